@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.log.partition_log import PartitionLog
+    from engine.log.partition_choice import Choosable
 
 _MOST_NAMES = 4
 _LIKENESS = 0.6
 
 
-def unmatched_partition(selector: str, text: str, logs: Mapping[str, PartitionLog]) -> str:
+def unmatched_partition(option: str, text: str, logs: Mapping[str, Choosable]) -> str:
     """Return the sentence for a selection that matches no partition.
 
     Args:
-        selector: the option as the user wrote it, such as "--topic order"; "" to leave it out.
-        text: name in the selector, to suggest a similar one.
+        option: the option, such as "--topic"; "" for a path.
+        text: its value, to suggest a similar one.
         logs: all partitions of the source by name.
     """
-    what = f"no partition matches {selector}" if selector else "no such partition"
+    what = f"no partition matches {option} {text}" if option else "no such partition"
     proper = {name: log for name, log in logs.items() if name == str(log.topic_partition)} or logs
     topics = {name: log.topic_partition.topic for name, log in proper.items()}
+    if option == "--topic" and (meant := _meant(text, topics)) is not None:
+        return f"{what}; did you mean {meant}?"
     asked = text.partition(":")[0], text.rpartition("-")[0]
     same_topic = [name for name, topic in topics.items() if topic in asked]
     if same_topic:
         return f"{what}; {known_names(same_topic, 'partition')}"
     names = sorted(proper, key=lambda name: name.startswith("__"))
-    candidates = [*sorted(set(topics.values())), *names]
+    candidates = [*(() if option == "--partition" else sorted(set(topics.values()))), *names]
     return f"{what}; {known_names(names, 'partition', text, candidates)}"
+
+
+def _meant(text: str, topics: Mapping[str, str]) -> str | None:
+    """Return the option that takes partitions, for a value of --topic that is a folder or a regular expression."""
+    if text in topics:
+        return f"--partition {text}"
+    with suppress(re.error):
+        if any(map(re.compile(text).fullmatch, topics.values())):
+            return f"--topic '/{text}/'"
+    return None
 
 
 def known_names(

@@ -12,6 +12,7 @@ from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import KafkaStorageError, SourceError
 from engine.files.file_names import FolderState
 from engine.files.source_files import SourceRoot
+from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.plan.assignments import Assignments, read_cluster
 from engine.plan.future_logs import FoundLog, FutureLogs, Place
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome
@@ -41,6 +42,7 @@ class StartPlan:
         version: the broker's version.
         clean: whether to assume a clean stop; None for what each log dir's marker states.
         verifies: whether to read the records that the broker does not read at its start.
+        choice: the partitions to plan; the outcome for the broker is then that of these alone.
         config: configuration of topics that the metadata log does not have; None for the defaults.
         on_loaded: called after the loading of each log, with the overlay and the folder's path on it.
         clock: the broker's clock.
@@ -60,6 +62,7 @@ class StartPlan:
         *,
         clean: bool | None = None,
         verifies: bool = True,
+        choice: PartitionChoice = ALL_PARTITIONS,
         config: LogConfig | None = None,
         on_loaded: Callable[[LogPlan, OverlayDisk, str], None] | None = None,
         clock: Clock = SYSTEM_CLOCK,
@@ -68,6 +71,7 @@ class StartPlan:
         self._clock = clock
         self._config = config
         self._verifies = verifies
+        self.choice = choice
         self._on_loaded = on_loaded
         self.on_read: Callable[[int], None] | None = None
         self._sources = StartSources([])
@@ -139,6 +143,14 @@ class StartPlan:
         """Whether the broker starts with all its log dirs; final when `verdict` is."""
         return self.verdict()[0] is Outcome.LOADS
 
+    @property
+    def chosen_count(self) -> int:
+        """Number of logs that are planned; fewer than all if only some are chosen."""
+        return sum(self._is_chosen(each) for log_dir in self.log_dirs for each in log_dir.folders)
+
+    def _is_chosen(self, folder: LogFolder) -> bool:
+        return self.choice.takes(NamedPartition(folder.name, folder.partition))
+
     def close(self) -> None:
         """Close the sources."""
         self._stated_ends.close()
@@ -150,7 +162,7 @@ class StartPlan:
         A failure of a log is also noted in its log dir's plan.
         """
         for root, log_dir in zip(self._sources.log_dirs, self.log_dirs, strict=True):
-            for folder in log_dir.folders:
+            for folder in filter(self._is_chosen, log_dir.folders):
                 plan = self._planned(root, log_dir, folder)
                 failure = None
                 if plan.outcome is not Outcome.LOADS:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from engine.log.log_bound import LogBound
 from engine.log.proven_end import proven_end
 from engine.rebuild.errors import RebuildRefusedError
-from engine.rebuild.options import RebuildBound, RebuildOptions
+from engine.rebuild.options import RebuildOptions
 from engine.rebuild.selection import Chosen
 from engine.units import Offset
 
@@ -34,7 +35,7 @@ def refuse_bounds(options: RebuildOptions, chosen: Sequence[Chosen]) -> None:
             )
 
 
-def _refuse_backwards(start: RebuildBound | None, stop: RebuildBound | None) -> None:
+def _refuse_backwards(start: LogBound | None, stop: LogBound | None) -> None:
     if start is None or stop is None:
         return
     for first, end, unit in (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
-from engine.units import Offset, Timestamp
+from engine.log.log_bound import LogBound
 
 
 class Mode(Enum):
@@ -17,20 +16,13 @@ class Mode(Enum):
     BROKER = "broker"
 
 
-class RebuildBound(NamedTuple):
-    """Bound of a cut: an offset, or the first record at or after a time. One of the two is set."""
-
-    offset: Offset | None = None
-    timestamp: Timestamp | None = None
-
-
 @dataclass(frozen=True)
 class RebuildOptions:
     """Options of a rebuild.
 
     Attributes:
         mode: SALVAGE keeps every good batch, BROKER loads a copy as a broker does when it starts.
-        topics: shell patterns of topics, or of folders; none for all topics.
+        topics, partitions: the lists of a `PartitionChoice`; none for all.
         renames: new names of topics by their old ones.
         topic_ids: ids, in base64, by the topics' names in the result.
         start, stop: keep the records from `start` on, and below `stop`.
@@ -45,10 +37,11 @@ class RebuildOptions:
 
     mode: Mode = Mode.SALVAGE
     topics: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
     renames: Mapping[str, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    start: RebuildBound | None = None
-    stop: RebuildBound | None = None
+    start: LogBound | None = None
+    stop: LogBound | None = None
     whole_batches: bool = False
     deleted: bool = False
     below_log_start: bool = False

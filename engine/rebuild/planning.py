@@ -10,6 +10,7 @@ from engine.files.file_names import (
     REPLICATION_OFFSET_CHECKPOINT,
     kraft_checkpoint_name,
 )
+from engine.log.log_bound import LogBound
 from engine.log.log_view import LogView
 from engine.log.proven_end import (
     EndProof,
@@ -26,7 +27,7 @@ from engine.rebuild.assembly.pieces import (
     is_covered,
 )
 from engine.rebuild.assembly.salvage import Advance
-from engine.rebuild.options import RebuildBound, RebuildOptions
+from engine.rebuild.options import RebuildOptions
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import RebuiltLog
 from engine.topics.topic_names import CLUSTER_METADATA
@@ -245,7 +246,7 @@ class _Planner:
             stop = max(stop, self.merged.pieces[-1].next_offset)
         return start, stop
 
-    def _offset_of(self, bound: RebuildBound | None, default: Offset, log_end: Offset) -> Offset:
+    def _offset_of(self, bound: LogBound | None, default: Offset, log_end: Offset) -> Offset:
         if bound is None:
             return default
         if bound.timestamp is not None:

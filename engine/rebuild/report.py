@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from engine.log.log_bound import LogBound
 from engine.rebuild.assembly.pieces import Dropped, Piece, coalesced
 from engine.rebuild.broker_mode import BrokerLoaded
-from engine.rebuild.options import RebuildBound, RebuildOptions
+from engine.rebuild.options import RebuildOptions
 from engine.rebuild.planning import PlannedLog
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import Loaded
@@ -89,6 +90,7 @@ def describe_options(options: RebuildOptions) -> Json:
     return {
         "mode": options.mode.value,
         "topics": list(options.topics),
+        "partitions": list(options.partitions),
         "renames": dict(options.renames),
         "topicIds": dict(options.topic_ids),
         "from": _bound(options.start),
@@ -100,7 +102,7 @@ def describe_options(options: RebuildOptions) -> Json:
     }
 
 
-def _bound(bound: RebuildBound | None) -> Json | None:
+def _bound(bound: LogBound | None) -> Json | None:
     if bound is None:
         return None
     return {name: value for name, value in bound._asdict().items() if value is not None}

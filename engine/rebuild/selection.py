@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError
 from engine.files.file_names import FolderState, parse_folder_name, validate_topic
 from engine.log.log_directory import LogSource
+from engine.log.partition_choice import PartitionChoice
 from engine.log.partition_log import PartitionLog
 from engine.log.unmatched import unmatched_partition
 from engine.rebuild.errors import RebuildRefusedError
@@ -45,23 +45,25 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSele
 
     Raises:
         RebuildRefusedError: a topic name is invalid, two partitions have one name, or no partition is left.
+        ValueError: a topic or a partition of the options is malformed.
     """
     for name in options.renames.values():
         try:
             validate_topic(name)
         except InvalidNameError as error:
             raise RebuildRefusedError(str(error), "rename the topic to another name") from None
+    choice = PartitionChoice.parse(options.topics, options.partitions)
     chosen: dict[TopicPartition, Chosen] = {}
     left_out: list[LeftOut] = []
     for number, source in enumerate(sources):
         for log in source.partitions().values():
-            reason = _take(log, number, chosen, options)
+            reason = _take(log, number, chosen, options, choice)
             if reason is not None:
                 left_out.append(LeftOut(log.root.display(log.folder), reason))
         left_out += [
             LeftOut(other.root.display(other.name), other.reason) for other in source.others
         ]
-    _refuse_unmatched(sources, options)
+    _refuse_unmatched(sources, choice)
     if not chosen:
         raise RebuildRefusedError(
             "no partition is left for the target",
@@ -76,6 +78,7 @@ def _take(
     number: int,
     chosen: dict[TopicPartition, Chosen],
     options: RebuildOptions,
+    choice: PartitionChoice,
 ) -> str | None:
     """Add a partition's log; or return why it is left out."""
     folder = log.name.partition("@")[0]
@@ -86,13 +89,16 @@ def _take(
     topic, partition = log.topic_partition
     if partition < 0:
         return "the folder is not named like a partition's"
-    names = [folder] if state is not FolderState.LOG else [topic, folder]
-    is_named = any(fnmatchcase(name, each) for name in names for each in options.topics)
+    is_named = bool(choice) and choice.takes(log)
     if state is not FolderState.LOG and not (
-        is_named and any(each.endswith(state.value) for each in options.topics)
+        is_named
+        and any(
+            each.matches(folder) and each.text.rstrip("/").endswith(state.value)
+            for each in choice.folders()
+        )
     ):
-        return f"a {state.value} folder, which is not the log; name it with --topic to take it"
-    if options.topics and not is_named:
+        return f"a {state.value} folder, which is not the log; name it with --partition to take it"
+    if choice and not is_named:
         return NOT_ASKED_FOR
     new = TopicPartition(options.renames.get(topic, topic), partition)
     try:
@@ -104,7 +110,7 @@ def _take(
         chosen.setdefault(new, Chosen(new, [])).copies.append(log)
         return None
     if number:
-        return "the source does not have this partition; name it with --topic to take it"
+        return "the source does not have this partition; name it with --topic or --partition to take it"
     if known is not None and "@" in log.name:
         return "a second copy of a partition, in a later log dir; merge it with --merge"
     if known is not None:
@@ -115,17 +121,14 @@ def _take(
     return None
 
 
-def _refuse_unmatched(sources: Sequence[LogSource], options: RebuildOptions) -> None:
-    """Refuse a pattern that matches no topic and no folder."""
+def _refuse_unmatched(sources: Sequence[LogSource], choice: PartitionChoice) -> None:
+    """Refuse an item that takes no partition."""
     logs = {name: log for source in reversed(sources) for name, log in source.partitions().items()}
-    names = {log.topic_partition.topic for log in logs.values()}
-    names |= {name.partition("@")[0] for name in logs}
-    for pattern in options.topics:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            reason, _, there = unmatched_partition(f"--topic {pattern}", pattern, logs).partition(
-                "; "
-            )
-            raise RebuildRefusedError(reason, there)
+    unmatched = choice.unmatched(logs)
+    if unmatched is not None:
+        option, item = unmatched
+        reason, _, there = unmatched_partition(option, item.text, logs).partition("; ")
+        raise RebuildRefusedError(reason, there)
 
 
 def _refuse_unused(options: RebuildOptions, chosen: dict[TopicPartition, Chosen]) -> None:

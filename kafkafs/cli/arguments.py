@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
@@ -19,8 +18,6 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource, Unread
-    from engine.units import Timestamp
-    from kafkafs.dump.extent import DumpBound
     from kafkafs.tree.tree import Tree
 
 Answer = TypeVar("Answer")
@@ -52,58 +49,6 @@ def values_option(command: Command) -> Command:
         show_default=True,
         help="Form of keys, values and header values in record lines.",
     )(command)
-
-
-def at_option(command: Command) -> Command:
-    """Add --at, the time of the state that is shown, in milliseconds; None for now."""
-    return click.option(
-        "--at",
-        metavar="TIME",
-        callback=lambda _context, _option, text: None if text is None else time_of(text, "--at"),
-        help="Show the state at this time (2024-01-01T10:30:00Z, 2024-01-01, or milliseconds since 1970), from "
-        "records with timestamps up to it.",
-    )(command)
-
-
-def time_of(text: str, option: str, names: Mapping[str, int] = MappingProxyType({})) -> Timestamp:
-    """Return the time of an option in milliseconds since 1970; a year, day or hour is its beginning.
-
-    Args:
-        names: other values of the option, by name.
-
-    Raises:
-        click.BadParameter: the text is no time.
-    """
-    from kafkafs.tree.path_names import parse_time
-
-    found = names[text] if text in names else parse_time(text)
-    if found is None:
-        others = f"one of {', '.join(names)}, or " if names else ""
-        raise click.BadParameter(
-            f"{text!r} is not {others}a time such as 2024-01-01T10:30:00Z, 2024-01-01 or milliseconds since 1970",
-            param_hint=option,
-        )
-    return found
-
-
-def bound_of(text: str | None, option: str) -> DumpBound | None:
-    """Return the offset or time of --from or --to; None if the option is not given.
-
-    Raises:
-        click.BadParameter: the text is neither an offset nor a time.
-    """
-    from kafkafs.dump.extent import parse_bound
-
-    if text is None:
-        return None
-    found = parse_bound(text)
-    if found is None:
-        raise click.BadParameter(
-            f"{text!r} is neither an offset (digits) nor a time such as 2024-01-01T10:30:00Z, 2024-01-01 or "
-            "@1704105000000",
-            param_hint=option,
-        )
-    return found
 
 
 def source_paths(sources: tuple[str, ...]) -> list[str]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument
-from kafkafs.cli.partition_choice import partition_choice, partition_options
+from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.check.log_dir_check import Event
     from engine.log.log_directory import LogSource
+    from engine.log.partition_choice import PartitionChoice
     from engine.log.partition_log import PartitionLog
     from kafkafs.cli.printing.check_report import CheckReport, FindingFilter
 
@@ -75,8 +76,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
 )
 def check(
     sources: tuple[str, ...],
-    topic_partitions: str | None,
-    topic: str | None,
+    choice: PartitionChoice,
     rules: tuple[str, ...],
     severity: str,
     jobs: int | None,
@@ -87,7 +87,7 @@ def check(
 
     \b
     kafkafs check /var/lib/kafka/data
-    kafkafs check /var/lib/kafka/data --topic 'orders|payments' --severity error
+    kafkafs check /var/lib/kafka/data --topic orders,payments --severity error
     kafkafs check /backup/orders-0 --json
     kafkafs check /broker1/data --replica /broker2/data
     kafkafs check broker1/orders-0 --replica broker2/orders-0
@@ -100,10 +100,9 @@ def check(
     from kafkafs.cli.printing.check_report import JsonReport, TextReport
 
     asked = _asked(rules, severity)
-    choice = partition_choice(topic, topic_partitions)
     report: CheckReport = JsonReport(asked) if as_json else TextReport(asked)
     with open_log_source(sources) as source, Progress("checked") as progress:
-        choice.require(source)
+        require_choice(choice, source.partitions())
         if replicas:
             events = _comparison(source, replicas, choice.takes)
         else:

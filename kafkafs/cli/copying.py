@@ -19,7 +19,7 @@ from kafkafs.cli.arguments import (
     open_tree,
     values_option,
 )
-from kafkafs.cli.partition_choice import node_at
+from kafkafs.cli.options.partitions import node_at
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node

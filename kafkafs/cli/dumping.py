@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import Command, bound_of
+from kafkafs.cli.arguments import Command
+from kafkafs.cli.options.partitions import partition_options
+from kafkafs.cli.options.times import range_options
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 
 if TYPE_CHECKING:
+    from engine.log.log_bound import LogRange
+    from engine.log.partition_choice import PartitionChoice
     from kafkafs.dump.dump_options import DumpOptions
-    from kafkafs.dump.extent import DumpExtent
 
 STRING_DECODERS = (
     "org.apache.kafka.tools.api.StringDecoder",
@@ -51,19 +54,8 @@ def _decoder_options(command: Command) -> Command:
     help="Output format: the text of DumpLogSegments, or JSON lines.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, as --format jsonl does.")
-@click.option(
-    "--from",
-    "start",
-    metavar="OFFSET|TIME",
-    help="Start at this offset, or at the first record at or after this time "
-    "(2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).",
-)
-@click.option(
-    "--to",
-    "end",
-    metavar="OFFSET|TIME",
-    help="Stop before this offset, or before the first record at or after this time.",
-)
+@partition_options
+@range_options
 @click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
 @click.option("--deep-iteration", is_flag=True, help="Print records, not only batches.")
 @click.option(
@@ -96,8 +88,8 @@ def dump(
     file_list: str | None,
     form: str,
     as_json: bool,
-    start: str | None,
-    end: str | None,
+    choice: PartitionChoice,
+    extent: LogRange,
     string_decoders: tuple[str, ...],
     **flags: bool | int | None,
 ) -> None:
@@ -116,6 +108,7 @@ def dump(
     error; with --json they are lines {"error": ...}.
     """
     from kafkafs.dump.dump import dump_json, dump_text
+    from kafkafs.dump.extent import DumpExtent
     from kafkafs.dump.inputs import expand
     from kafkafs.dump.report import DumpReport
 
@@ -133,7 +126,8 @@ def dump(
     report = DumpReport(write_output, complain)
     run = dump_json if as_json or form == "jsonl" else dump_text
     with Progress("dumped", quiet=sys.stdout.isatty()) as progress:
-        run(expand(arguments, _extent(start, end)), options, report, progress.advance)
+        inputs = expand(arguments, DumpExtent(*extent) if any(extent) else None, choice)
+        run(inputs, options, report, progress.advance)
     write_output(b"", flush=True)
     status = 3 if report.unreadable else int(report.findings > 0)
     if status:
@@ -162,11 +156,3 @@ def _options(flags: dict[str, bool | int | None]) -> DumpOptions:
     decoders = list(chosen)
     given = {name: value for name, value in flags.items() if value is not None}
     return DumpOptions(decoder=decoders[0] if decoders else None, **given)  # type: ignore[arg-type]
-
-
-def _extent(start: str | None, end: str | None) -> DumpExtent | None:
-    from kafkafs.dump.extent import DumpExtent
-
-    if start is None and end is None:
-        return None
-    return DumpExtent(bound_of(start, "--from"), bound_of(end, "--to"))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.log.partition_choice import NamedPartition, NamePattern, PartitionChoice
 from engine.log.unmatched import known_names
+from engine.units import TopicPartition
 from kafkafs.cli.arguments import (
-    at_option,
     json_option,
     one_source_argument,
     open_log_source,
 )
+from kafkafs.cli.options.partitions import (
+    NothingMatchedError,
+    partition_options,
+    patterns_of,
+)
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.printing.table import print_json, print_table, replaying, warn
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
@@ -61,17 +69,27 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 )
 @click.option("--members", "form", flag_value="members", help="Print the members of groups.")
 @click.option("--state", "form", flag_value="state", help="Print one line for each group.")
+@partition_options
 @at_option
 @json_option
-def groups(source: str, names: tuple[str, ...], form: str, at: int | None, as_json: bool) -> None:
+def groups(
+    source: str,
+    names: tuple[str, ...],
+    form: str,
+    choice: PartitionChoice,
+    at: int | None,
+    as_json: bool,
+) -> None:
     """Describe consumer, share and streams groups from __consumer_offsets and __share_group_state.
 
     \b
     kafkafs groups /var/lib/kafka/data
     kafkafs groups /var/lib/kafka/data billing --members
     kafkafs groups /var/lib/kafka/data --state --at 2024-01-01T10:30:00Z
-    kafkafs groups /disk1/kafka,/disk2/kafka billing --json
+    kafkafs groups /disk1/kafka,/disk2/kafka 'bill*' --topic orders --json
 
+    GROUP is a name, a shell pattern or /REGEX/. With --topic or --partition only groups that have read these
+    partitions, or have members for them, are described, and only these rows.
     LOG-END-OFFSET comes from the partition's log in SOURCE, and is - if SOURCE does not hold the log. If a
     log has lost its last records, a warning says so, and the end is the one that its checkpoints or
     snapshots prove. A partition that is assigned to a member is printed with the member. Share groups have
@@ -87,10 +105,29 @@ def groups(source: str, names: tuple[str, ...], form: str, at: int | None, as_js
             if not state.has_groups:
                 raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=_HINT)
             known = state.known_groups(at)
-        is_missing = _report_missing(known, names)
-        chosen = [group for name in names or known.names if (group := known.group(name))]
-        show = {"list": _list, "offsets": _offsets, "members": _members, "state": _state}[form]
-        show(state, chosen, known, as_json=as_json)
+        patterns = patterns_of(names, "GROUP")
+        is_missing = _report_missing(known, patterns)
+        wanted = (
+            name
+            for name in known.names
+            if not names or any(each.matches(name) for each in patterns)
+        )
+        chosen = [group for name in wanted if (group := known.group(name))]
+        if choice:
+            chosen = [
+                group
+                for group in chosen
+                if any(choice.takes(_place(row)) for row in _rows(state, group, known))
+            ]
+            if not chosen:
+                raise NothingMatchedError("no group has a row for --topic and --partition")
+        forms: dict[str, Callable[..., None]] = {
+            "list": _list,
+            "offsets": partial(_offsets, choice),
+            "members": _members,
+            "state": _state,
+        }
+        forms[form](state, chosen, known, as_json=as_json)
         notes = [f"{group.group_id}: {note}" for group in chosen for note in group.notes]
         for group in chosen:
             if group.kind == "share":
@@ -102,12 +139,23 @@ def groups(source: str, names: tuple[str, ...], form: str, at: int | None, as_js
             click.get_current_context().exit(EXIT_FINDINGS)
 
 
-def _report_missing(image: KnownGroups, names: Iterable[str]) -> bool:
-    missing = [name for name in names if image.group(name) is None]
+def _report_missing(image: KnownGroups, patterns: Iterable[NamePattern]) -> bool:
+    missing = [each.text for each in patterns if not any(map(each.matches, image.names))]
     for name in missing:
         there = known_names(list(image.names), "group", name)
         click.echo(printable(f"kafkafs: there is no group {name!r}; {there}"), err=True)
     return bool(missing)
+
+
+def _rows(state: SourceState, group: Group, known: KnownGroups) -> Iterable[GroupRow | ShareRow]:
+    if group.kind == "share":
+        return state.share_rows(group, known)
+    return state.rows(group, known.until)
+
+
+def _place(row: GroupRow | ShareRow) -> NamedPartition:
+    facts = row.facts()
+    return NamedPartition.of(TopicPartition(facts["topic"], facts["partition"]))
 
 
 def _list(_: SourceState, found: Sequence[Group], __: KnownGroups, *, as_json: bool) -> None:
@@ -119,14 +167,18 @@ def _list(_: SourceState, found: Sequence[Group], __: KnownGroups, *, as_json: b
 
 
 def _offsets(
-    state: SourceState, found: Sequence[Group], known: KnownGroups, *, as_json: bool
+    choice: PartitionChoice,
+    state: SourceState,
+    found: Sequence[Group],
+    known: KnownGroups,
+    *,
+    as_json: bool,
 ) -> None:
     for group in found:
-        rows: Iterable[GroupRow | ShareRow]
-        if group.kind == "share":
-            rows, header, keys = state.share_rows(group, known), _SHARE_OFFSETS, _SHARE_KEYS
-        else:
-            rows, header, keys = state.rows(group, known.until), _OFFSETS, _KEYS
+        header, keys = (_SHARE_OFFSETS, _SHARE_KEYS) if group.kind == "share" else (_OFFSETS, _KEYS)
+        rows = _rows(state, group, known)
+        if choice:
+            rows = [row for row in rows if choice.takes(_place(row))]
         if as_json:
             for row in rows:
                 print_json({"group": group.group_id, **row.facts()})

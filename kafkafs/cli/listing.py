@@ -15,7 +15,7 @@ from kafkafs.cli.arguments import (
     open_tree,
     values_option,
 )
-from kafkafs.cli.partition_choice import node_at
+from kafkafs.cli.options.partitions import node_at
 from kafkafs.cli.printing.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound

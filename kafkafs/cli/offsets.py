@@ -9,6 +9,7 @@ from operator import attrgetter
 import click
 
 from engine.log.log_view import LogView
+from engine.log.partition_choice import PartitionChoice
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
@@ -16,9 +17,14 @@ from kafkafs.cli.arguments import (
     json_option,
     open_log_source,
     source_argument,
-    time_of,
 )
-from kafkafs.cli.partition_choice import partition_choice, partition_options, require_partitions
+from kafkafs.cli.options.partitions import (
+    kafkas_choice,
+    partition_options,
+    require_choice,
+    require_partitions,
+)
+from kafkafs.cli.options.times import FORMS, time_of, zone_option
 from kafkafs.cli.printing.output import fail, write_line
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
@@ -85,10 +91,16 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
     metavar="TIME",
     show_default=True,
     help="latest, earliest, max-timestamp, earliest-local, latest-tiered, their codes "
-    "-1 to -5, or a time (2024-01-01T10:30:00Z, 2024-01-01, or milliseconds since 1970): the first "
-    "record at or after it.",
+    f"-1 to -5, milliseconds since 1970, or a time ({FORMS}): the first record at or after it.",
 )
+@zone_option
 @partition_options
+@click.option(
+    "--topic-partitions",
+    metavar="LIST",
+    help="Kafka's form, as GetOffsetShell takes it, instead of --topic and --partition: TOPIC, "
+    "TOPIC:PARTITION or TOPIC:LOW-HIGH (HIGH exclusive), comma-separated; TOPIC is a regular expression.",
+)
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
 @click.option(
     "--committed",
@@ -99,8 +111,8 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
 def offsets(
     sources: tuple[str, ...],
     time_text: str,
+    choice: PartitionChoice,
     topic_partitions: str | None,
-    topic: str | None,
     exclude_internal_topics: bool,
     committed: bool,
     as_json: bool,
@@ -109,7 +121,7 @@ def offsets(
 
     \b
     kafkafs offsets /var/lib/kafka/data
-    kafkafs offsets /var/lib/kafka/data --time earliest --topic-partitions 'orders:0-2'
+    kafkafs offsets /var/lib/kafka/data --time earliest --topic orders --partition 0..2
     kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
 
     A partition without an offset at or after the time is left out. Exit status 1: no partition is
@@ -117,11 +129,13 @@ def offsets(
     (reported on standard error).
     """
     time = time_of(time_text, "--time", _NAMES)
-    choice = partition_choice(topic, topic_partitions)
+    kafkas = None if topic_partitions is None else "--topic-partitions"
+    if topic_partitions is not None:
+        choice = kafkas_choice(choice, topic_partitions)
     shown = short = 0
     with open_log_source(sources) as source, Progress("looked up") as progress:
         logs = require_partitions(source)
-        choice.require(source)
+        require_choice(choice, logs, kafkas)
         chosen = [
             log
             for log in map(logs.__getitem__, proper_logs(logs))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import source_argument, source_paths
+from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
+    from engine.log.partition_choice import PartitionChoice
     from engine.plan.start_plan import StartPlan
 
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     " load, 2 usage, 3 cannot read."
 )
 @source_argument
+@partition_options
 @click.option(
     "--clean/--unclean",
     default=None,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 )
 def plan(
     sources: tuple[str, ...],
+    choice: PartitionChoice,
     clean: bool | None,
     broker_version: str,
     verify: bool,
@@ -57,7 +61,8 @@ def plan(
     SOURCE is all log dirs of one broker, or one partition's folder. Each log is loaded as that broker loads it;
     truncations, deletions, renames and rewrites stay in memory. The output lists log starts and ends before and
     after, lost records, changed files, and reasons why a broker does not start. A broker does not read segments
-    that it does not recover: plan reads them, too, and names damage in them.
+    that it does not recover: plan reads them, too, and names damage in them. With --topic or --partition only
+    those logs are planned, and the closing line is about those alone.
 
     \b
     kafkafs plan /var/lib/kafka/data
@@ -67,6 +72,7 @@ def plan(
     """
     from engine.files.read_failures import IMAGE_FIRST
     from engine.files.unreadable import UNREADABLE_FILES
+    from engine.log.partition_choice import NamedPartition
     from engine.plan.loading.broker_failure import Outcome
     from engine.plan.loading.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
@@ -78,7 +84,12 @@ def plan(
         version = version_of(broker_version)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--broker-version") from error
-    with StartPlan(source_paths(sources), version, clean=clean, verifies=verify) as start:
+    with StartPlan(
+        source_paths(sources), version, clean=clean, verifies=verify, choice=choice
+    ) as start:
+        folders = {each.name: each for log_dir in start.log_dirs for each in log_dir.folders}
+        named = {name: NamedPartition(name, each.partition) for name, each in folders.items()}
+        require_choice(choice, named)
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
         is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
     if UNREADABLE_FILES.are_met:

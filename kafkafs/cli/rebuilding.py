@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import click
 
-from kafkafs.cli.arguments import bound_of, report_unread, source_paths
+from kafkafs.cli.arguments import report_unread, source_paths
+from kafkafs.cli.options.partitions import choice_of, partition_texts
+from kafkafs.cli.options.times import range_options
 from kafkafs.cli.printing.rebuild_report import closing_line, print_partitions
 from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from engine.rebuild.options import RebuildBound, RebuildOptions
+    from engine.log.log_bound import LogRange
+    from engine.rebuild.options import RebuildOptions
 
 
 @click.command()
@@ -32,19 +35,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="salvage: keep every good batch. broker: do what a broker does when it starts.",
 )
-@click.option(
-    "--from",
-    "start",
-    metavar="OFFSET|TIME",
-    help="Keep records from this offset on, or from the first record at or after this time "
-    "(2024-01-01T10:30:00Z, 2024-01-01, or @ and milliseconds).",
-)
-@click.option(
-    "--to",
-    "stop",
-    metavar="OFFSET|TIME",
-    help="Keep records before this offset, or before the first record at or after this time.",
-)
+@range_options
 @click.option(
     "--whole-batches", is_flag=True, help="With --from and --to: keep batches at the edges whole."
 )
@@ -53,13 +44,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Accept a result without records, or a cut past the end of every log.",
 )
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    metavar="PATTERN",
-    help="Take only these topics or folders; * and ? as in a shell. Repeatable.",
-)
+@partition_texts
 @click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
 @click.option(
     "--topic-id",
@@ -101,9 +86,6 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
     kafkafs rebuild broker1/data rebuilt --merge broker2/data --merge broker3/data
     kafkafs rebuild /var/lib/kafka/data cut --topic orders --from 2024-01-01T00:00:00Z --to 120000
     kafkafs rebuild --verify /var/lib/kafka/rebuilt
-
-    --from is inclusive, --to exclusive. Digits are an offset; a time is 2024-01-01T10:30:00Z, 2024-01-01, or
-    @1704105000000 in milliseconds since 1970.
 
     SOURCE is never changed. TARGET must not exist, or be empty. It is complete or absent: it is written beside
     its place, synced, read back, then renamed. kafkafs-rebuild.json in it lists the sources and the losses.
@@ -165,6 +147,8 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
     from engine.checkpoint.base64_uuid import canonical_uuid
     from engine.rebuild.options import Mode, RebuildOptions
 
+    choice_of(given["chosen_topics"], given["chosen_partitions"])  # complains
+    extent: LogRange = given["extent"]
     topic_ids = _pairs("--topic-id", given["topic_ids"])
     for name, value in topic_ids.items():
         try:
@@ -173,11 +157,12 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
             raise click.UsageError(f"--topic-id {name}: {error}") from None
     return RebuildOptions(
         mode=Mode(given["mode"]),
-        topics=given["topics"],
+        topics=given["chosen_topics"],
+        partitions=given["chosen_partitions"],
         renames=_pairs("--rename", given["renames"]),
         topic_ids=topic_ids,
-        start=_bound("--from", given["start"]),
-        stop=_bound("--to", given["stop"]),
+        start=extent.start,
+        stop=extent.stop,
         whole_batches=given["whole_batches"],
         deleted=given["deleted"],
         below_log_start=given["below_log_start"],
@@ -196,13 +181,6 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"{option} {text!r}: write NAME=VALUE, each name once")
         pairs[old] = new
     return pairs
-
-
-def _bound(option: str, text: str | None) -> RebuildBound | None:
-    from engine.rebuild.options import RebuildBound
-
-    found = bound_of(text, option)
-    return None if found is None else RebuildBound(found.offset, found.instant)
 
 
 def _owner(name: str | None, source: str) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from kafkafs.cli.arguments import (
     open_log_source,
     values_option,
 )
-from kafkafs.cli.partition_choice import require_partitions, with_known_partitions
+from kafkafs.cli.options.partitions import require_partitions, with_known_partitions
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, Search

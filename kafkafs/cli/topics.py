@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.log.partition_choice import NamePattern, PartitionChoice
 from engine.log.unmatched import known_names
 from kafkafs.cli.arguments import (
-    at_option,
     json_option,
     one_source_argument,
     open_log_source,
 )
-from kafkafs.cli.partition_choice import require_partitions
+from kafkafs.cli.options.partitions import choice_of, require_partitions, topic_option
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.printing.table import print_json, replaying, warn
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 @one_source_argument
 @click.argument("names", metavar="[TOPIC]...", nargs=-1)
 @click.option("--list", "only_names", is_flag=True, help="Print only the names of topics.")
+@topic_option
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
 @at_option
 @json_option
 def topics(
     source: str,
     names: tuple[str, ...],
+    choice: PartitionChoice,
     only_names: bool,
     exclude_internal: bool,
     at: int | None,
@@ -45,17 +47,17 @@ def topics(
 
     \b
     kafkafs topics /var/lib/kafka/data
-    kafkafs topics /var/lib/kafka/data orders 'audit-.*'
+    kafkafs topics /var/lib/kafka/data orders 'audit-*'
     kafkafs topics /var/lib/kafka/data --json --at 2024-01-01T10:30:00Z
 
-    TOPIC is a regular expression. If SOURCE has no metadata log, topics come from the folders and their
+    TOPIC is a name, a shell pattern or /REGEX/, as for --topic. If SOURCE has no metadata log, topics come from the folders and their
     partition.metadata, and leaders and replicas are unknown (-). Exit status 1: damage was found, a TOPIC
     matched nothing, or (with --json) a log has lost its last records; its logEndOffset is then the end that
     its checkpoints or snapshots prove.
     """
     from engine.replay.source_state import SourceState
 
-    patterns = [_pattern(name) for name in names]
+    choice = choice_of([*names, *(item.text for item in choice.topics)])
     with open_log_source((source,)) as logs:
         require_partitions(logs)
         with replaying() as advance:
@@ -68,32 +70,22 @@ def topics(
         chosen = {
             name: facts
             for name, facts in found.items()
-            if (not patterns or any(each.fullmatch(name) for each in patterns))
-            and not (exclude_internal and name.startswith("__"))
+            if choice.takes_topic(name) and not (exclude_internal and name.startswith("__"))
         }
         _show(state, chosen, at, only_names=only_names, as_json=as_json)
         is_damaged = _warn(image, state.ends.notes())
-        is_missing = [_report_missing(each, chosen, list(found)) for each in patterns]
+        is_missing = [_report_missing(each.text, chosen, list(found)) for each in choice.topics]
         if is_damaged or any(is_missing):
             click.get_current_context().exit(EXIT_FINDINGS)
 
 
-def _report_missing(pattern: re.Pattern[str], chosen: Iterable[str], names: list[str]) -> bool:
+def _report_missing(text: str, chosen: Iterable[str], names: list[str]) -> bool:
     """Report a pattern that matches no topic; return whether that is so."""
-    if any(pattern.fullmatch(name) for name in chosen):
+    if any(map(NamePattern.parse(text).matches, chosen)):
         return False
-    there = known_names(names, "topic", pattern.pattern)
-    click.echo(printable(f"kafkafs: no topic matches {pattern.pattern}; {there}"), err=True)
+    there = known_names(names, "topic", text)
+    click.echo(printable(f"kafkafs: no topic matches {text}; {there}"), err=True)
     return True
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise click.BadParameter(
-            f"{text!r} is not a regular expression: {error}", param_hint="TOPIC"
-        ) from error
 
 
 def _warn(image: ClusterImage | None, short: Iterable[str]) -> bool:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from engine.log.partition_choice import Choosable, NamedPartition, PartitionChoice
 from kafkafs.cli.arguments import (
-    at_option,
     json_option,
     one_source_argument,
     open_log_source,
 )
-from kafkafs.cli.partition_choice import require_partitions
+from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.printing.table import (
     duration,
     moment,
@@ -53,15 +54,18 @@ _OPEN = (
     flag_value="hanging",
     help="List only the open transactions that no coordinator will end.",
 )
+@partition_options
 @at_option
 @json_option
-def transactions(source: str, form: str | None, at: int | None, as_json: bool) -> None:
+def transactions(
+    source: str, form: str | None, choice: PartitionChoice, at: int | None, as_json: bool
+) -> None:
     """List transactional ids from __transaction_state, or open transactions from the logs.
 
     \b
     kafkafs transactions /var/lib/kafka/data
     kafkafs transactions /var/lib/kafka/data --open
-    kafkafs transactions /var/lib/kafka/data --hanging --json
+    kafkafs transactions /var/lib/kafka/data --hanging --topic orders --json
 
     An open transaction hangs when its coordinator no longer knows it: read_committed consumers never get
     past it. If SOURCE lacks the partitions of __transaction_state, this is unknown, and --hanging lists such
@@ -71,24 +75,41 @@ def transactions(source: str, form: str | None, at: int | None, as_json: bool) -
     from engine.replay.source_state import SourceState
 
     with open_log_source((source,)) as logs:
-        require_partitions(logs)
+        known: dict[str, Choosable] = dict(require_partitions(logs))
         with replaying() as advance:
             state = SourceState(logs, advance)
             if state.transactions.exists:
-                state.transactions.image(at)
+                known |= _in_transactions(state, at)
+        require_choice(choice, known)
         if form is None and not state.transactions.exists:
             raise SourceError(f"{source} holds no partition of __transaction_state", hint=_HINT)
         if form is None:
-            has_findings = _show_ids(state, at, as_json=as_json)
+            has_findings = _show_ids(state, at, choice, as_json=as_json)
         else:
-            has_findings = _show_open(state, at, hanging=form == "hanging", as_json=as_json)
+            hanging = form == "hanging"
+            has_findings = _show_open(state, at, choice, hanging=hanging, as_json=as_json)
         if has_findings:
             click.get_current_context().exit(EXIT_FINDINGS)
 
 
-def _show_ids(state: SourceState, until: int | None, *, as_json: bool) -> bool:
+def _in_transactions(state: SourceState, until: int | None) -> dict[str, NamedPartition]:
+    """Return the partitions that transactional ids name, also those without a log in the source."""
+    image = state.transactions.image(until)
+    found = (each for name in image.names if (each := image.transaction(name)))
+    return {str(place): NamedPartition.of(place) for each in found for place in each.partitions}
+
+
+def _show_ids(
+    state: SourceState, until: int | None, choice: PartitionChoice, *, as_json: bool
+) -> bool:
     image = state.transactions.image(until)
     found = [each for name in image.names if (each := image.transaction(name))]
+    if choice:
+        found = [
+            each
+            for each in found
+            if any(choice.takes(NamedPartition.of(place)) for place in each.partitions)
+        ]
     if as_json:
         for each in found:
             print_json(each.facts())
@@ -111,8 +132,19 @@ def _id_row(found: Transaction) -> Sequence[object]:
     )
 
 
-def _show_open(state: SourceState, until: int | None, *, hanging: bool, as_json: bool) -> bool:
-    found = list(state.open_transactions(until))
+def _show_open(
+    state: SourceState,
+    until: int | None,
+    choice: PartitionChoice,
+    *,
+    hanging: bool,
+    as_json: bool,
+) -> bool:
+    found = [
+        each
+        for each in state.open_transactions(until)
+        if choice.takes(NamedPartition.of(each.partition))
+    ]
     if hanging:
         found = [each for each in found if each.hangs is not False]
     if as_json:

@@ -5,35 +5,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError, SourceError
+from engine.log.log_bound import LogBound
 from engine.log.log_directory import open_source
-from engine.units import MAX_INT64, Offset, Timestamp
-from kafkafs.tree.lookups import offset_at
-from kafkafs.tree.path_names import parse_offset, parse_time
-
-
-class DumpBound(NamedTuple):
-    """One bound of a range: an offset, or an instant in milliseconds; the other is None."""
-
-    offset: Offset | None = None
-    instant: Timestamp | None = None
+from engine.units import MAX_INT64, Offset
 
 
 class DumpExtent(NamedTuple):
     """Range from `start` (inclusive) to `end` (exclusive); None for no bound."""
 
-    start: DumpBound | None = None
-    end: DumpBound | None = None
+    start: LogBound | None = None
+    end: LogBound | None = None
 
     def offsets_in(self, folder: str) -> tuple[Offset, Offset]:
         """Return the first and the last offset of the range in a partition's folder, both inclusive.
 
-        An instant becomes the offset of the first record, in offset order, at or after it, or the log end when there
+        A time becomes the offset of the first record, in offset order, at or after it, or the log end when there
         is no such record. In an empty range the last offset is below the first.
 
         Raises:
-            SourceError: an instant must be looked up, and the folder is not a partition's.
+            SourceError: a time must be looked up, and the folder is not a partition's.
         """
-        if all(bound is None or bound.instant is None for bound in self):
+        if all(bound is None or bound.timestamp is None for bound in self):
             first, end = (None if bound is None else bound.offset for bound in self)
         else:
             first, end = self._looked_up(folder)
@@ -70,30 +62,7 @@ class DumpExtent(NamedTuple):
             if len(logs) != 1:
                 raise SourceError(f"{folder} is not one partition's folder")
             view = logs[0].view()
-            first, end = (
-                None
-                if bound is None
-                else bound.offset
-                if bound.instant is None
-                else offset_at(view, bound.instant)
-                for bound in self
-            )
+            first, end = (None if bound is None else bound.offset_in(view) for bound in self)
             return first, end
         finally:
             source.close()
-
-
-def parse_bound(text: str) -> DumpBound | None:
-    """Parse an offset (digits), or a time: `@` and milliseconds, or as `parse_time`.
-
-    >>> parse_bound("35")
-    DumpBound(offset=35, instant=None)
-    >>> parse_bound("2024-01-01"), parse_bound("@1704067200000")
-    (DumpBound(offset=None, instant=1704067200000), DumpBound(offset=None, instant=1704067200000))
-    """
-    if (offset := parse_offset(text)) is not None:
-        return DumpBound(offset=offset)
-    if text.startswith("@") and (instant := parse_offset(text[1:])) is not None:
-        return DumpBound(instant=instant)
-    instant = parse_time(text)
-    return None if instant is None else DumpBound(instant=instant)

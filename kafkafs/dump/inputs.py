@@ -15,6 +15,7 @@ from engine.files.file_names import FileKind, parse_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.read_failures import error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
+from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.log.tiered.folders import candidates, folders_of_copies
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
@@ -24,6 +25,7 @@ _WILDCARDS = frozenset("*?[")
 _WITH_OFFSETS = SEGMENT_KINDS - {FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT}
 """Kinds of files that a range of offsets cuts to a part."""
 
+_NOT_CHOSEN = "no partition matches --topic and --partition"
 _REASONS = {
     EntryKind.SYMLINK: "a symbolic link, not followed",
     EntryKind.DIRECTORY: "a folder in place of a file",
@@ -38,16 +40,19 @@ class MissingInput(NamedTuple):
 
 
 def expand(
-    arguments: Sequence[str], extent: DumpExtent | None = None
+    arguments: Sequence[str],
+    extent: DumpExtent | None = None,
+    choice: PartitionChoice = ALL_PARTITIONS,
 ) -> Iterator[DumpFile | MissingInput]:
     """Yield the files that the arguments name, in their order; files of a folder by name.
 
     A folder gives the files that Kafka keeps in it; a log dir also those of its partitions' folders in any state. With
-    an extent, a folder gives only files with offsets, cut to the extent.
+    an extent, a folder gives only files with offsets, cut to the extent. With a choice, only files of chosen
+    partitions are given, and an argument without one is missing.
     """
     for argument in arguments:
         for path in _matches(argument):
-            yield from _expand_path(_as_java(path), extent)
+            yield from _expand_path(_as_java(path), extent, choice)
 
 
 def _matches(argument: str) -> list[str]:
@@ -62,11 +67,13 @@ def _as_java(path: str) -> str:
     return ("/" if path.startswith("/") else "") + "/".join(parts)
 
 
-def _expand_path(path: str, extent: DumpExtent | None) -> Iterator[DumpFile | MissingInput]:
+def _expand_path(
+    path: str, extent: DumpExtent | None, choice: PartitionChoice
+) -> Iterator[DumpFile | MissingInput]:
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
-            yield from _folder(path, extent)
+            yield from _folder(path, extent, choice)
             return
         if os.path.islink(path):  # named by the operator, and therefore followed
             target = os.path.realpath(path)
@@ -80,6 +87,9 @@ def _expand_path(path: str, extent: DumpExtent | None) -> Iterator[DumpFile | Mi
         return
     file = DumpFile(root, name, path, *kind_of(os.path.basename(path)))
     folder = os.path.dirname(os.path.abspath(path))
+    if not _is_chosen(folder, choice):
+        yield MissingInput(path, _NOT_CHOSEN)
+        return
     within = list(_within([file], folder, extent))
     yield from within or [_beside(path, folder, extent)]
 
@@ -91,11 +101,20 @@ def _reason(error: OSError) -> str:
     return f"{reason_of(error)} ({hint})" if hint else reason_of(error)
 
 
-def _folder(path: str, extent: DumpExtent | None) -> Iterator[DumpFile | MissingInput]:
+def _folder(
+    path: str, extent: DumpExtent | None, choice: PartitionChoice
+) -> Iterator[DumpFile | MissingInput]:
     root = SourceRoot(path)
     found = within = False
-    yield from _not_read(root, "", path)
-    for folder in ("", *_partition_folders(root)):
+    if not choice:
+        yield from _not_read(root, "", path)
+    folders = [
+        each for each in ("", *_partition_folders(root)) if _is_chosen(f"{path}/{each}", choice)
+    ]
+    if not folders:
+        yield MissingInput(path, _NOT_CHOSEN)
+        return
+    for folder in folders:
         inside = f"{path}/{folder}" if folder else path
         try:
             files = list(_files(root, folder, path))
@@ -144,6 +163,17 @@ def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[MissingInpu
             continue
         reason = _REASONS.get(entry.kind, "neither a file nor a folder, not read")
         yield MissingInput(f"{shown.rstrip('/')}/{entry.name}", reason)
+
+
+def _is_chosen(path: str, choice: PartitionChoice) -> bool:
+    """Return whether a folder is that of a chosen partition; without a choice any is."""
+    if not choice:
+        return True
+    name = os.path.basename(os.path.abspath(path))
+    try:
+        return choice.takes(NamedPartition(name, parse_folder_name(name).topic_partition))
+    except InvalidNameError:
+        return False
 
 
 def _is_partition_folder(name: str) -> bool:

@@ -25,7 +25,8 @@ name. A zone is `Z`, `+02:00`, `+0200` or `+02`; after a date without a time it 
 (`2024-01-01+02:00`), and after the short form of a day also `+0200`: shorter zones would read as another month or
 day.
 
-Options that take a time (--at, --time, --since, --until, --from, --to) have the same grammar, by `parse_time`.
+Options of the commands know more times, such as `-1h` and `today`: `kafkafs.cli.options.times`. A name in the tree
+means the same at any moment and on any machine.
 
 Records have whole milliseconds, so an instant between two milliseconds is rounded up: "the first record at or
 after it" stays the same. A leap second (`23:59:60` in UTC) is the second after it, as in POSIX.
@@ -34,6 +35,7 @@ after it" stays the same. A leap second (`23:59:60` in UTC) is the second after 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date
 from typing import NamedTuple
 
@@ -135,26 +137,38 @@ _DATES = [
 ]
 
 
-def parse_instant(name: str) -> Timestamp | None:
-    """Parse an instant to milliseconds since 1970, rounded up; may be negative."""
+def _as_utc(wall: int) -> Timestamp:
+    """Return the time at which a clock in UTC shows something: that itself, in milliseconds since 1970."""
+    return wall
+
+
+def parse_instant(name: str, to_utc: Callable[[int], Timestamp] = _as_utc) -> Timestamp | None:
+    """Parse an instant to milliseconds since 1970, rounded up; may be negative.
+
+    Args:
+        to_utc: returns the time at which a clock shows something, for a name without a zone.
+    """
     if _OFFSET.fullmatch(name):
         return None if len(name) in (4, 8) else _bounded(name)
     for pattern in _INSTANTS:
         if (match := pattern.fullmatch(name)) is not None:
-            return _instant(match.groupdict())
+            return _instant(match.groupdict(), to_utc)
     return None
 
 
-def parse_time(name: str) -> Timestamp | None:
+def parse_time(name: str, to_utc: Callable[[int], Timestamp] = _as_utc) -> Timestamp | None:
     """Parse an instant, or a year, month, day, hour or minute, which stands for its beginning.
+
+    Args:
+        to_utc: returns the time at which a clock shows something, for a name without a zone.
 
     >>> parse_time("2024-01-01T10:30:00Z"), parse_time("2024-01-01"), parse_time("yesterday")
     (1704105000000, 1704067200000, None)
     """
-    instant = parse_instant(name)
+    instant = parse_instant(name, to_utc)
     if instant is not None:
         return instant
-    period = _calendar_period(name)
+    period = _calendar_period(name, to_utc)
     return None if period is None else period.start_ms
 
 
@@ -211,36 +225,38 @@ def _two_sides(name: str) -> tuple[str, str] | None:
     return (start, end) if dots and (start or end) else None
 
 
-def _calendar_period(name: str) -> Period | None:
+def _calendar_period(name: str, to_utc: Callable[[int], Timestamp] = _as_utc) -> Period | None:
     for pattern in _DATES:
         if (match := pattern.fullmatch(name)) is not None:
-            return _calendar(match.groupdict())
+            return _calendar(match.groupdict(), to_utc)
     return None
 
 
-def _calendar(fields: dict[str, str | None]) -> Period | None:
-    zone = _zone_ms(fields["zone"])
+def _calendar(fields: dict[str, str | None], to_utc: Callable[[int], Timestamp]) -> Period | None:
+    zone = fields["zone"]
     days = _days(fields)
-    if zone is None or days is None:
+    if days is None:
         return None
-    start = days * _DAY - zone
+    first, end = days * _DAY, _next_days(fields) * _DAY
     if fields.get("hour") is not None:
         clock = _clock_ms(fields)
         if clock is None:
             return None
-        start += clock
-        return Period(start, start + (_HOUR if fields["minute"] is None else _MINUTE))
-    if fields.get("day") is not None:
-        return Period(start, start + _DAY)
-    return Period(start, _next_days(fields) * _DAY - zone)
+        first += clock
+        end = first + (_HOUR if fields["minute"] is None else _MINUTE)
+    elif fields.get("day") is not None:
+        end = first + _DAY
+    start_ms, end_ms = _utc(first, zone, to_utc), _utc(end, zone, to_utc)
+    return None if start_ms is None or end_ms is None else Period(start_ms, end_ms)
 
 
-def _instant(fields: dict[str, str | None]) -> Timestamp | None:
-    zone, days, second = _zone_ms(fields["zone"]), _days(fields), int(fields["second"] or 0)
-    clock = _clock_ms(fields)
-    if zone is None or days is None or clock is None or second > 60:
+def _instant(fields: dict[str, str | None], to_utc: Callable[[int], Timestamp]) -> Timestamp | None:
+    days, second, clock = _days(fields), int(fields["second"] or 0), _clock_ms(fields)
+    if days is None or clock is None or second > 60:
         return None
-    minute = days * _DAY + clock - zone
+    minute = _utc(days * _DAY + clock, fields["zone"], to_utc)
+    if minute is None:
+        return None
     if second == 60 and minute % _DAY != _DAY - _MINUTE:
         return None
     fraction = fields["fraction"] or ""
@@ -270,12 +286,14 @@ def _clock_ms(fields: dict[str, str | None]) -> int | None:
     return hour * _HOUR + minute * _MINUTE if hour < 24 and minute < 60 else None
 
 
-def _zone_ms(zone: str | None) -> int | None:
-    """Return the zone's offset from UTC in milliseconds; positive if ahead."""
-    if zone is None or zone in "Zz":
-        return 0
+def _utc(wall: int, zone: str | None, to_utc: Callable[[int], Timestamp]) -> Timestamp | None:
+    """Return the time at which a clock in a zone shows something; None if there is no such zone."""
+    if zone is None:
+        return to_utc(wall)
+    if zone in "Zz":
+        return wall
     hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
     if hours > 23 or minutes > 59:
         return None
     ahead = hours * _HOUR + minutes * _MINUTE
-    return -ahead if zone[0] == "-" else ahead
+    return wall + ahead if zone[0] == "-" else wall - ahead

@@ -18,7 +18,8 @@ import pytest
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_offset_checkpoint
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
+from engine.log.log_bound import LogBound
+from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
 from engine.units import TopicPartition
@@ -92,7 +93,7 @@ CASES = [
         Case(
             f"cut-{name}",
             f"{name}-0",
-            {"start": RebuildBound(offset=13), "stop": RebuildBound(offset=91)},
+            {"start": LogBound(offset=13), "stop": LogBound(offset=91)},
         )
         for name in ("orders", "codec-zstd", "codec-gzip", "codec-snappy", "codec-lz4", "txn")
     ),
@@ -100,7 +101,7 @@ CASES = [
     Case(
         "cut-whole",
         "codec-lz4-0",
-        {"start": RebuildBound(offset=50), "stop": RebuildBound(offset=120), "whole_batches": True},
+        {"start": LogBound(offset=50), "stop": LogBound(offset=120), "whole_batches": True},
     ),
     Case("as-broker", "days-0", {"mode": Mode.BROKER, "clean": False}, damage_unflushed),
     Case("merged", "orders-0", {}, damage, merges=True),
@@ -141,8 +142,8 @@ def make(case: Case, current: Written, folder: Path, topic_id: str) -> Rebuilt:
     options = dict(case.options)
     if case.topic == "cut-by-time":
         stamps = sorted(record.timestamp for record in current.truth["days-0"].records)
-        options["start"] = RebuildBound(timestamp=stamps[len(stamps) // 3])
-        options["stop"] = RebuildBound(timestamp=stamps[2 * len(stamps) // 3])
+        options["start"] = LogBound(timestamp=stamps[len(stamps) // 3])
+        options["stop"] = LogBound(timestamp=stamps[2 * len(stamps) // 3])
     old = case.source.rpartition("-")[0]
     asked = RebuildOptions(
         topics=(old,), renames={old: case.topic}, topic_ids={case.topic: topic_id}, **options

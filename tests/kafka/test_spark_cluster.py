@@ -120,7 +120,15 @@ def test_spark_submit_audits_with_what_pack_wrote_and_nothing_else(
         "--py-files",
         archive,
     ]
-    arguments = ["audit", str(path), "--task-bytes", "1", "--json", "--to", str(tmp_path / "found")]
+    arguments = [
+        "audit",
+        str(path),
+        "--task-bytes",
+        "1",
+        "--json",
+        "--output",
+        str(tmp_path / "found"),
+    ]
     done = _run([*submit, job, *arguments], home, node, node)
     events = SourceCheck(open_source(str(path))).run()
     findings = [event for event in events if isinstance(event, Finding)]

@@ -146,6 +146,9 @@ def verdict_line(start: StartPlan, summary: PlanSummary) -> str:
     """Return the closing line: the outcome for the broker."""
     outcome, reason = start.verdict()
     broker, reason = f"a {start.version.name} broker", printable(reason)
+    if outcome is Outcome.LOADS and start.choice:
+        count = f"{start.chosen_count} of {_logs(start.log_count)}"
+        return f"{count}, as chosen, would load in {broker}: {'; '.join(_ends(summary))}"
     if outcome is Outcome.LOADS:
         return f"{broker.capitalize()} starts with {_logs(start.log_count)}: {'; '.join(_ends(summary))}"
     if outcome is Outcome.LOG_DIR_OFFLINE:
@@ -245,6 +248,8 @@ def broker_facts(start: StartPlan, summary: PlanSummary) -> dict[str, Any]:
     return {
         "kind": "broker",
         "version": start.version.name,
+        "plannedLogs": start.chosen_count,
+        "logs": start.log_count,
         "outcome": outcome.value,
         "reason": reason or None,
         "damagedBatches": summary.damaged_batches,

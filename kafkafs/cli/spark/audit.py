@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import source_argument, source_paths
+from kafkafs.cli.options.partitions import topic_option
 from kafkafs.cli.spark.job import job_options, run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from engine.log.partition_choice import PartitionChoice
     from kafkafs.spark.jobs.audit import Audit
     from kafkafs.spark.jobs.progress import OnProgress
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 @click.command()
 @source_argument
 @click.option(
-    "--to",
+    "-o",
+    "--output",
     "target",
     metavar="TARGET",
     help="Write the tables `findings` and `partitions` into this folder, new or empty.",
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Format of the tables.",
 )
-@click.option("--topic", metavar="REGEX", help="Take only topics that REGEX matches as a whole.")
+@topic_option
 @click.option(
     "--rule",
     "rules",
@@ -66,7 +69,7 @@ def audit(
     sources: tuple[str, ...],
     target: str | None,
     form: str,
-    topic: str | None,
+    choice: PartitionChoice,
     rules: tuple[str, ...],
     severity: str,
     most: int,
@@ -77,8 +80,8 @@ def audit(
 
     \b
     kafkafs spark audit /var/lib/kafka/data
-    kafkafs spark audit /disk1/kafka /disk2/kafka --severity warning --to /tmp/findings
-    kafkafs spark audit '/snapshots/broker-1/disk*' --topic 'orders.*' --json
+    kafkafs spark audit /disk1/kafka /disk2/kafka --severity warning -o /tmp/findings
+    kafkafs spark audit '/snapshots/broker-1/disk*' --topic 'orders*' --json
 
     The findings are those of `kafkafs check`. Tasks check partitions in parallel, large partitions
     segment by segment. Exit status: 0 nothing found but notes, 1 errors or warnings.
@@ -92,7 +95,7 @@ def audit(
             spark,
             source_paths(sources),
             target,
-            topic=topic,
+            topic=choice.topic_regex or None,
             rules=rules,
             severity=severity,
             form=form,

@@ -15,7 +15,14 @@ from kafkafs.cli.spark.job import job_options, pairs, run_job
 @click.command()
 @click.argument("source", metavar="EXPORT")
 @click.argument("target", metavar="TARGET")
-@click.option("--topics", metavar="LIST", help="Restore only these topics, comma-separated.")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="LIST",
+    help="Restore only these topics, by name, comma-separated or repeated.",
+)
 @click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
 @click.option(
     "--topic-id",
@@ -67,7 +74,7 @@ def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
 
     \b
     kafkafs spark restore /lake/kafka /var/lib/kafka/restored
-    kafkafs spark restore s3a://lake/kafka restored --topics orders --codec zstd
+    kafkafs spark restore s3a://lake/kafka restored --topic orders --codec zstd
     kafkafs spark restore /lake/kafka restored --rename orders=orders-2024 --topic-id orders-2024=sgf5MsZgRTuEMv68ZXKJbQ
 
     Offsets, timestamps, keys, values and headers are those of the export. TARGET must not exist, or be
@@ -85,6 +92,7 @@ def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
     if topic_ids:
         options["topicIds"] = json.dumps(topic_ids)
     keywords = {name: given[name] for name in ("form", "topics", "incomplete", "tasks")}
+    keywords["topics"] = ",".join(given["topics"]) or None
     keywords["renames"] = pairs(given["renames"], "--rename")
 
     def job(spark: Any, on_progress: Any) -> Any:  # noqa: ANN401

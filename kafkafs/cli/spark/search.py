@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     help="Print at most the first N.",
 )
 @click.option(
-    "--to",
+    "-o",
+    "--output",
     "target",
     metavar="TARGET",
     help="Write all matches to files instead, in the layout of `export`.",
@@ -71,9 +72,9 @@ def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cl
 
     \b
     kafkafs spark search /var/lib/kafka/data --value refund
-    kafkafs spark search /snapshots/broker-1 --key-equals k17 --since 2024-01-01
-    kafkafs spark search '/snapshots/broker-*' --header trace-id=9f3a --to /tmp/found
-    kafkafs spark search /var/lib/kafka/data --where "length(value) > 1000000" --topics orders
+    kafkafs spark search /snapshots/broker-1 --key-equals k17 --from 2024-01-01
+    kafkafs spark search '/snapshots/broker-*' --header trace-id=9f3a -o /tmp/found
+    kafkafs spark search /var/lib/kafka/data --where "length(value) > 1000000" --topic orders
 
     REGEX is a Python regular expression on the stored bytes; in Kafka's own topics (--internal) on
     the JSON that keys and values decode to. Damaged places are named on standard error and skipped.
@@ -111,7 +112,7 @@ def _print(summary: SearchSummary) -> None:
     sys.stdout.buffer.flush()
     more = summary.records - len(summary.rows)
     if more and summary.target is None:
-        click.echo(f"kafkafs: {more} more: -m prints more, --to writes all", err=True)
+        click.echo(f"kafkafs: {more} more: -m prints more, --output writes all", err=True)
 
 
 def _header(text: str) -> tuple[str, str | None]:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from engine.errors import KafkaStorageError
-from engine.log.unmatched import known_names
-from kafkafs.cli.arguments import Command, source_paths, time_of
-from kafkafs.cli.partition_choice import NothingMatchedError
+from engine.log.partition_choice import Item, PartitionChoice, TopicItem
+from kafkafs.cli.arguments import Command, source_paths
+from kafkafs.cli.options.partitions import (
+    NothingMatchedError,
+    partition_options,
+    require_choice,
+)
+from kafkafs.cli.options.times import range_options
 from kafkafs.cli.spark.job import pairs
+
+if TYPE_CHECKING:
+    from engine.log.log_bound import LogRange
 
 
 def selection_options(on_corrupt: str) -> Callable[[Command], Command]:
-    """Add --topics, --since and the like, as keyword arguments of a command; see `selected`.
+    """Add --topic, --from and the like, as keyword arguments of a command; see `selected`.
 
     Args:
         on_corrupt: default of --on-corrupt.
@@ -25,7 +32,7 @@ def selection_options(on_corrupt: str) -> Callable[[Command], Command]:
     def add(command: Command) -> Command:
         for option in _options(on_corrupt):
             command = option(command)
-        return command
+        return partition_options(range_options(command))
 
     return add
 
@@ -49,21 +56,6 @@ def _options(on_corrupt: str) -> tuple[Callable[[Command], Command], ...]:
         ),
         click.option("--internal", is_flag=True, help="Include Kafka's own topics."),
         click.option("--committed", is_flag=True, help="Read as a read_committed consumer."),
-        click.option(
-            "--until", metavar="TIME", help="Stop before the first record at or after this."
-        ),
-        click.option(
-            "--since",
-            metavar="TIME",
-            help="Start at the first record at or after this: 2024-01-01, 2024-01-01T10:30:00Z, "
-            "or milliseconds since 1970.",
-        ),
-        click.option(
-            "--topic-pattern",
-            metavar="REGEX",
-            help="Take only topics with a match of REGEX in their names.",
-        ),
-        click.option("--topics", metavar="LIST", help="Take only these topics, comma-separated."),
     )
 
 
@@ -74,26 +66,62 @@ def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         click.BadParameter: an option is malformed.
         NothingMatchedError: the source can be opened here, and lacks the topics.
     """
-    found: dict[str, Any] = {"path": source_paths(sources)}
+    paths = source_paths(sources)
+    found: dict[str, Any] = {"path": paths}
     options: dict[str, str | bool] = {"onCorrupt": given["on_corrupt"]}
     options |= pairs(given["options"], "--option")
-    if given["topics"] is not None:
-        found["topics"] = given["topics"]
-    if given["topic_pattern"] is not None:
-        options["subscribePattern"] = given["topic_pattern"]
     if given["committed"]:
         options["isolationLevel"] = "read_committed"
     if given["internal"]:
         options["includeInternalTopics"] = True
-    for name in ("since", "until"):
-        if given[name] is not None:
-            found[name] = time_of(given[name], f"--{name}")
-    if given["topics"] is not None or given["topic_pattern"] is not None:
-        _require_topics(found["path"], given)
+    extent: LogRange = given["extent"]
+    for option, name, bound in (("--from", "since", extent.start), ("--to", "until", extent.stop)):
+        if bound is not None and bound.timestamp is None:
+            raise click.BadParameter(
+                f"{bound.offset} is an offset, and a job takes times; for milliseconds write @{bound.offset}",
+                param_hint=option,
+            )
+        if bound is not None:
+            found[name] = bound.timestamp
+    choice: PartitionChoice = given["choice"]
+    if choice.partitions:
+        found["partitions"] = _partitions(paths, choice, internal=given["internal"])
+    elif choice:
+        _require_topics(paths, choice, internal=given["internal"])
+        if all(is_exact(item) for item in choice.topics):
+            found["topics"] = ",".join(item.text for item in choice.topics)
+        else:
+            options["subscribePattern"] = choice.topic_regex
     return found | options
 
 
-def _require_topics(paths: list[str], given: dict[str, Any]) -> None:
+def is_exact(item: Item) -> bool:
+    """Return whether an item names one topic."""
+    return isinstance(item, TopicItem) and item.topic.regex is None
+
+
+def _partitions(
+    paths: list[str], choice: PartitionChoice, *, internal: bool
+) -> dict[str, list[int]]:
+    """Return the numbers of the chosen partitions by topic."""
+    from kafkafs.spark.source.options.partition_choice import ALL, choose
+    from kafkafs.spark.source.options.source_paths import open_paths
+
+    source = open_paths(tuple(paths))
+    try:
+        require_choice(choice, source.partitions())
+        named = any(is_exact(item) for item in choice.topics) or choice.folders()
+        there = choose(source.partitions(), ALL, internal=internal or bool(named))
+        found: dict[str, list[int]] = {}
+        for place, log in there.items():
+            if choice.takes(log):
+                found.setdefault(place.topic, []).append(place.partition)
+        return found
+    finally:
+        source.close()
+
+
+def _require_topics(paths: list[str], choice: PartitionChoice, *, internal: bool) -> None:
     """Check before a session starts that the topics exist; leave a source that cannot be opened here to Spark."""
     from kafkafs.spark.errors import OptionError
     from kafkafs.spark.source.options.partition_choice import ALL, choose
@@ -104,30 +132,12 @@ def _require_topics(paths: list[str], given: dict[str, Any]) -> None:
     except (OptionError, KafkaStorageError, OSError):
         return
     try:
-        logs = source.partitions()
-        topics = sorted({each.topic for each in choose(logs, ALL, internal=True)})
-        shown = sorted({each.topic for each in choose(logs, ALL, internal=given["internal"])})
+        require_choice(choice, source.partitions())
+        shown = choose(source.partitions(), ALL, internal=internal)
+        for item in choice.topics:
+            if not is_exact(item) and not any(map(item.takes, shown.values())):
+                raise NothingMatchedError(
+                    f"no topic matches --topic {item.text}; name --internal too"
+                )
     finally:
         source.close()
-    for name in filter(None, map(str.strip, (given["topics"] or "").split(","))):
-        if name not in topics:
-            there = known_names(shown, "topic", name)
-            raise NothingMatchedError(f"no topic matches --topics {name}; {there}")
-    _require_match(given["topic_pattern"], topics, shown)
-
-
-def _require_match(text: str | None, topics: list[str], shown: list[str]) -> None:
-    """Check that a pattern is found in the name of a topic."""
-    if text is None:
-        return
-    try:
-        pattern = re.compile(text.strip())
-    except re.error as error:
-        raise click.BadParameter(
-            f"{text!r} is not a regular expression: {error}", param_hint="--topic-pattern"
-        ) from error
-    if any(map(pattern.search, shown)):
-        return
-    is_internal = any(map(pattern.search, topics))
-    there = "name --internal too" if is_internal else known_names(shown, "topic", text)
-    raise NothingMatchedError(f"no topic matches --topic-pattern {text}; {there}")

@@ -9,8 +9,9 @@ from random import Random
 
 import pytest
 
+from engine.log.log_bound import LogBound
 from engine.log.log_directory import open_source
-from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
+from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
 from engine.units import EpochEntry, Offset
@@ -133,7 +134,7 @@ def test_a_replica_gives_what_is_lost_and_nothing_is_missing(tmp_path: Path) -> 
 def test_a_bound_before_the_loss_needs_nothing_held(tmp_path: Path) -> None:
     made = log_that_came_to_its_end(tmp_path)
     first = last_gone(made)
-    result = made_of(tmp_path, stop=RebuildBound(offset=first))
+    result = made_of(tmp_path, stop=LogBound(offset=first))
     assert not result.lost_something
     assert result.partitions[0]["notes"] == []
     assert bounds_of(tmp_path / "target") == (0, first)

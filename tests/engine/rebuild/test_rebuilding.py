@@ -23,11 +23,12 @@ from engine.files.file_names import (
     log_file_name,
 )
 from engine.files.source_files import SourceFile, SourceRoot
+from engine.log.log_bound import LogBound
 from engine.log.log_directory import open_source
 from engine.rebuild.broker_mode import copy_file
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import MANIFEST, read_manifest
-from engine.rebuild.options import Mode, RebuildBound, RebuildOptions
+from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
 from engine.units import TopicPartition
@@ -201,7 +202,7 @@ def test_a_topic_gets_another_id_only_when_asked(tmp_path):
 
 def test_a_deleted_topics_folder_is_taken_when_it_is_named(tmp_path):
     some_topics(tmp_path)
-    result = made_of(tmp_path, topics=("old-0.*-delete",))
+    result = made_of(tmp_path, partitions=("old-0.*-delete",))
     assert [each["partition"] for each in result.partitions] == ["old-0"]
     assert facts_of(tmp_path / "target", "old-0")
 
@@ -215,7 +216,7 @@ def test_a_deleted_topics_folder_is_taken_when_it_is_named(tmp_path):
         ({"renames": {"orders": "a/b"}}, "no topic name"),
         ({"topic_ids": {"nobody": ANOTHER_ID}}, "no topic 'nobody'"),
         ({"mode": Mode.BROKER, "deleted": True}, "--deleted"),
-        ({"mode": Mode.BROKER, "start": RebuildBound(offset=1)}, "--from"),
+        ({"mode": Mode.BROKER, "start": LogBound(offset=1)}, "--from"),
     ],
 )
 def test_what_cannot_be_done_is_refused(tmp_path, options, why):

@@ -95,7 +95,7 @@ def test_topics_are_chosen_by_pattern(hurt: Path, tmp_path: Path) -> None:
     assert named == ["orders-0", "orders-1"]
     one = [
         each["partition"]
-        for each in objects(str(copy), "--topic-partitions", "orders:1")
+        for each in objects(str(copy), "--topic", "orders", "--partition", "1")
         if each["type"] == "partition"
     ]
     assert one == ["orders-1"]

@@ -1,5 +1,7 @@
 """A selection that matches nothing is an error that names what there is."""
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +41,8 @@ def without_partitions(tmp_path: Path) -> str:
     ("option", "text"),
     [
         ("--topic", "order"),
-        ("--topic-partitions", "order-0"),
-        ("--topic-partitions", "orders,order"),
+        ("--topic", "orders,order"),
+        ("--partition", "order-0"),
     ],
 )
 def test_an_option_that_matches_nothing_is_an_error(
@@ -58,27 +60,122 @@ def test_an_option_that_matches_nothing_is_an_error(
 def test_a_partition_that_is_not_there_names_the_others_of_its_topic(
     run: Run, command: str
 ) -> None:
-    for text in ("orders:7", "orders-7", "orders:0,orders-7"):
-        status, _, err = run(command, CURRENT, "--topic-partitions", text)
+    for text in ("orders-7", "orders-0,orders-7"):
+        status, _, err = run(command, CURRENT, "--partition", text)
         assert (status, err.partition("; ")[2]) == (2, "the source has orders-0\n")
-
-
-def test_a_partition_is_named_by_its_folder_or_with_a_colon(run: Run) -> None:
-    for option in ("--topic-partitions", "--topic"):
-        assert run("offsets", CURRENT, option, "orders-0")[1] == "orders:0:1000\n"
-    assert run("offsets", CURRENT, "--topic-partitions", "orders:0")[1] == "orders:0:1000\n"
-    dotted = "mixed.codecs_in-one-7-0"
-    assert run("offsets", CURRENT, "--topic-partitions", dotted)[1].startswith(
-        "mixed.codecs_in-one-7:0:"
+    status, _, err = run("offsets", CURRENT, "--topic-partitions", "orders:7")
+    assert (status, err) == (
+        2,
+        "kafkafs: no partition matches --topic-partitions orders:7; the source has orders-0\n",
     )
-    _, out, _ = run("check", CURRENT, "--topic-partitions", "orders-0")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--topic", "orders"),
+        ("-t", "or*rs"),
+        ("--topic", "/or.*|nothing/"),
+        ("--topic", "/(or){1,2}ders/", "-p", "0"),
+        ("--partition", "orders-0"),
+        ("--partition", "orders-[0-3]"),
+        ("--partition", "/orders-\\d/"),
+        ("--topic", "orders", "--partition", "0..1"),
+        ("--topic-partitions", "orders:0"),
+        ("--topic-partitions", "orders:0-1"),
+        ("--topic-partitions", "or.*s"),
+    ],
+    ids=" ".join,
+)
+def test_a_partition_is_chosen_by_topic_number_or_folder(
+    run: Run, options: tuple[str, ...]
+) -> None:
+    assert run("offsets", CURRENT, *options)[1] == "orders:0:1000\n"
+
+
+def test_a_topic_with_dots_and_dashes_is_named_as_it_is(run: Run) -> None:
+    found = run("offsets", CURRENT, "--topic", "mixed.codecs_in-one-7")[1]
+    assert found.startswith("mixed.codecs_in-one-7:0:")
+    _, out, _ = run("check", CURRENT, "--partition", "orders-0")
     assert "\n1 partition, " in f"\n{out}"
 
 
+def test_several_topics_are_listed_or_the_option_is_repeated(run: Run) -> None:
+    listed = run("offsets", CURRENT, "--topic", "orders,txn")[1]
+    assert [line.partition(":")[0] for line in listed.splitlines()] == ["orders", "txn"]
+    assert run("offsets", CURRENT, "-t", "txn", "-t", "orders")[1] == listed
+
+
+def test_a_folder_or_a_regular_expression_as_a_topic_says_how_to_write_it(run: Run) -> None:
+    assert "; did you mean --partition orders-0?" in run("check", CURRENT, "--topic", "orders-0")[2]
+    assert "; did you mean --topic '/or.*s/'?" in run("check", CURRENT, "--topic", "or.*s")[2]
+
+
+@pytest.mark.parametrize("text", ["/(/", "/open", "", "orders,", "5..2"])
+def test_a_malformed_choice_is_a_usage_error(run: Run, text: str) -> None:
+    option = "--partition" if text == "5..2" else "--topic"
+    status, out, err = run("check", CURRENT, option, text)
+    assert (status, out) == (2, "")
+    assert f"Invalid value for {option}" in err
+
+
+def test_a_topic_without_the_chosen_numbers_is_an_error(run: Run) -> None:
+    status, _, err = run("check", CURRENT, "--topic", "orders", "--partition", "txn-0")
+    assert (status, err) == (2, "kafkafs: no partition matches --topic and --partition together\n")
+
+
 def test_two_selections_at_once_are_refused(run: Run) -> None:
-    status, _, err = run("check", CURRENT, "--topic", "orders", "--topic-partitions", "txn")
+    status, _, err = run("offsets", CURRENT, "--topic", "orders", "--topic-partitions", "txn")
     assert status == 2
     assert "cannot be used together" in err
+
+
+def test_a_plan_of_some_partitions_does_not_speak_for_the_others(run: Run) -> None:
+    _, out, _ = run("plan", CURRENT, "--topic", "orders")
+    assert re.search(
+        r"^1 of \d\d+ logs, as chosen, would load in a 4.3.1 broker: ", out, re.MULTILINE
+    )
+    assert run("plan", CURRENT, "--topic", "order")[0] == 2
+    rows = [
+        json.loads(line)
+        for line in run("plan", CURRENT, "-p", "orders-0", "--json")[1].splitlines()
+    ]
+    assert [row["folder"] for row in rows if row["kind"] == "log"] == ["orders-0"]
+    assert rows[-1]["plannedLogs"] == 1 < rows[-1]["logs"]
+
+
+def test_a_dump_of_some_partitions_has_their_files_alone(run: Run) -> None:
+    _, out, _ = run("dump", CURRENT, "--topic", "orders")
+    files = {
+        line.partition("Dumping ")[2] for line in out.splitlines() if line.startswith("Dumping ")
+    }
+    assert files
+    assert all(file.startswith(f"{CURRENT}/orders-0/") for file in files)
+    status, out, err = run("dump", CURRENT, "--topic", "order")
+    assert (status, out) == (3, "")
+    assert err == f"{CURRENT}: no partition matches --topic and --partition\n"
+
+
+def test_groups_and_transactions_are_chosen_by_their_partitions(run: Run) -> None:
+    every = [json.loads(line) for line in run("groups", CURRENT, "--json")[1].splitlines()]
+    topic = every[0]["topic"]
+    some = [
+        json.loads(line) for line in run("groups", CURRENT, "--json", "-t", topic)[1].splitlines()
+    ]
+    assert some == [row for row in every if row["topic"] == topic]
+    assert run("groups", CURRENT, "--topic", "nobody-read-this")[0] == 2
+    every = [
+        json.loads(line)
+        for line in run("transactions", CURRENT, "--open", "--json")[1].splitlines()
+    ]
+    some = [
+        json.loads(line)
+        for line in run("transactions", CURRENT, "--open", "--json", "-t", "open-txn")[
+            1
+        ].splitlines()
+    ]
+    assert some == [row for row in every if row["topic"] == "open-txn"] != []
+    assert run("transactions", CURRENT, "--open", "-t", "open")[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,8 @@ def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
     }
     assert log_dir["marker"] is True
     assert broker == {
-        "kind": "broker", "version": "4.3.1", "outcome": "loads", "reason": None,
+        "kind": "broker", "version": "4.3.1", "plannedLogs": 3, "logs": 3, "outcome": "loads",
+        "reason": None,
         "damagedBatches": 0, "offsetsGivenAgain": 0, "recordBytes": 346_778, "unreadBytes": 0,
     }  # fmt: skip
 

@@ -123,7 +123,7 @@ def test_bounds_are_offsets_instants_or_milliseconds(tmp_path, bound, first):
         (["--from", "END"], "no record is at or after --from: to write it anyway"),
         (["--from", "2030-01-01"], "no record is at or after --from"),
         (["--to", "2001-01-01"], "no record is before --to"),
-        (["--from", "20", "--to", "10"], "--from (offset 20) is not before --to (offset 10)"),
+        (["--from", "20", "--to", "10"], "--from 20 is not before --to 10, and --to is exclusive"),
         (["--from", "2024-01-01", "--to", "2023-01-01"], "is not before --to"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_source_without_records_is_status_2_unless_that_is_wanted(tmp_path):
         ([], "name a SOURCE and a TARGET"),
         (["SOURCE"], "name a SOURCE and a TARGET"),
         (["SOURCE", "SOURCE/new"], "is inside the source"),
-        (["SOURCE", "TARGET", "--from", "yesterday"], "a time such as"),
+        (["SOURCE", "TARGET", "--from", "soon"], "a time such as"),
         (["SOURCE", "TARGET", "--rename", "orders"], "NAME=VALUE"),
         (["SOURCE", "TARGET", "--topic-id", "orders=xyz"], "--topic-id orders"),
         (["SOURCE", "TARGET", "--owner", "nobody-of-this-name"], "no such user"),

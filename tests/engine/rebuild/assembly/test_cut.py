@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from engine.coding.compression import CompressionType
+from engine.log.log_bound import LogBound
 from engine.rebuild.assembly.cut import cut_batch
-from engine.rebuild.options import RebuildBound, RebuildOptions
+from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.record.record_batch import make_batch
 from tests import builders
@@ -19,7 +20,7 @@ from tests.fixtures_data import log_dir, truth_records
 
 
 def cut_to(
-    tmp_path: Path, start: RebuildBound | None, stop: RebuildBound | None, *, whole: bool = False
+    tmp_path: Path, start: LogBound | None, stop: LogBound | None, *, whole: bool = False
 ) -> dict[str, object]:
     options = RebuildOptions(start=start, stop=stop, whole_batches=whole, allow_empty=True)
     [report] = rebuild(str(tmp_path / "source"), str(tmp_path / "target"), options).partitions
@@ -32,7 +33,7 @@ def test_the_records_between_two_offsets_are_there_and_no_others(tmp_path, seed)
     made = make_log(tmp_path / "source", random, first=random.choice([0, 1000]))
     first = made.bases[0]
     start, stop = sorted(random.sample(range(first, made.next_offset), 2))
-    report = cut_to(tmp_path, RebuildBound(offset=start), RebuildBound(offset=stop))
+    report = cut_to(tmp_path, LogBound(offset=start), LogBound(offset=stop))
     assert (report["logStartOffset"], report["logEndOffset"]) == (start, stop)
     assert report["missing"] == []
     expected = {
@@ -54,7 +55,7 @@ def test_whole_batches_stay_byte_for_byte(tmp_path, seed):
     random = Random(seed)
     made = make_log(tmp_path / "source", random)
     start, stop = sorted(random.sample(range(made.next_offset), 2))
-    report = cut_to(tmp_path, RebuildBound(offset=start), RebuildBound(offset=stop), whole=True)
+    report = cut_to(tmp_path, LogBound(offset=start), LogBound(offset=stop), whole=True)
     inside = [
         batch
         for _, _, batch in made.batches
@@ -78,7 +79,7 @@ def test_a_period_is_cut_where_the_first_record_at_or_after_each_end_is(tmp_path
         next((each.offset for each in source.values() if each.timestamp >= time), len(source))
         for time in times
     ]
-    cut_to(tmp_path, RebuildBound(timestamp=times[0]), RebuildBound(timestamp=times[1]))
+    cut_to(tmp_path, LogBound(timestamp=times[0]), LogBound(timestamp=times[1]))
     found = facts_of(tmp_path / "target")
     assert list(found) == list(range(*bounds))
     assert all(found[offset] == source[offset] for offset in found)
@@ -89,7 +90,7 @@ def test_a_period_is_cut_where_the_first_record_at_or_after_each_end_is(tmp_path
 )
 def test_bounds_outside_of_the_log_or_of_each_other(tmp_path, start, stop):
     made = make_log(tmp_path / "source", Random(2), transactions=False)
-    bounds = [None if each is None else RebuildBound(offset=each) for each in (start, stop)]
+    bounds = [None if each is None else LogBound(offset=each) for each in (start, stop)]
     report = cut_to(tmp_path, *bounds)
     low = min(start or 0, made.next_offset)
     high = max(low, min(made.next_offset if stop is None else stop, made.next_offset))
@@ -147,7 +148,7 @@ def test_message_sets_of_old_formats_are_cut_too(tmp_path, partition):
     truth = truth_records("legacy", partition)
     start, stop = truth[37].offset, truth[-41].offset
     options = RebuildOptions(
-        topics=(topic,), start=RebuildBound(offset=start), stop=RebuildBound(offset=stop)
+        topics=(topic,), start=LogBound(offset=start), stop=LogBound(offset=stop)
     )
     rebuild(str(log_dir("legacy")), str(tmp_path / "target"), options)
     found = facts_of(tmp_path / "target", partition)
@@ -163,7 +164,7 @@ def test_an_edge_that_cannot_be_read_is_named_and_left_out(tmp_path):
     whole = builders.batch([Rec(b"x")] * 5, 0)
     odd = builders.batch([Rec(b"y")] * 5, 5, section=b"no records")
     made.path(0).write_bytes(whole + odd)
-    report = cut_to(tmp_path, None, RebuildBound(offset=7))
+    report = cut_to(tmp_path, None, LogBound(offset=7))
     assert [each["kind"] for each in report["dropped"]] == ["cannot_be_cut"]
     assert report["missing"] == [{"first_offset": 5, "next_offset": 7}]
     assert list(facts_of(tmp_path / "target")) == list(range(5))
@@ -176,7 +177,7 @@ def test_damage_outside_of_a_cut_is_no_loss(tmp_path):
     data[position + len(batch) - 1] ^= 1
     made.path(base).write_bytes(data)
     first = int.from_bytes(batch[:8], "big")
-    options = RebuildOptions(start=RebuildBound(offset=3), stop=RebuildBound(offset=first))
+    options = RebuildOptions(start=LogBound(offset=3), stop=LogBound(offset=first))
     assert not rebuild(str(tmp_path / "source"), str(tmp_path / "target"), options).lost_something
-    options = RebuildOptions(start=RebuildBound(offset=3), stop=RebuildBound(offset=first + 1))
+    options = RebuildOptions(start=LogBound(offset=3), stop=LogBound(offset=first + 1))
     assert rebuild(str(tmp_path / "source"), None, options).lost_something

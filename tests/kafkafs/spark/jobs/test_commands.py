@@ -73,7 +73,7 @@ def test_the_commands_are_known_without_importing_spark() -> None:
 
 def test_an_export_prints_a_table_or_facts(run: Run, tmp_path: Path) -> None:
     done = run(
-        "export", SAMPLE, tmp_path / "out", "--topics", "orders", "--since", "2023-11-14T23:00"
+        "export", SAMPLE, tmp_path / "out", "--topic", "orders", "--from", "2023-11-14T23:00"
     )
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
@@ -84,8 +84,8 @@ def test_an_export_prints_a_table_or_facts(run: Run, tmp_path: Path) -> None:
     assert lines[1].split()[:3] == ["orders", "2", "132"]
     assert lines[-1] == f"written  file://{tmp_path}/out (parquet)"
     again = run(
-        *("export", SAMPLE, tmp_path / "out", "--topics", "orders", "--resume", "--json"),
-        *("--progress", "--since", "2023-11-14T23:00"),
+        *("export", SAMPLE, tmp_path / "out", "--topic", "orders", "--resume", "--json"),
+        *("--progress", "--from", "2023-11-14T23:00"),
     )
     facts = json.loads(again.stdout)
     assert (again.exit_code, facts["records"], facts["recordsBefore"]) == (0, 0, 132)
@@ -104,7 +104,7 @@ def test_a_search_prints_lines_and_exits_like_grep(run: Run) -> None:
 
 
 def test_stats_print_tables(run: Run) -> None:
-    done = run("stats", SAMPLE, "--keys", "0", "--topic-pattern", "^t", "--committed")
+    done = run("stats", SAMPLE, "--keys", "0", "--topic", "t*", "--committed")
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[1].split()[:2] == ["txn", "1"]
@@ -116,8 +116,8 @@ def test_stats_print_tables(run: Run) -> None:
     ("arguments", "said"),
     [
         (
-            ["export", SAMPLE, "{}", "--topics", "none"],
-            "no topic matches --topics none; the source has",
+            ["export", SAMPLE, "{}", "--topic", "none"],
+            "no partition matches --topic none; the source has",
         ),
         (["export", SAMPLE, "{}", "-O", "splitByte=1"], "unknown option 'splitbyte'"),
         (["export", SAMPLE, "{}", "--where", "nothing = 1"], "the condition is not valid"),
@@ -139,7 +139,7 @@ def test_what_cannot_be_is_one_line_and_status_2(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--since", "yesterday"], ["--since", "2024..2025"], ["-O", "x"], ["--conf", "=1"], ["--header", "=x"]],
+    [["--from", "soon"], ["--from", "5"], ["--from", "2024..2025"], ["-O", "x"], ["--conf", "=1"], ["--header", "=x"]],
 )  # fmt: skip
 def test_malformed_arguments_are_refused_before_spark_starts(arguments: list[str]) -> None:
     done = CliRunner().invoke(cli, ["spark", "search", SAMPLE, "--value", "x", *arguments])

@@ -88,7 +88,7 @@ def test_the_command_renames_topics_and_gives_them_ids(
     spark: SparkSession, exported: Path, tmp_path: Path
 ) -> None:
     given = "sgf5MsZgRTuEMv68ZXKJbQ"
-    command = ["spark", "restore", str(exported), str(tmp_path / "made"), "--topics", "orders"]
+    command = ["spark", "restore", str(exported), str(tmp_path / "made"), "--topic", "orders"]
     more = ["--rename", "orders=old-orders", "--topic-id", f"old-orders={given}", "--json"]
     done = CliRunner().invoke(cli, [*command, *more])
     assert done.exit_code == 0, done.output

@@ -1,0 +1,199 @@
+"""Choice of partitions: --topic, --partition, and paths of the tree.
+
+A choice that matches nothing is an error that names the existing partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from engine.errors import SourceError
+from engine.log.partition_choice import Choosable, NamePattern, PartitionChoice
+from engine.log.unmatched import unmatched_partition
+from kafkafs.cli.arguments import Command, clean_path
+from kafkafs.decode.shown_text import printable
+from kafkafs.tree.errors import NotFound
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_log import PartitionLog
+    from kafkafs.tree.node import Node
+    from kafkafs.tree.tree import Tree
+
+Found = TypeVar("Found")
+
+
+class NothingMatchedError(click.ClickException):
+    """A choice of topics or partitions that matches nothing, in one line."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print one line on standard error."""
+        click.echo(f"kafkafs: {printable(self.message)}", file=file, err=True)
+
+
+def partition_options(command: Command) -> Command:
+    """Add --topic and --partition; the command gets `choice`, a PartitionChoice."""
+
+    @wraps(command)
+    def with_choice(
+        *given: Any,  # noqa: ANN401
+        chosen_topics: tuple[str, ...],
+        chosen_partitions: tuple[str, ...],
+        **named: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        return command(*given, choice=choice_of(chosen_topics, chosen_partitions), **named)
+
+    return partition_texts(with_choice)  # type: ignore[return-value]
+
+
+def topic_option(command: Command) -> Command:
+    """Add --topic alone, where partitions are not chosen; the command gets `choice`."""
+
+    @wraps(command)
+    def with_choice(*given: Any, chosen_topics: tuple[str, ...], **named: Any) -> Any:  # noqa: ANN401
+        return command(*given, choice=choice_of(chosen_topics), **named)
+
+    return TOPIC_OPTION(with_choice)  # type: ignore[return-value]
+
+
+def partition_texts(command: Command) -> Command:
+    """Add --topic and --partition; the command gets the texts `chosen_topics` and `chosen_partitions`."""
+    for option in reversed(CHOICE_OPTIONS):
+        command = option(command)
+    return command
+
+
+TOPIC_OPTION = click.option(
+    "-t",
+    "--topic",
+    "chosen_topics",
+    multiple=True,
+    metavar="LIST",
+    help="Take only these topics, comma-separated or repeated: names, shell patterns ('pay*') or "
+    "/REGEX/, which has to match the whole name.",
+)
+PARTITION_OPTION = click.option(
+    "-p",
+    "--partition",
+    "chosen_partitions",
+    multiple=True,
+    metavar="LIST",
+    help="Take only these partitions, comma-separated or repeated: numbers, ranges A..B (B exclusive), "
+    "folders (orders-0) or patterns of folders.",
+)
+CHOICE_OPTIONS = (TOPIC_OPTION, PARTITION_OPTION)
+
+
+def patterns_of(names: Iterable[str], option: str) -> list[NamePattern]:
+    """Return names, shell patterns and /REGEX/ of arguments.
+
+    Raises:
+        click.BadParameter: one is malformed.
+    """
+    try:
+        return [NamePattern.parse(name) for name in names]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+
+
+def choice_of(topics: Iterable[str], partitions: Iterable[str] = ()) -> PartitionChoice:
+    """Return the choice of --topic and --partition.
+
+    Raises:
+        click.BadParameter: one is malformed.
+    """
+    for option, given in (
+        ("--topic", {"topics": topics}),
+        ("--partition", {"partitions": partitions}),
+    ):
+        try:
+            PartitionChoice.parse(**given)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint=option) from None
+    return PartitionChoice.parse(topics, partitions)
+
+
+def kafkas_choice(choice: PartitionChoice, text: str) -> PartitionChoice:
+    """Return the choice of --topic-partitions, GetOffsetShell's option.
+
+    Args:
+        choice: that of --topic and --partition.
+
+    Raises:
+        click.UsageError: both are given, or the text is malformed.
+    """
+    if choice:
+        raise click.UsageError(
+            "--topic-partitions cannot be used together with --topic or --partition"
+        )
+    try:
+        return PartitionChoice.parse_kafkas(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--topic-partitions") from None
+
+
+def require_choice(
+    choice: PartitionChoice, logs: Mapping[str, Choosable], option: str | None = None
+) -> None:
+    """Check that every item of a choice takes a partition, and that all together do.
+
+    Args:
+        option: the option that was given, if it was another one.
+
+    Raises:
+        NothingMatchedError: an item takes none.
+    """
+    unmatched = choice.unmatched(logs)
+    if unmatched is not None:
+        raise NothingMatchedError(
+            unmatched_partition(option or unmatched[0], unmatched[1].text, logs)
+        )
+    if choice and not any(map(choice.takes, logs.values())):
+        raise NothingMatchedError("no partition matches --topic and --partition together")
+
+
+def require_partitions(source: LogSource) -> Mapping[str, PartitionLog]:
+    """Return the partitions of a source.
+
+    Raises:
+        SourceError: the source has none.
+    """
+    logs = source.partitions()
+    if not logs:
+        paths = ", ".join(root.path for root in source.roots)
+        raise SourceError(f"{paths} has no partition", hint="name a log dir that a broker wrote to")
+    return logs
+
+
+def node_at(tree: Tree, path: str) -> Node:
+    """Return the node of a path that a user typed.
+
+    Raises:
+        NotFound: there is no such node; for an unknown partition the error names the existing ones.
+    """
+    return with_known_partitions(tree.source, path, lambda: tree.resolve(clean_path(path)))
+
+
+def with_known_partitions(source: LogSource, path: str, find: Callable[[], Found]) -> Found:
+    """Call `find` for a path of the tree; name the existing partitions when the path names an unknown one.
+
+    Raises:
+        NotFound: from `find`, with the existing partitions added.
+    """
+    try:
+        return find()
+    except NotFound as error:
+        from kafkafs.tree.root.root import OWN_NAMES
+
+        parts = clean_path(path).split("/")
+        name = parts[2] if parts[0] == "time" and len(parts) > 2 else parts[0]
+        logs = source.partitions()
+        if name in logs or name in OWN_NAMES:
+            raise
+        raise NotFound(error.path, unmatched_partition("", name, logs)) from None
