@@ -81,7 +81,7 @@ DECLARING = {
     "engine/columns/batch_table.py",
     "engine/columns/columns.py",
     "engine/columns/batch_summary.py",
-    "engine/kernel/python.py",
+    "engine/kernel/python_batches.py",
     "engine/files/lock_holder.py",
     "kafkafs/fuse/forgetting.py",
 }

@@ -17,6 +17,7 @@ from engine.kernel.python import (
     offsets_of as offsets_of,
     put_keys as put_keys,
     read_batch as read_batch,
+    read_line as read_line,
     read_record as read_record,
     record_facts as record_facts,
     summarize as summarize,

@@ -22,7 +22,8 @@ from engine.columns.batch_summary import SUMMARY_DTYPE, AppendFacts, SummaryResu
 from engine.columns.batch_table import BATCH_DTYPE, KEPT_DTYPE, BatchProblem
 from engine.columns.columns import RECORD_DTYPE, Columns, describe
 from engine.kernel.python import (
-    column_lines as column_lines_in_python, lines as lines_in_python, read_record as read_record_in_python,
+    column_lines as column_lines_in_python, lines as lines_in_python, read_line as read_line_in_python,
+    read_record as read_record_in_python,
 )
 from engine.columns.record_facts import record_facts as record_facts_in_python
 from engine.record.attributes import CONTROL_MASK
@@ -128,7 +129,7 @@ cdef extern from "c/kernel.h" nogil:
                        const uint8_t **at, kfs_row *row)
     int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
                      const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
-                     kfs_bytes *inflated, kfs_record *out, const uint8_t **base)
+                     kfs_bytes *inflated, kfs_row *row, kfs_record *out, const uint8_t **base)
     ctypedef struct kfs_line_options:
         uint8_t *prefix
         size_t prefix_size
@@ -160,6 +161,9 @@ cdef extern from "c/kernel.h" nogil:
                      kfs_payload *payload, kfs_problem *problem)
     int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                         const kfs_line_options *options, kfs_lines *lines)
+    int kfs_read_line(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
+                      const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes, kfs_bytes *inflated,
+                      const kfs_line_options *options, kfs_lines *lines, int64_t *timestamp)
     ctypedef struct kfs_columns:
         const uint8_t *arena
         size_t size
@@ -662,6 +666,7 @@ def read_record(
     """Return the record with exactly this offset alone, as columns; None if unusual."""
     cdef _Worker worker
     cdef kfs_limits limits
+    cdef kfs_row batch
     cdef kfs_record record
     cdef const uint8_t *base
     cdef int64_t start
@@ -672,7 +677,7 @@ def read_record(
     try:
         with nogil:
             found = kfs_read_one(fd, position, end, offset, largest, &limits, &worker.contexts,
-                                 &worker.file, &worker.arena, &record, &base)
+                                 &worker.file, &worker.arena, &batch, &record, &base)
         if found == KFS_LOCATE_FOUND:
             start = record.key_start
             arena = PyBytes_FromStringAndSize(
@@ -693,6 +698,20 @@ def read_record(
 
 # ---- record lines ------------------------------------------------------------------------------
 
+cdef int _set_line_options(kfs_line_options *to, options) except -1:
+    cdef bytes prefix = options.prefix
+    to.prefix_size = <size_t>len(prefix)
+    if to.prefix_size > KFS_LONGEST_PREFIX:
+        raise ValueError("the topic's name is too long")
+    memcpy(to.prefix, <const char *>prefix, to.prefix_size)
+    to.log_start = options.log_start_offset
+    to.from_ = options.from_offset
+    to.to = options.to_offset
+    to.mode = options.mode
+    to.committed = options.committed
+    return 0
+
+
 cdef class _Lines:
     """Writer of record lines for the rows of a run."""
 
@@ -706,16 +725,7 @@ cdef class _Lines:
     cdef int open(self, _Run state, options, fates, bint measure, Py_ssize_t enough, Py_ssize_t most) except -1:
         self.state = state
         self.python_options, self.python_fates = options, fates
-        cdef bytes prefix = options.prefix
-        self.options.prefix_size = <size_t>len(prefix)
-        if self.options.prefix_size > KFS_LONGEST_PREFIX:
-            raise ValueError("the topic's name is too long")
-        memcpy(self.options.prefix, <const char *>prefix, self.options.prefix_size)
-        self.options.log_start = options.log_start_offset
-        self.options.from_ = options.from_offset
-        self.options.to = options.to_offset
-        self.options.mode = options.mode
-        self.options.committed = options.committed
+        _set_line_options(&self.options, options)
         self.options.measure = measure
         self.options.enough = <size_t>enough if enough > 0 else 0
         self.options.most = <size_t>most if most > 0 else 0
@@ -770,6 +780,40 @@ cdef class _Lines:
         if reason:
             raise MemoryError
         return state.problems[0] if state.problems and not self.lines.full else None
+
+
+def read_line(int fd, int64_t position, int64_t end, int64_t offset, options, *, int64_t most,
+              budgets=DEFAULT_BUDGETS):
+    """Return the line of the record with exactly this offset, and its timestamp; None if anything is unusual."""
+    cdef kfs_line_options wanted
+    cdef kfs_limits limits
+    cdef kfs_lines out
+    cdef _Worker worker
+    cdef int64_t timestamp, largest = min(most, <int64_t>budgets.batch_bytes)
+    cdef int found
+    if options.decoder is not None:
+        return None
+    _set_line_options(&wanted, options)
+    wanted.measure, wanted.enough, wanted.most = 0, 1, <size_t>most
+    _set_limits(&limits, budgets)
+    limits.inflated = min(limits.inflated, most)
+    memset(&out, 0, sizeof(out))
+    worker = _take_worker()
+    out.text = &worker.text
+    try:
+        with nogil:
+            found = kfs_read_line(fd, position, end, offset, largest, &limits, &worker.contexts, &worker.file,
+                                  &worker.arena, &wanted, &out, &timestamp)
+        if found == KFS_LOCATE_FOUND:
+            text = PyBytes_FromStringAndSize(<const char *>worker.text.data, <Py_ssize_t>worker.text.size)
+            return text, timestamp
+    finally:
+        _give_worker(worker)
+    if found == KFS_NO_MEMORY:
+        raise MemoryError
+    if found == KFS_NEEDS_PYTHON:
+        return read_line_in_python(fd, position, end, offset, options, most=most, budgets=budgets)
+    return None
 
 
 def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position, options,

@@ -24,6 +24,7 @@ from engine.errors import (
     OffsetOutOfRangeError,
     UnsupportedCodecError,
 )
+from engine.lines.record_line import LineOptions
 from engine.log import stable_offset
 from engine.log.log_contents import LogContents
 from engine.log.log_segments import LogSegments
@@ -226,6 +227,16 @@ class LogView(LogContents):
         if columns.problems:
             raise _decode_error(columns.problems[0], segment.path, run)
         return None
+
+    def line(self, offset: Offset, options: LineOptions) -> tuple[bytes, Timestamp] | None:
+        """Return the line of the record with exactly this offset, and its timestamp.
+
+        None when there is no such record, or when only `batch` can tell: damage, a transaction, a large batch.
+        """
+        if not self.log_start_offset <= offset < self.log_end_offset:
+            return None
+        place = bisect_right(self.base_offsets, offset) - 1
+        return None if place < 0 else self.segment_at(place).line(offset, options)
 
     # Look-ups by time
 

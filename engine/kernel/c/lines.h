@@ -270,6 +270,22 @@ static int kfs_put_rows(kfs_run *run, const uint8_t *fates, int32_t first, int32
     return reason;
 }
 
+/* Writes the line of the record with exactly this offset, read as by kfs_read_one, and sets its timestamp. Returns
+ * KFS_LOCATE_NONE also for a record of a transaction, with a fate that is not known here. */
+static int kfs_read_line(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest, const kfs_limits *limits,
+                         kfs_codec_contexts *contexts, kfs_bytes *bytes, kfs_bytes *inflated,
+                         const kfs_line_options *options, kfs_lines *lines, int64_t *timestamp) {
+    kfs_row row;
+    kfs_record record;
+    const uint8_t *base;
+    int result = kfs_read_one(fd, position, end, offset, largest, limits, contexts, bytes, inflated, &row, &record, &base);
+    if (result != KFS_LOCATE_FOUND) return result;
+    if (row.magic == 2 && row.attributes & (KFS_TRANSACTIONAL_MASK | KFS_CONTROL_MASK)) return KFS_LOCATE_NONE;
+    if (kfs_put_lines(base, &record, 1, &row, KFS_FATE_NONE, 0, options, lines)) return KFS_NO_MEMORY;
+    *timestamp = record.timestamp;
+    return lines->records ? KFS_LOCATE_FOUND : KFS_LOCATE_NONE;
+}
+
 static inline int kfs_line_lies_in(size_t all, const kfs_record *record) {
     const int64_t starts[3] = {record->key_start, record->value_start, record->headers_start};
     const int32_t sizes[3] = {record->key_size, record->value_size, record->headers_size};

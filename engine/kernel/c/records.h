@@ -529,34 +529,33 @@ static int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset,
     return row->crc_ok ? KFS_LOCATE_FOUND : KFS_LOCATE_NONE;
 }
 
-/* Reads the record with exactly this offset in that batch; `bytes` and `inflated` are scratch memory, and
- * positions count from *base. Returns KFS_LOCATE_NONE for anything unusual, KFS_NEEDS_PYTHON if the batch
+/* Reads the record with exactly this offset in that batch, and the batch's row; `bytes` and `inflated` are scratch
+ * memory, and positions count from *base. Returns KFS_LOCATE_NONE for anything unusual, KFS_NEEDS_PYTHON if the batch
  * was not inflated. */
 static int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
                         const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
-                        kfs_bytes *inflated, kfs_record *out, const uint8_t **base) {
+                        kfs_bytes *inflated, kfs_row *row, kfs_record *out, const uint8_t **base) {
     kfs_problem problem;
-    kfs_row row;
-    int result = kfs_read_batch(fd, position, end, offset, largest, bytes, base, &row);
+    int result = kfs_read_batch(fd, position, end, offset, largest, bytes, base, row);
     if (result != KFS_LOCATE_FOUND) return result;
     const uint8_t *p = *base;
-    size_t size = (size_t)row.size;
-    int codec = kfs_codec_of(&row);
+    size_t size = (size_t)row->size;
+    int codec = kfs_codec_of(row);
     memset(out, 0, sizeof *out);
-    if (row.magic < 2) {
-        if (codec != KFS_CODEC_NONE || row.base_offset != offset) return KFS_LOCATE_NONE;
+    if (row->magic < 2) {
+        if (codec != KFS_CODEC_NONE || row->base_offset != offset) return KFS_LOCATE_NONE;
         out->offset = offset;
         return kfs_read_message(p, p + KFS_LOG_OVERHEAD, size - KFS_LOG_OVERHEAD, 0, out, &problem)
                    ? KFS_LOCATE_NONE
                    : KFS_LOCATE_FOUND;
     }
     size_t stored = size - KFS_V2_OVERHEAD;
-    if (codec == KFS_CODEC_NONE) return kfs_find_record(&row, p, KFS_V2_OVERHEAD, stored, offset, limits, out);
-    if (codec > KFS_LAST_CODEC || row.record_count <= 0) return KFS_LOCATE_NONE;
-    if (!kfs_inflate(contexts, codec, row.magic, p + KFS_V2_OVERHEAD, stored, (size_t)limits->inflated, inflated))
+    if (codec == KFS_CODEC_NONE) return kfs_find_record(row, p, KFS_V2_OVERHEAD, stored, offset, limits, out);
+    if (codec > KFS_LAST_CODEC || row->record_count <= 0) return KFS_LOCATE_NONE;
+    if (!kfs_inflate(contexts, codec, row->magic, p + KFS_V2_OVERHEAD, stored, (size_t)limits->inflated, inflated))
         return KFS_NEEDS_PYTHON;
     *base = inflated->data;
-    return kfs_find_record(&row, inflated->data, 0, inflated->size, offset, limits, out);
+    return kfs_find_record(row, inflated->data, 0, inflated->size, offset, limits, out);
 }
 
 #endif

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from engine import kernel
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError
+from engine.lines.record_line import LineOptions
 from engine.log.segment.batch_search import (
     LOOK_UP_CHUNK,
     BatchSearch,
@@ -30,7 +31,7 @@ from engine.log.segment.open_segments import OpenSegment
 from engine.log.segment.scan import BatchRun, ScanItem, headers, tables
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.memory_gate import LARGE
-from engine.units import MAX_INT64, BatchPosition, Offset, Position
+from engine.units import MAX_INT64, BatchPosition, Offset, Position, Timestamp
 
 _SCRATCH = 4 * 1024
 _MOST_LANDINGS = 64
@@ -89,6 +90,17 @@ class OffsetLookUps(SegmentBytes):
             return None
         return kernel.read_record(
             opened.fd, start, end, offset, largest=LARGE, budgets=self.budgets
+        )
+
+    def line(self, offset: Offset, options: LineOptions) -> tuple[bytes, Timestamp] | None:
+        """Return the line of the record with exactly this offset, and its timestamp; None where `record` does, and for
+        a record of a transaction.
+        """
+        opened, start, end = self._begin(offset)
+        if opened.file.unreadable and not opened.can_be_read(start, end):
+            return None
+        return kernel.read_line(
+            opened.fd, start, end, offset, options, most=LARGE, budgets=self.budgets
         )
 
     def batch(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -17,9 +19,10 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.compression import CompressionType
 from engine.columns.columns import Columns
 from engine.kernel import compiled
+from engine.lines.record_line import LineOptions
 from tests import builders
 from tests.builders import Rec
-from tests.engine.kernel.kernels import KERNELS, each_kernel, facts, table_of
+from tests.engine.kernel.kernels import KERNELS, OPTIONS, each_kernel, facts, table_of
 
 CODECS = (CompressionType.NONE, CompressionType.LZ4, CompressionType.ZSTD, CompressionType.GZIP)
 END = 1 << 40
@@ -132,8 +135,54 @@ def test_a_gap_holds_no_batch_and_no_record(kernel: ModuleType, path: Path) -> N
         assert kernel.read_batch(file.fd, 0, file.size, offset) is None
 
 
-def both(kernel: ModuleType, file: File, end: int, offset: int) -> list[object]:
-    return [read(file.fd, 0, end, offset) for read in (kernel.read_batch, kernel.read_record)]
+MOST = 1 << 22
+
+
+@each_kernel
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_line_is_made_of_one_record_as_of_its_whole_batch(
+    kernel: ModuleType, path: Path, codec: CompressionType
+) -> None:
+    batches = [builders.batch(records_of(40, 9), base, codec) for base in range(0, 54, 9)]
+    batches.append(builders.message(54, b"k", b"v", magic=1))
+    data = b"".join(batches)
+    table = table_of(data)
+    whole = KERNELS["python"].lines(data, table, 0, len(table), start_position=0, options=OPTIONS)
+    lines = whole.text.splitlines(keepends=True)
+    file = File(path, batches)
+    for offset, line in enumerate(lines):
+        found = kernel.read_line(file.fd, 0, file.size, offset, OPTIONS, most=MOST)
+        assert found == (line, json.loads(line)["timestamp"])
+    assert offset == 54
+
+
+@each_kernel
+def test_a_line_that_needs_more_than_its_batch_is_left_to_the_caller(
+    kernel: ModuleType, path: Path
+) -> None:
+    producer = builders.Producer(id=7, epoch=0, sequence=0)
+    file = File(
+        path,
+        [
+            builders.batch([Rec(b"b")], 0),
+            builders.batch([Rec(b"a")], 1, producer=producer, transactional=True),
+            builders.control_batch(1, b"\0" * 6, 2, producer=producer, transactional=True),
+            builders.batch([Rec(b"x" * 5000)], 3),
+            builders.batch([Rec(b"x" * 5000)], 4, CompressionType.ZSTD),
+        ],
+    )
+    ask = partial(kernel.read_line, file.fd, 0, file.size)
+    assert [ask(offset, OPTIONS, most=4000) for offset in range(1, 6)] == [None] * 5
+    assert ask(0, OPTIONS, most=4000) is not None
+    assert ask(0, replace(OPTIONS, from_offset=1), most=4000) is None
+    internal = LineOptions("__consumer_offsets", 0)
+    assert ask(0, internal, most=4000) is None
+    assert ask(0, replace(internal, values="text"), most=4000) is not None
+
+
+def all_reads(kernel: ModuleType, file: File, end: int, offset: int) -> list[object]:
+    found = [read(file.fd, 0, end, offset) for read in (kernel.read_batch, kernel.read_record)]
+    return [*found, kernel.read_line(file.fd, 0, end, offset, OPTIONS, most=MOST)]
 
 
 @each_kernel
@@ -142,11 +191,11 @@ def test_damage_is_never_taken_for_a_batch(kernel: ModuleType, path: Path, size:
     first, second = (builders.batch([Rec(b"x" * size)], n) for n in range(2))
     for place in (8, 16, 17, 21, 30, len(second) - 1):
         file = File(path, [first, second])
-        assert None not in both(kernel, file, file.size, 1)
+        assert None not in all_reads(kernel, file, file.size, 1)
         at = len(first) + place
         file.write(bytes([os.pread(file.fd, 1, at)[0] ^ 0x40]), at)
-        assert both(kernel, file, file.size, 1) == [None, None]
-        assert None not in both(kernel, file, file.size, 0)
+        assert all_reads(kernel, file, file.size, 1) == [None] * 3
+        assert None not in all_reads(kernel, file, file.size, 0)
 
 
 @each_kernel
@@ -156,11 +205,11 @@ def test_a_batch_that_ends_behind_the_end_is_not_there(
 ) -> None:
     file = File(path, [builders.batch([Rec(b"x" * size)])])
     for end in (0, 20, 70, file.size - 1):
-        assert both(kernel, file, end, 0) == [None, None]
+        assert all_reads(kernel, file, end, 0) == [None] * 3
     os.ftruncate(file.fd, file.size - 1)  # shorter than the end that is known
-    assert both(kernel, file, file.size, 0) == [None, None]
+    assert all_reads(kernel, file, file.size, 0) == [None] * 3
     os.close(file.fd)
-    assert both(kernel, file, file.size, 0) == [None, None]
+    assert all_reads(kernel, file, file.size, 0) == [None] * 3
 
 
 @each_kernel
@@ -239,10 +288,11 @@ def test_both_kernels_read_the_same_of_anything(
         data = builders.resealed(broken) if broken[16] < 3 else broken
     file = File(path, [data, builders.any_batch(records, 4, codec, magic=magic)])
     try:
-        of_both = [both(kernel, file, file.size, offset) for kernel in KERNELS.values()]
+        of_both = [all_reads(kernel, file, file.size, offset) for kernel in KERNELS.values()]
     finally:
         os.close(file.fd)
-    (batch, record), (batch_in_python, record_in_python) = of_both
+    (batch, record, line), (batch_in_python, record_in_python, line_in_python) = of_both
+    assert line == line_in_python
     assert shown(record) == shown(record_in_python)  # type: ignore[arg-type]
     assert (batch is None) == (batch_in_python is None)
     if batch is not None and batch_in_python is not None:
@@ -254,5 +304,5 @@ def test_both_kernels_read_the_same_of_anything(
 def test_an_overlong_length_is_not_reserved(kernel: ModuleType, path: Path) -> None:
     data = builders.batch(builders.values("a"))
     file = File(path, [builders.patched(data, 8, struct.pack(">i", 2**31 - 13))])
-    assert both(kernel, file, file.size, 0) == [None, None]
-    assert both(kernel, file, END, 0) == [None, None]
+    assert all_reads(kernel, file, file.size, 0) == [None] * 3
+    assert all_reads(kernel, file, END, 0) == [None] * 3
