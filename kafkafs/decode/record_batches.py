@@ -1,9 +1,9 @@
 """Single records by offset: a cache of recently used batches with the lines of their records.
 
-The first look-up in a batch makes one line, because a reader of records far apart needs no other. The second one makes
-the lines of a window of 128 offsets, so that a neighbour costs a dict look-up. The cache has one batch for each window.
-All partitions share one bound on the cached bytes. Cached batches belong to one view of the log: with a newer view
-only those stay that cannot have changed.
+The first look-up in a window of 128 offsets makes one line and keeps nothing, because a reader of records far apart
+needs no other. The second one soon after makes all lines of the window, so that a neighbour costs a dict look-up. The
+cache has one batch for each window. All partitions share one bound on the cached bytes. Cached batches belong to one
+view of the log: with a newer view only those stay that cannot have changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodec
 from engine.log.segment.scan import BatchRun, Table
 from engine.memory_gate import batches_read
 from engine.record.attributes import TRANSACTIONAL_MASK
-from engine.units import MAX_INT64, Offset
+from engine.units import MAX_INT64, Offset, Timestamp
 from kafkafs.decode.damaged_record import DamagedRecordError, damaged, explained, may_hold
 from kafkafs.decode.error_line import problem_facts
 from kafkafs.decode.rendered_batch import MOST_TEXT, RenderedBatch
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from engine.log.segment.log_segment import LogSegment
 
 WINDOW = 128
+_REMEMBERED = 64
+"""Number of windows whose last look-up counts as soon before."""
 _MOST_EMPTY_BATCHES = 10_000
 
 
@@ -98,11 +100,39 @@ class RecordBatches:
         self._budgets = budgets
         self._view: LogView | None = None
         self._by_window: dict[int, RenderedBatch] = {}
+        self._asked = [-1] * _REMEMBERED  # the last window of each remainder
 
-    def find(self, view: LogView, offset: Offset) -> RenderedBatch | None:
+    def line(self, view: LogView, offset: Offset) -> tuple[bytes, Timestamp] | None:
+        """Return the line of the record at `offset`, and its timestamp; None if only `find` can tell."""
+        if view is not self._view:
+            self._adopt(view)
+        window = offset // WINDOW
+        batch = self._by_window.get(window)
+        line = None if batch is None else batch.line(offset)
+        if line is None:
+            if not self._is_asked_again(window):
+                return view.line(offset, self._options)
+            try:
+                batch = self.find(view, offset, with_window=True)
+            except (DamagedFileError, UnsupportedCodecError):
+                return None
+            line = None if batch is None else batch.line(offset)
+        return None if batch is None or line is None else (line, batch.timestamp(line))
+
+    def _is_asked_again(self, window: int) -> bool:
+        place = window % _REMEMBERED
+        if self._asked[place] == window:
+            return True
+        self._asked[place] = window
+        return False
+
+    def find(
+        self, view: LogView, offset: Offset, *, with_window: bool = False
+    ) -> RenderedBatch | None:
         """Return the batch with the line of the record at `offset`, or None if the log has no such record.
 
-        If the record's line is too long to cache, `large` of the batch is the offset.
+        If the record's line is too long to cache, `large` of the batch is the offset. With `with_window` also a batch
+        that was not cached has the lines of the record's window.
 
         Raises:
             DamagedRecordError: the record is, or may be, in a damaged place.
@@ -114,9 +144,8 @@ class RecordBatches:
         if batch is not None:
             return batch
         with ExitStack() as held:  # memory reserved for a large batch until its line is made
-            batch = self._find(
-                view, offset, lambda size: held.enter_context(batches_read.room(size))
-            )
+            room = lambda size: held.enter_context(batches_read.room(size))  # noqa: E731
+            batch = self._find(view, offset, room, with_window=with_window)
         if batch is None:
             return None
         if batch.line(offset) is not None:
@@ -137,8 +166,7 @@ class RecordBatches:
             return None
         if known.line(offset) is not None:
             return known
-        low = window * WINDOW
-        high = min(low + WINDOW, MAX_INT64)
+        low, high = _window_of(offset)
         had = known.options
         if not known.spans(offset) or (had.from_offset, had.to_offset) == (low, high):
             return None
@@ -149,7 +177,12 @@ class RecordBatches:
         return batch
 
     def _find(
-        self, view: LogView, offset: Offset, before_large: Callable[[int], object]
+        self,
+        view: LogView,
+        offset: Offset,
+        before_large: Callable[[int], object],
+        *,
+        with_window: bool,
     ) -> RenderedBatch | None:
         try:
             found = view.batch(offset, before_large)
@@ -157,6 +190,10 @@ class RecordBatches:
             raise explained(view, offset, error) from None
         if found is None:
             return None
+        if with_window:
+            batch = self._render(view, found, *_window_of(offset))
+            if batch.line(offset) is not None:
+                return batch
         return self._render(view, found, offset, offset + 1, enough=1)
 
     def forget(self, batch: RenderedBatch) -> None:
@@ -290,3 +327,9 @@ class RecordBatches:
                     self.forget(batch)
                     self._cache.drop(batch)
             self._view = view
+
+
+def _window_of(offset: Offset) -> tuple[Offset, Offset]:
+    """Return the bounds of an offset's window."""
+    low = offset - offset % WINDOW
+    return low, min(low + WINDOW, MAX_INT64)

@@ -29,6 +29,10 @@ class BytesContent(Content):
     def size(self) -> int:
         return len(self.data)
 
+    @property
+    def in_memory(self) -> bytes:
+        return self.data
+
     def read_now(self, position: int, size: int) -> bytes:
         data = self.data
         if position == 0 and size >= len(data):

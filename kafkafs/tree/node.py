@@ -163,6 +163,11 @@ class Content:
         """
 
     @property
+    def in_memory(self) -> bytes | None:
+        """All bytes, if they are in memory and their size never changes."""
+        return None
+
+    @property
     def has_unreadable(self) -> bool:
         """Whether some of the bytes are known to be unreadable."""
         return False

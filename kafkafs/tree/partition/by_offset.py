@@ -19,7 +19,7 @@ from engine.record.attributes import (
     TRANSACTIONAL_MASK,
     TimestampType,
 )
-from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
+from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.damaged_record import DamagedRecordError
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.rendered_batch import RenderedBatch
@@ -42,7 +42,8 @@ from kafkafs.tree.path_names import OffsetRange, parse_range
 from kafkafs.tree.plain_files import FailingFile
 from kafkafs.tree.streams import LineSource
 
-_RECORD = re.compile(r"([0-9]{1,20})(\.key|\.value|\.batch)?")
+_MOST_DIGITS = 20
+_RECORD = re.compile(rf"([0-9]{{1,{_MOST_DIGITS}}})(\.key|\.value|\.batch)?")
 _LOOKS = 4
 
 
@@ -53,10 +54,18 @@ class OffsetFolder(PartitionNode):
 
     @retried
     def lookup(self, name: str) -> Node:
+        partition = self.partition
+        if name.isdecimal() and name.isascii() and len(name) <= _MOST_DIGITS:
+            view, offset = partition.view(), int(name)
+            found = partition.records.line(view, offset)
+            if found is not None:
+                return RecordLineFile(f"{self.path}/{name}", partition, view, offset, *found)
         match = _RECORD.fullmatch(name)
         if match is None:
             return self._other(name)
-        offset = int(match[1])
+        return self._find(name, int(match[1]), match[2])
+
+    def _find(self, name: str, offset: Offset, field: str | None) -> Node:
         partition = self.partition
         view = partition.view()
         try:
@@ -67,11 +76,10 @@ class OffsetFolder(PartitionNode):
             try:
                 view, batch = self._find_again(view, offset, error)
             except (DamagedFileError, UnsupportedCodecError) as error:
-                return self._damaged(name, view, offset, match[2], error)
+                return self._damaged(name, view, offset, field, error)
         if batch is None:
             raise NotFound(self.child(name), "no record with this offset")
         path = self.path + "/" + name
-        field = match[2]
         if field is None and batch.large == offset:
             return LargeRecordFile(path, FoundRecord(partition, view, batch, offset, b""))
         line = batch.line(offset) or b""
@@ -238,6 +246,43 @@ class RecordFile(FileOfRecord):
     @property
     def _size(self) -> int:
         return len(self._data)
+
+    def open(self, cancel: Cancel | None = None) -> Content:
+        return BytesContent(self._data)
+
+
+class RecordLineFile(File):
+    """`offset/N`, read alone: nothing of its batch is kept."""
+
+    __slots__ = ("_data", "_offset", "_partition", "_timestamp", "_view")
+
+    def __init__(
+        self,
+        path: str,
+        partition: Partition,
+        view: LogView,
+        offset: Offset,
+        data: bytes,
+        timestamp: Timestamp,
+    ) -> None:
+        self.path = path
+        self._partition = partition
+        self._view = view
+        self._offset = offset
+        self._data = data
+        self._timestamp = timestamp
+
+    def attrs(self) -> Attrs:
+        partition, view, timestamp = self._partition, self._view, self._timestamp
+        owner = partition.owner(view)
+        mtime = owner.mtime_ns if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
+        return owner.file(self.path, len(self._data), mtime, partition.ttl(view))
+
+    def xattrs(self) -> dict[str, bytes]:
+        batch = self._partition.records.find(self._view, self._offset)
+        if batch is None:
+            raise NotFound(self.path)
+        return record_xattrs(batch, self._offset, self._data)
 
     def open(self, cancel: Cancel | None = None) -> Content:
         return BytesContent(self._data)

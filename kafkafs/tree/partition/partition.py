@@ -38,6 +38,7 @@ class Partition:
         self.log = log
         self.name = name
         self._owner: tuple[LogView, Owner] | None = None
+        self._ttl: tuple[LogView, float] | None = None
 
     # A list of 100,000 partitions with their attributes makes 100,000 of these, and uses nothing below.
 
@@ -142,7 +143,11 @@ class Partition:
 
     def ttl(self, view: LogView) -> float:
         """Return how many seconds an answer about this view may be cached."""
-        return self.context.ttl(view.live)
+        known = self._ttl
+        if known is None or known[0] is not view:
+            # Of a log without new records it stays the same when a broker starts: both values are safe then.
+            known = self._ttl = view, self.context.ttl(view.live)
+        return known[1]
 
 
 class InPartition(Protocol):
