@@ -67,20 +67,21 @@ class InodeRecord:
 
 
 class InodeTable:
-    """Inode records by number; the root is always present. Not thread-safe."""
+    """Inode records by number; the root is always present. Not thread-safe.
+
+    Attributes:
+        get: returns the record of an inode number; None for a number that the kernel should not know.
+    """
 
     def __init__(self, root: Directory) -> None:
         self._root = InodeRecord("", ROOT_INODE, ROOT_INODE)
         self._root.node = root
         self._records: dict[int, InodeRecord] = {ROOT_INODE: self._root}
+        self.get = self._records.get
         self._with_node: dict[int, InodeRecord] = {}
 
     def __len__(self) -> int:
         return len(self._records)
-
-    def get(self, inode: int) -> InodeRecord | None:
-        """Return the record of an inode number; None for a number that the kernel should not know."""
-        return self._records.get(inode)
 
     def remember(self, path: str, inode: int, parent: int, node: Node | None) -> InodeRecord:
         """Add a path that is sent to the kernel, and count one look-up.

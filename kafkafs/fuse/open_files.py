@@ -2,12 +2,17 @@
 
 The kernel has one page cache for an inode, and one size. Two readers of a file that was replaced or has grown in
 between see different bytes, and must not see each other's.
+
+The bytes of a small file go into the page cache when the file is opened for the first time, so that the kernel need
+not ask for them: one request of four for a file that is opened, read and closed. That waits for nothing, because a
+page is locked only for a read, and a file that nobody has open is not being read.
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import pyfuse3
@@ -16,6 +21,8 @@ from pyfuse3 import FileInfo
 from kafkafs.fuse.inode_table import NO_SIZE, InodeRecord
 from kafkafs.tree.node import Content, File
 
+MOST_STORED = 64 * 1024
+"""Bytes of a file that are sent when it is opened."""
 _MIXED = -1
 """Identity of pages that come from two contents; a hash is never -1."""
 
@@ -33,15 +40,22 @@ class OpenFiles:
 
     Args:
         invalidate: makes the kernel drop an inode's attributes.
+        store: puts the bytes of an inode into the kernel's page cache; None to send no bytes.
     """
 
-    def __init__(self, invalidate: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        invalidate: Callable[[int], None],
+        store: Callable[[int, bytes], None] | None = None,
+    ) -> None:
         self._invalidate = invalidate
+        self._store = store
         self.by_handle: dict[int, OpenFile] = {}
 
     def add(self, handle: int, record: InodeRecord, node: File, content: Content) -> FileInfo:
         """Add a file that was just opened; return the kernel's orders for its cache."""
-        if content.size != record.sent_size:
+        size = content.size
+        if size != record.sent_size:
             # With a stale size in the kernel tar would pad and cp truncate. This makes the kernel ask before it
             # reads. Attributes only: a full invalidation waits for reads that only this daemon can answer.
             self._invalidate(record.inode)
@@ -51,10 +65,14 @@ class OpenFiles:
         # A reader of a replaced file still fills the inode's pages with the old bytes, and a reader from before
         # the file grew fills them with zeros after the old end. So readers of the new content bypass the page
         # cache, and the next open begins with an empty one.
-        is_mixed = any(
-            other.lineage != content.lineage or other.size != content.size
-            for other in record.contents
+        others = record.contents
+        is_mixed = bool(others) and any(
+            other.lineage != content.lineage or other.size != size for other in others
         )
+        if record.identity is None and size == record.sent_size and self._store is not None:
+            data = content.in_memory
+            if data and size <= MOST_STORED:
+                self._store(record.inode, data)
         record.identity = _MIXED if is_mixed else identity
         record.contents += (content,)
         if record.attrs is None:
@@ -74,6 +92,12 @@ class OpenFiles:
         else:
             record.contents = tuple(other for other in record.contents if other is not content)
         return content
+
+
+def store_bytes(inode: int, data: bytes) -> None:
+    """Put all bytes of an inode into the kernel's page cache."""
+    with suppress(OSError):  # the kernel then asks for them
+        pyfuse3.notify_store(inode, 0, data)
 
 
 def invalidate_attributes(inode: int) -> None:

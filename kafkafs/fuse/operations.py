@@ -33,6 +33,7 @@ from kafkafs.tree.node import Attrs, Directory, File, Link, Node
 MAX_XATTR_BYTES = 64 * 1024
 GIVE_WAY_SECONDS = 0.00005
 """Pause without the GIL for a waiting thread, which otherwise gets it only once per switch interval."""
+_DOTS = frozenset((b".", b".."))
 _WRITING = os.O_ACCMODE | os.O_TRUNC | os.O_CREAT
 
 
@@ -57,6 +58,7 @@ class Operations(pyfuse3.Operations):
         negative_ttl: float = 0.0,
         plus_entries: int = 512,
         invalidate: Callable[[int], None] = invalidate_attributes,
+        store: Callable[[int, bytes], None] | None = None,
     ) -> None:
         """Create the handlers.
 
@@ -66,6 +68,7 @@ class Operations(pyfuse3.Operations):
             ttl, negative_ttl: see SharedEntry.
             plus_entries: number of entries of a folder that are listed with attributes.
             invalidate: makes the kernel drop an inode's attributes.
+            store: puts the bytes of an inode into the kernel's page cache; None to send them on request only.
         """
         super().__init__()
         self.statistics = Statistics()
@@ -77,7 +80,7 @@ class Operations(pyfuse3.Operations):
         self._usage = SourceUsage(usage, slow)
         self._entry = SharedEntry(ttl=ttl, negative_ttl=negative_ttl)
         self._handles = itertools.count(1)
-        self._files = OpenFiles(invalidate)
+        self._files = OpenFiles(invalidate, store)
         self._directories: dict[int, OpenDirectory] = {}
         self.errors = RequestErrors(
             self.statistics, self.table, self._files.by_handle, self._directories
@@ -131,12 +134,14 @@ class Operations(pyfuse3.Operations):
     ) -> EntryAttributes | Coroutine[Any, Any, EntryAttributes]:
         """Look up a name in a folder. A missing one may be an entry without an inode, which the kernel caches."""
         parent = self._record(parent_inode)
-        if name == b"." or name == b"..":
+        if name in _DOTS:
             record = parent if name == b"." else self._record(parent.parent)
             attrs = self.table.node(record).attrs()
             record.lookups += 1
             return self._entry.fill(record, attrs)
-        directory = self._directory(parent)
+        directory = parent.node
+        if not isinstance(directory, Directory):
+            directory = self._directory(parent)
         text = name.decode("utf-8", "surrogateescape")
         if directory.slow:
             return self._lookup_aside(parent_inode, directory, text)
@@ -195,7 +200,9 @@ class Operations(pyfuse3.Operations):
         if flags & _WRITING:
             raise FUSEError(errno.EROFS)
         record = self._record(inode)
-        node = self.table.node(record)
+        node = record.node
+        if not isinstance(node, File):
+            node = self.table.node(record)
         if not isinstance(node, File):
             raise FUSEError(errno.EISDIR if isinstance(node, Directory) else errno.ELOOP)
         if node.slow:
@@ -224,9 +231,7 @@ class Operations(pyfuse3.Operations):
 
     def _sendable(self, data: bytes | memoryview, size: int) -> memoryview:
         """Return at most `size` bytes in a type that pyfuse3 can send; a wrong type raises here."""
-        view = memoryview(data)
-        if len(view) > size:
-            view = view[:size]
+        view = memoryview(data)[:size]
         self.statistics.bytes_read += len(view)
         return view
 

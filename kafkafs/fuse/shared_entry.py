@@ -26,6 +26,8 @@ class SharedEntry:
 
     def __init__(self, *, ttl: float | None, negative_ttl: float) -> None:
         self._entry = EntryAttributes()
+        self._entry.st_blksize = BLOCK_SIZE
+        self._same: tuple[object, ...] | None = None  # what the entry has already
         self._ttl = ttl
         self._negative_ttl = negative_ttl
 
@@ -41,15 +43,17 @@ class SharedEntry:
             record.attrs = attrs
         entry = self._entry
         entry.st_ino = record.inode
-        entry.st_mode = FILE_TYPES[attrs.kind] | attrs.mode
-        entry.st_nlink = attrs.nlink
-        entry.st_uid = attrs.uid
-        entry.st_gid = attrs.gid
         entry.st_size = size
         entry.st_blocks = (size + 511) >> 9
-        entry.st_blksize = BLOCK_SIZE
         entry.st_mtime_ns = entry.st_ctime_ns = entry.st_atime_ns = attrs.mtime_ns
-        entry.attr_timeout = entry.entry_timeout = attrs.ttl if self._ttl is None else self._ttl
+        same = attrs.kind, attrs.mode, attrs.nlink, attrs.uid, attrs.gid, attrs.ttl
+        if same != self._same:
+            self._same = same
+            entry.st_mode = FILE_TYPES[attrs.kind] | attrs.mode
+            entry.st_nlink = attrs.nlink
+            entry.st_uid = attrs.uid
+            entry.st_gid = attrs.gid
+            entry.attr_timeout = entry.entry_timeout = attrs.ttl if self._ttl is None else self._ttl
         return entry
 
     def fill_missing(self) -> EntryAttributes:
@@ -58,5 +62,6 @@ class SharedEntry:
             raise FUSEError(errno.ENOENT)
         entry = self._entry
         entry.st_ino = 0
+        self._same = None
         entry.entry_timeout = self._negative_ttl
         return entry

@@ -24,6 +24,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED
 from kafkafs.fuse.daemon_log import logger
 from kafkafs.fuse.forgetting import Forgetting
 from kafkafs.fuse.inode_table import InodeRecord
+from kafkafs.fuse.open_files import store_bytes
 from kafkafs.fuse.operations import Operations
 from kafkafs.fuse.pyfuse3_patches import fast_loop
 from kafkafs.fuse.slow_work import SlowWork
@@ -68,6 +69,7 @@ class Session:
             ttl=options.attr_timeout,
             negative_ttl=SNAPSHOT_SECONDS if options.snapshot else 0.0,
             plus_entries=options.plus_entries,
+            store=store_bytes,
         )
         self._loop: fast_loop.RequestLoop = fast_loop.StockLoop()
         self._stopping = False

@@ -73,6 +73,10 @@ class Guessed(Bytes):
 class _Threaded(BytesContent):
     __slots__ = ()
 
+    @property
+    def in_memory(self) -> None:  # type: ignore[override]
+        return None
+
     def read_now(self, offset: int, size: int) -> None:  # type: ignore[override]
         return None
 

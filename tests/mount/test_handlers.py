@@ -349,6 +349,14 @@ def test_pages_are_kept_while_the_content_is_the_same(mnt: Path) -> None:
     assert requests(mnt, "read") - before <= 1  # the statistics file itself
 
 
+def test_a_small_file_that_was_never_open_is_read_without_a_read_request(mnt: Path) -> None:
+    before = requests(mnt, "read")
+    for number in range(20):
+        path = mnt / "numbers" / str(800_000 + number)
+        assert path.read_bytes() == path.read_bytes() != b""
+    assert requests(mnt, "read") - before <= 1  # the statistics file itself
+
+
 def test_closing_costs_no_flush_request_after_the_first(mnt: Path) -> None:
     for number in range(20):
         (mnt / "few" / str(number)).read_bytes()

@@ -11,7 +11,8 @@ import pytest
 
 pyfuse3 = pytest.importorskip("pyfuse3")
 
-from kafkafs.fuse.operations import MUTATING, Operations  # noqa: E402  after the skip
+from kafkafs.fuse.open_files import MOST_STORED  # noqa: E402  after the skip
+from kafkafs.fuse.operations import MUTATING, Operations  # noqa: E402
 from kafkafs.fuse.slow_work import SlowWork  # noqa: E402
 from kafkafs.tree.content import BytesContent  # noqa: E402
 from tests.mount.fake_tree import Bytes, Folder, Growing, example  # noqa: E402
@@ -165,6 +166,42 @@ def test_attributes_are_invalidated_exactly_when_the_kernels_size_is_wrong() -> 
     log.data += b"two"
     answer(operations.open(inode, 0, CONTEXT))
     assert told == [inode]
+
+
+def test_the_bytes_of_a_small_file_are_sent_when_it_is_first_opened() -> None:
+    files = [
+        Bytes("small", b"bytes"),
+        Bytes("empty", b""),
+        Bytes("large", b"x" * (MOST_STORED + 1)),
+    ]
+    log = Growing("log", b"one")
+    sent: list[tuple[int, bytes]] = []
+    operations = Operations(
+        Folder("", [*files, log]),
+        SLOW,
+        invalidate=lambda inode: None,
+        store=lambda inode, data: sent.append((inode, data)),
+    )
+    inodes = {name: look_up(operations, name) for name in ("small", "empty", "large", "log")}
+    for inode in inodes.values():
+        for _ in range(2):
+            answer(operations.open(inode, 0, CONTEXT))
+    assert sent == [(inodes["small"], b"bytes")]
+
+
+def test_bytes_are_not_sent_to_a_kernel_that_knows_another_size() -> None:
+    file = Bytes("small", b"bytes")
+    sent: list[bytes] = []
+    operations = Operations(
+        Folder("", [file]),
+        SLOW,
+        invalidate=lambda inode: None,
+        store=lambda inode, data: sent.append(data),
+    )
+    inode = look_up(operations, "small")
+    file.data = b"other bytes"
+    answer(operations.open(inode, 0, CONTEXT))
+    assert sent == []
 
 
 def test_a_deleted_file_has_attributes_while_it_is_open_and_no_longer() -> None:
