@@ -149,7 +149,17 @@ class _ChangedError(Exception):
 class _State:
     """Cached state of a file, valid while its identity, size and mtime stay."""
 
-    __slots__ = ("count", "fences", "first", "is_padded", "key", "serial", "until", "warm_key")
+    __slots__ = (
+        "count",
+        "fences",
+        "first",
+        "is_padded",
+        "key",
+        "serial",
+        "starts",
+        "until",
+        "warm_key",
+    )
 
     def __init__(
         self, key: tuple[int, int, int, int], count: int, page_entries: int, is_padded: bool
@@ -160,7 +170,8 @@ class _State:
         self.is_padded = is_padded
         self.serial = next(_serials)
         self.warm_key = (self.serial, -1)
-        self.fences: dict[Column, list[int | None]] = {}
+        self.fences: dict[Column, list[int | None]] = {}  # the first number of each page
+        self.starts: dict[Column, int] = {}  # the first number of the warm end
         self.until = 0.0
 
 
@@ -207,15 +218,10 @@ class FileSlots:
         """Return the entry of the largest slot with a number in `column` at or below `target`."""
         state = self._state
         if state is not None and not state.is_padded and time.monotonic() < state.until:
-            warm = _PAGES.get(state.warm_key)
-            if warm is not None:
-                index = floor_slot(warm, state.count - state.first, column, target)
-                if index >= 0:
-                    return state.first + index, warm, index * self._entry_size
-                try:
-                    return self._cold_floor(state, column, target, state.first)
-                except _ChangedError:
-                    self._state = None
+            try:
+                return self._floor(state, column, target)
+            except _ChangedError:
+                self._state = None
         return self._retry(lambda: self._floor(self._trusted(), column, target), None)
 
     def ceiling(self, column: Column, target: int) -> Found | None:
@@ -262,7 +268,12 @@ class FileSlots:
         return (count - 1, warm, (count - 1 - first) * self._entry_size) if count else None
 
     def _floor(self, state: _State, column: Column, target: int) -> Found | None:
+        start = state.starts.get(column)
+        if start is not None and target < start:
+            return self._cold_floor(state, column, target, state.first)
         count, first, warm = self._end(state)
+        if count and not state.is_padded:
+            state.starts[column] = column.value_at(warm, 0)
         index = floor_slot(warm, count - first, column, target)
         if index >= 0:
             return first + index, warm, index * self._entry_size

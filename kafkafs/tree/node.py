@@ -21,6 +21,7 @@ Cancel: TypeAlias = Callable[[], bool]
 
 ROOT_INODE = 1
 MAX_MTIME_NS = 2**63 - 1
+_MAX_MTIME_MS = MAX_MTIME_NS // 1_000_000
 
 _CHUNK = 1 << 20
 
@@ -76,7 +77,9 @@ def inode_number(path: str) -> int:
 
 def mtime_of(timestamp: int) -> int:
     """Convert a record's timestamp in ms to a file time in ns, within the range of stat."""
-    return min(max(timestamp, 0) * 1_000_000, MAX_MTIME_NS)
+    if 0 <= timestamp <= _MAX_MTIME_MS:
+        return timestamp * 1_000_000
+    return 0 if timestamp < 0 else MAX_MTIME_NS
 
 
 class Node:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from engine import kernel
 from engine.errors import CorruptRecordError, LimitExceededError
@@ -37,6 +37,8 @@ _LOOK_UP_SPAN = 1024 * 1024
 _NOT_OPENED = MEDIA_ERRORS | {errno.EACCES, errno.EPERM}
 _TRY_AGAIN_AFTER = 1.0
 _ENTRY_AT = ENTRY.plain.unpack_from
+
+Found = TypeVar("Found")
 
 
 class PositionHints(Protocol):
@@ -89,17 +91,22 @@ class IndexHints(PositionHints):
         self._on_error = on_error
 
     def floor(self, offset: Offset) -> OffsetPosition:
-        try:
-            entry = self._index.lookup(offset)
-        except FileNotFoundError:  # the segment was deleted, or is about to be replaced
+        entry = self._found(self._index.lookup, offset)
+        if entry is None or entry.position < 0:
             return OffsetPosition(self._base_offset, 0)
-        except OSError as error:
-            self._on_error(error)
-            return OffsetPosition(self._base_offset, 0)
-        return entry if entry.position >= 0 else OffsetPosition(self._base_offset, 0)
+        return entry
 
     def position(self, offset: Offset) -> Position:
-        return self.floor(offset).position
+        return max(self._found(self._index.position, offset) or 0, 0)
+
+    def _found(self, look_up: Callable[[Offset], Found], offset: Offset) -> Found | None:
+        try:
+            return look_up(offset)
+        except FileNotFoundError:  # the segment was deleted, or is about to be replaced
+            return None
+        except OSError as error:
+            self._on_error(error)
+            return None
 
 
 class NoHints(PositionHints):

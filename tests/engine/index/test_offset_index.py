@@ -35,6 +35,8 @@ def test_lookup_is_the_floor(pairs: list[tuple[int, int]], base: int, distance: 
     expected = (base + pairs[slot][0], pairs[slot][1]) if slot >= 0 else (base, 0)
     assert index.lookup(base + distance) == expected
     assert index.lookup(base - 1 - distance) == (base, 0)
+    assert index.position(base + distance) == expected[1]
+    assert index.position(base - 1 - distance) == 0
     assert list(index) == [(base + offset, position) for offset, position in pairs]
     assert index[:] == list(index)
 
