@@ -57,6 +57,7 @@ LAYERS = (
     "kafkafs/fuse/pyfuse3_patches",
     "kafkafs/fuse",
     "kafkafs/mount",
+    "kafkafs/report",
     "kafkafs/spark/source/options",
     "kafkafs/spark/source/planning",
     "kafkafs/spark/source/rows",

@@ -43,6 +43,7 @@ COMMANDS = {
     "offsets": Named("offsets", "Print the offsets of each partition, also by time."),
     "plan": Named("planning", "Predict what a broker would do to SOURCE if it started now."),
     "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
+    "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
     "topics": Named("topics", "Describe topics: ids, partitions, configurations."),
     "transactions": Named("transactions", "List transactional ids, or open transactions."),

@@ -1,0 +1,124 @@
+"""`kafkafs report`: one page of HTML with all that a source holds and what is wrong with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import click
+
+from engine.errors import SourceError
+from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument, source_paths
+from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
+from kafkafs.cli.printing.progress import Progress
+from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_choice import PartitionChoice
+
+_COLORS = {"error": "red", "warning": "yellow", "fine": None}
+
+
+@click.command()
+@source_argument
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    required=True,
+    help="Write the page to FILE; - is standard output.",
+)
+@partition_options
+@jobs_option
+def report(
+    sources: tuple[str, ...],
+    output: str,
+    choice: PartitionChoice,
+    jobs: int | None,
+) -> None:
+    """Write one page of HTML: what SOURCE holds, what is wrong with it, and what to do.
+
+    \b
+    kafkafs report /var/lib/kafka/data -o report.html
+    kafkafs report /backup/orders-0 -o orders.html
+    kafkafs report /data1 /data2 --topic orders,payments -o report.html
+
+    The page needs no network and no script. It has findings and what to do, damaged files
+    with their holes to scale, what a broker would do at its start, partitions, records by
+    time, segments, codecs, groups with their lag, and open transactions. It holds no key,
+    value or header of a record. Every byte of the chosen partitions is read and checked.
+
+    Exit status: 0 nothing found, 1 findings, or a start would lose or change something, 3
+    something could not be read. The page is written in all these cases, and says so.
+    """
+    from engine.clock import SYSTEM_CLOCK
+    from kafkafs.report.facts import FactsReader
+    from kafkafs.report.page import page
+    from kafkafs.report.verdict import verdict
+
+    logging.getLogger("engine").setLevel(logging.CRITICAL)  # the page has all that a plan warns of
+    with open_log_source(sources) as source, Progress("report: read") as progress:
+        require_partitions(source)
+        require_choice(choice, source.partitions())
+        _refuse_inside(source, output)
+        reader = FactsReader(
+            source,
+            source_paths(sources),
+            takes=choice.takes if choice else None,
+            jobs=jobs or os.cpu_count() or 1,
+            clock=SYSTEM_CLOCK,
+            advance=progress.advance,
+        )
+        facts = reader.read()
+        _write(page(facts), output)
+        progress.clear()
+        for each in verdict(facts) if output != "-" else ():
+            click.secho(printable(each.text), fg=_COLORS[each.level])
+        if not facts.is_known:
+            sys.exit(EXIT_CANNOT_READ)
+        if not facts.is_sound:
+            sys.exit(EXIT_FINDINGS)
+
+
+def _refuse_inside(source: LogSource, output: str) -> None:
+    """Check that the page is not written into the source."""
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(output)))
+    for root in source.roots:
+        inside = os.path.realpath(root.path)
+        if output != "-" and os.path.commonpath([folder, inside]) == inside:
+            raise click.BadParameter(
+                f"{output} is inside of {root.path}, which is only read", param_hint="-o"
+            )
+
+
+def _write(text: str, output: str) -> None:
+    """Write the page; a file appears whole or not at all."""
+    data = text.encode("utf-8", "backslashreplace")
+    if output == "-":
+        sys.stdout.buffer.write(data)
+        return
+    if os.path.exists(output) and not os.path.isfile(output):
+        with open(output, "wb") as device:
+            device.write(data)
+        return
+    folder = os.path.dirname(os.path.abspath(output))
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=folder, prefix=".kafkafs-report-", delete=False
+        ) as file:
+            file.write(data)
+        os.chmod(file.name, 0o666 & ~_umask())
+        os.replace(file.name, output)
+    except OSError as error:
+        raise SourceError(f"cannot write {output}: {error.strerror}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

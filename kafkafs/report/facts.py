@@ -1,0 +1,362 @@
+"""The facts of a report: each byte of the chosen partitions is read once, by the check, which counts on the way.
+
+The topics that Kafka keeps for itself are replayed for groups and transactions. The plan of a start reads again what a
+broker would read at its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from engine import kernel
+from engine.check.log_check import PartitionSummary
+from engine.check.log_dir_check import CheckOptions, SourceCheck
+from engine.check.log_statistics import POWERS, CodecCounts, LogStatistics, TimeCounts
+from engine.check.rules.finding import Finding
+from engine.clock import Clock
+from engine.errors import KafkaStorageError
+from engine.files.read_failures import reason_of
+from engine.log.log_directory import LogSource
+from engine.log.partition_log import PartitionLog
+from engine.plan.log_dir_plan import LogDirPlan
+from engine.plan.log_plan import LogPlan
+from engine.plan.start_plan import StartPlan
+from engine.replay.groups.group import Group
+from engine.replay.source_state import SourceState
+from engine.replay.transactions import OpenTransaction
+from engine.units import Timestamp
+from engine.version import __version__
+from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.replay.groups.share_rows import ShareRow
+    from engine.replay.source_state import GroupRow
+
+MOST_FINDINGS_OF_A_RULE = 50
+MOST_DAMAGED_LOGS = 500
+MOST_GROUP_ROWS = 20_000
+MOST_TRANSACTIONS = 2_000
+
+Advance = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class RuleFindings:
+    """The findings of one rule at one severity.
+
+    Attributes:
+        rule, severity: of all of them.
+        number: of all of them, with those that a finding stands for.
+        first: the first MOST_FINDINGS_OF_A_RULE.
+    """
+
+    rule: str
+    severity: str
+    number: int = 0
+    first: list[Finding] = field(default_factory=list)
+
+
+class Lag(NamedTuple):
+    """A partition of a group; `committed` and `log_end` are None if unknown."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    log_end: int | None
+    lag: int | None
+
+
+class GroupFacts(NamedTuple):
+    """A group with its partitions; no client ids, hosts or commit metadata."""
+
+    name: str
+    kind: str
+    state: str
+    members: int
+    lags: list[Lag]
+
+    @property
+    def lag(self) -> int | None:
+        """Sum of the known lags; None if none is known."""
+        known = [max(each.lag, 0) for each in self.lags if each.lag is not None]
+        return sum(known) if known else None
+
+
+@dataclass(slots=True)
+class PlannedStart:
+    """What a broker would do at its start.
+
+    Attributes:
+        version: release of the broker.
+        log_dirs: plan of each log dir.
+        logs: number of logs.
+        changed: logs that lose records, change or do not load.
+        lost_records, lost_bytes: sums.
+        outcome, reason: what happens to the broker.
+        is_known: whether all that the start depends on could be read.
+        skipped: why no start was planned; "" if one was.
+    """
+
+    version: str = ""
+    log_dirs: list[LogDirPlan] = field(default_factory=list)
+    logs: int = 0
+    changed: list[LogPlan] = field(default_factory=list)
+    lost_records: int = 0
+    lost_bytes: int = 0
+    given_again: int = 0
+    outcome: str = ""
+    reason: str = ""
+    is_known: bool = True
+    skipped: str = ""
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether the broker starts and every log keeps its records."""
+        return bool(self.skipped) or (self.outcome == "loads" and not self.changed)
+
+
+@dataclass(slots=True)
+class SourceFacts:
+    """All that a page shows.
+
+    Attributes:
+        paths: the source, as named.
+        made_at, version, kernel: when and with what the report was made.
+        is_choice: whether only chosen partitions were read.
+        log_dirs: path, cluster id and node id of each.
+        broker_pid: process id of a broker that has the source open.
+        partitions: by name.
+        topics: by name.
+        rules: findings by rule and severity.
+        codecs, batch_sizes, batch_records, times: sums over all partitions, see LogStatistics.
+        groups, transactions: from Kafka's own topics and the logs; None if the source has no such topic.
+        start: the plan of a start.
+        notes: what could not be found out, and why.
+        unread: places that could not be read.
+    """
+
+    paths: Sequence[str]
+    made_at: Timestamp
+    is_choice: bool = False
+    version: str = __version__
+    kernel: str = ""
+    log_dirs: list[tuple[str, str | None, int | None]] = field(default_factory=list)
+    broker_pid: int | None = None
+    partitions: list[PartitionFacts] = field(default_factory=list)
+    topics: dict[str, TopicFacts] = field(default_factory=dict)
+    rules: dict[tuple[str, str], RuleFindings] = field(default_factory=dict)
+    codecs: dict[str, CodecCounts] = field(default_factory=dict)
+    batch_sizes: np.ndarray = field(default_factory=lambda: np.zeros(POWERS, np.int64))
+    batch_records: np.ndarray = field(default_factory=lambda: np.zeros(POWERS, np.int64))
+    times: TimeCounts = field(default_factory=TimeCounts)
+    control_batches: int = 0
+    transactional_batches: int = 0
+    groups: list[GroupFacts] | None = None
+    transactions: list[OpenTransaction] = field(default_factory=list)
+    start: PlannedStart = field(default_factory=PlannedStart)
+    notes: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    def found(self, severity: str) -> int:
+        """Return the number of findings of a severity."""
+        return sum(each.number for each in self.rules.values() if each.severity == severity)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all records files."""
+        return sum(each.size for each in self.partitions)
+
+    @property
+    def records(self) -> int:
+        """Number of all good records."""
+        return sum(each.records for each in self.partitions)
+
+    @property
+    def hanging(self) -> int:
+        """Number of open transactions that no coordinator will end."""
+        return sum(each.hangs is True for each in self.transactions)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether everything could be read that the page is about."""
+        return not (self.unread or self.notes) and self.start.is_known
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was found but notes, and a start would take nothing away."""
+        is_clean = not (self.found("error") or self.found("warning"))
+        return bool(is_clean and self.partitions and not self.hanging and self.start.is_harmless)
+
+
+class FactsReader:
+    """Reads the facts of a source.
+
+    Args:
+        source: the logs.
+        paths: the source's paths, as named.
+        takes: returns whether to read a partition; None for all.
+        jobs: number of decoding threads.
+        clock: the current time.
+        advance: called with numbers of bytes read.
+    """
+
+    def __init__(
+        self,
+        source: LogSource,
+        paths: Sequence[str],
+        *,
+        takes: Callable[[PartitionLog], bool] | None,
+        jobs: int,
+        clock: Clock,
+        advance: Advance,
+    ) -> None:
+        self.facts = SourceFacts(paths, clock.now_ms(), takes is not None, kernel=kernel.name)
+        self._source = source
+        self._takes = takes or (lambda log: True)
+        self._jobs = jobs
+        self._clock = clock
+        self._advance = advance
+
+    def read(self) -> SourceFacts:
+        """Read everything and return the facts."""
+        facts = self.facts
+        for path, meta in zip(self._source.roots, self._source.meta_properties, strict=True):
+            cluster, node = (None, None) if meta is None else (meta.cluster_id, meta.node_id)
+            facts.log_dirs.append((path.path, cluster, node))
+        facts.broker_pid = self._source.broker_pid
+        self._check()
+        with self._noted("groups and transactions"):
+            self._replay()
+        with self._noted("the start of a broker"):
+            self._plan()
+        unread = [*self._source.unread(), *self._source.unread_folders()]
+        facts.unread = [str(each) for each in unread]
+        return facts
+
+    @contextmanager
+    def _noted(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, KafkaStorageError) as error:
+            self.facts.notes.append(f"{what}: {reason_of(error)}")
+
+    def _check(self) -> None:
+        logs = self._source.partitions()
+        options = CheckOptions(self._jobs, self._takes, self._clock, counts=True)
+        for event in SourceCheck(self._source, options).run():
+            if isinstance(event, Finding):
+                self._add_finding(event)
+            elif isinstance(event, PartitionSummary):
+                self._add_partition(event, logs[event.partition])
+            else:
+                self._advance(event.size)
+
+    def _add_finding(self, finding: Finding) -> None:
+        key = finding.severity.value, finding.rule
+        known = self.facts.rules.get(key)
+        if known is None:
+            known = self.facts.rules[key] = RuleFindings(finding.rule, finding.severity.value)
+        known.number += 1 + finding.others
+        if len(known.first) < MOST_FINDINGS_OF_A_RULE:
+            known.first.append(finding)
+
+    def _add_partition(self, summary: PartitionSummary, log: PartitionLog) -> None:
+        counted = summary.statistics or LogStatistics()
+        facts = PartitionFacts.of(summary, log.topic_partition)
+        if facts.damaged and sum(bool(each.damaged) for each in self.facts.partitions) >= (
+            MOST_DAMAGED_LOGS
+        ):
+            facts.damaged = ()
+        self.facts.partitions.append(facts)
+        topic = facts.place.topic
+        self.facts.topics.setdefault(topic, TopicFacts(topic)).add(facts, counted)
+        for codec, counts in counted.codecs.items():
+            self.facts.codecs.setdefault(codec, CodecCounts()).add(counts)
+        self.facts.batch_sizes += counted.batch_sizes
+        self.facts.batch_records += counted.batch_records
+        self.facts.times.merge(counted.times)
+        self.facts.control_batches += counted.control_batches
+        self.facts.transactional_batches += counted.transactional_batches
+
+    # Kafka's own topics
+
+    def _replay(self) -> None:
+        state = SourceState(self._source, self._advance)
+        if state.has_groups:
+            self.facts.groups = []
+            known = state.known_groups()
+            left = MOST_GROUP_ROWS
+            for name in known.names:
+                group = known.group(name)
+                if group is None:
+                    continue
+                rows: Iterable[GroupRow | ShareRow] = (
+                    state.share_rows(group, known)
+                    if group.kind == "share"
+                    else state.rows(group, known.until)
+                )
+                lags = [_lag_of(row) for row in rows]
+                self.facts.groups.append(_group(group, lags[:left]))
+                left -= len(lags)
+                if left <= 0:
+                    self.facts.notes.append(
+                        f"groups: only the first {MOST_GROUP_ROWS:,} committed offsets are here"
+                    )
+                    break
+            self.facts.notes += [f"groups: {each}" for each in state.ends.notes()]
+            self._note_unreadable("groups", len(known.unreadable))
+        for each in state.open_transactions():
+            if len(self.facts.transactions) >= MOST_TRANSACTIONS:
+                self.facts.notes.append(
+                    f"transactions: only the first {MOST_TRANSACTIONS:,} open ones are here"
+                )
+                break
+            self.facts.transactions.append(each)
+
+    def _note_unreadable(self, what: str, places: int) -> None:
+        if places:
+            self.facts.notes.append(f"{what}: {places:,} places of their topics are unreadable")
+
+    # The start of a broker
+
+    def _plan(self) -> None:
+        planned = self.facts.start
+        if self.facts.is_choice:
+            planned.skipped = "only some partitions were chosen"
+            return
+        if any(log.only is not None for log in self._source.partitions().values()):
+            planned.skipped = "a broker starts on log dirs, not on a single file"
+            return
+        planned.skipped = "the plan failed"
+        with StartPlan(self.facts.paths, verifies=False, clock=self._clock) as start:
+            start.on_read = self._advance
+            planned.version = start.version.name
+            for _, log in start.logs():
+                planned.logs += 1
+                planned.lost_records += log.losses.records
+                planned.lost_bytes += log.losses.bytes
+                planned.given_again += log.offsets_given_again
+                if not log.is_harmless:
+                    planned.changed.append(log)
+            planned.log_dirs = start.log_dirs
+            outcome, planned.reason = start.verdict()
+            planned.outcome = outcome.value
+            planned.is_known = all(each.outcome.value != "unknown" for each in start.failures)
+            planned.skipped = ""
+
+
+def _lag_of(row: GroupRow | ShareRow) -> Lag:
+    facts = row.facts()
+    committed = facts.get("currentOffset", facts.get("startOffset"))
+    return Lag(facts["topic"], facts["partition"], committed, facts["logEndOffset"], facts["lag"])
+
+
+def _group(group: Group, lags: list[Lag]) -> GroupFacts:
+    return GroupFacts(group.group_id, group.kind, group.state, len(group.members), lags)

@@ -1,0 +1,120 @@
+"""The page: facts in, one file of HTML out, which needs no network and no script to be read.
+
+Every name comes from a source that may be hostile. So the template escapes all text, and the page forbids its reader's
+browser to load anything, and to run or apply anything but its own script and style (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+
+from engine.check.rules.rules import RULES
+from kafkafs.decode.shown_text import printable
+from kafkafs.report import amounts, pictures
+from kafkafs.report.axes import Axis
+from kafkafs.report.facts import RuleFindings, SourceFacts
+from kafkafs.report.partition_facts import TopicFacts
+from kafkafs.report.verdict import verdict
+
+MOST_TOPICS = 300
+MOST_CHANGED_LOGS = 300
+MOST_OPEN_ROWS = 200
+_SEVERITIES = ("error", "warning", "note")
+
+
+def page(facts: SourceFacts) -> str:
+    """Return the page."""
+    style, script = _text("page.css"), _text("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+    return _template().render(
+        facts=facts,
+        policy=policy,
+        style=style,
+        script=script,
+        verdict=verdict(facts),
+        **_charts(facts),
+    )
+
+
+def _charts(facts: SourceFacts) -> dict[str, Any]:
+    """Return what the template draws."""
+    facts.partitions.sort(key=lambda each: (each.place, each.name))
+    rate = pictures.rate(facts.times)
+    span = None if rate is None else rate.picture.axis
+    lanes = pictures.lanes_of(facts.partitions)
+    topics = sorted(facts.topics.values(), key=lambda each: (-each.size, each.name))
+    damaged = sum(len(each.damaged) for each in facts.partitions)
+    codecs = sorted(facts.codecs.items(), key=lambda item: -item[1].size)
+    return {
+        "rate": rate,
+        "by_time": pictures.by_time(lanes, span),
+        "by_offset": pictures.by_offset(lanes),
+        "strips": pictures.strips(facts.partitions),
+        "damaged_files": damaged,
+        "map": pictures.partition_map(facts.partitions),
+        "topics": topics[:MOST_TOPICS],
+        "sparks": {each.name: _spark(each, span) for each in topics[:MOST_TOPICS]},
+        "codecs": codecs,
+        "most_codec": max((counts.size for _, counts in codecs), default=1) or 1,
+        "sizes": pictures.histogram(facts.batch_sizes, "bytes"),
+        "records": pictures.histogram(facts.batch_records, "records"),
+        "rules": sorted(facts.rules.values(), key=_rule_order),
+        "changed": sorted(facts.start.changed, key=lambda each: -each.losses.bytes),
+        "groups": sorted(facts.groups or (), key=lambda each: (-(each.lag or 0), each.name)),
+        "most_changed": MOST_CHANGED_LOGS,
+        "most_open": MOST_OPEN_ROWS,
+    }
+
+
+def _spark(topic: TopicFacts, span: Axis | None) -> str:
+    return "" if span is None else pictures.spark(topic.times, span)
+
+
+def _rule_order(rule: RuleFindings) -> tuple[int, int, str]:
+    return _SEVERITIES.index(rule.severity), -rule.number, rule.rule
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_text),
+        finalize=_shown,
+    )
+    environment.filters |= {
+        "number": amounts.count,
+        "bytes": amounts.size,
+        "large": amounts.large,
+        "ratio": amounts.ratio,
+        "time": amounts.time,
+        "minute": amounts.minute,
+        "noun": amounts.noun,
+        "unquoted": amounts.without_quotes,
+    }
+    environment.globals |= {"RULES": RULES}
+    return environment.get_template("page.html.j2")
+
+
+def _shown(value: object) -> object:
+    """Return a value as the template prints it: names without characters that a reader cannot see."""
+    if type(value) is str:
+        return "\n".join(map(printable, value.split("\n"))) if not value.isprintable() else value
+    return amounts.NONE if value is None else value
+
+
+def _text(name: str) -> str:
+    return files("kafkafs.report").joinpath("assets", name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,103 @@
+"""The verdict of a report: what is wrong, the worst first, in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kafkafs.report.amounts import count, noun, size, without_quotes
+from kafkafs.report.facts import SourceFacts
+
+
+class Sentence(NamedTuple):
+    """A sentence of the verdict.
+
+    Attributes:
+        level: "error", "warning" or "fine".
+        text: the sentence.
+        link: id of the section with the details.
+    """
+
+    level: str
+    text: str
+    link: str
+
+
+def verdict(facts: SourceFacts) -> list[Sentence]:
+    """Return the sentences, the worst first; always at least one."""
+    order = {"error": 0, "warning": 1, "fine": 2}
+    return sorted(_sentences(facts), key=lambda each: order[each.level])
+
+
+def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
+    errors, warnings = facts.found("error"), facts.found("warning")
+    hurt = sum(each.state in ("error", "warning") for each in facts.partitions)
+    if errors or warnings:
+        counts = " and ".join(
+            noun(number, word)
+            for number, word in ((errors, "error"), (warnings, "warning"))
+            if number
+        )
+        place = f" in {noun(hurt, 'partition')}" if hurt else ""
+        yield Sentence(
+            "error" if errors else "warning", f"The check found {counts}{place}.", "findings"
+        )
+    elif not facts.partitions:
+        yield Sentence("error", "Nothing was checked: no partition could be read.", "source")
+    elif not facts.records:
+        yield Sentence("fine", "There was no record to check, and no damage was found.", "findings")
+    else:
+        yield Sentence(
+            "fine",
+            f"No damage: all {count(facts.records)} records were read and checked.",
+            "findings",
+        )
+    lost = sum(each.hole_bytes for each in facts.partitions)
+    if lost:
+        files = sum(len(each.damaged) for each in facts.partitions)
+        yield Sentence(
+            "error", f"{size(lost)} in {noun(files, 'file')} hold no good batch.", "damage"
+        )
+    if facts.unread:
+        yield Sentence("error", f"{noun(len(facts.unread), 'place')} could not be read.", "source")
+    if facts.notes:
+        yield Sentence("warning", "Not everything could be found out.", "source")
+    yield from _start(facts)
+    if facts.hanging:
+        text = f"{noun(facts.hanging, 'transaction')} will never end without help."
+        yield Sentence("error", text, "transactions")
+
+
+def _start(facts: SourceFacts) -> Iterator[Sentence]:
+    start = facts.start
+    if start.skipped:
+        return
+    broker = f"a {start.version} broker"
+    if start.outcome == "broker-does-not-start":
+        yield Sentence(
+            "error",
+            f"{broker.capitalize()} would not start: {without_quotes(start.reason)}.",
+            "start",
+        )
+    elif start.outcome == "log-dir-offline":
+        text = (
+            f"{broker.capitalize()} would start without a log dir: {without_quotes(start.reason)}."
+        )
+        yield Sentence("error", text, "start")
+    elif start.outcome == "unknown":
+        text = f"What {broker} would do is unknown: {without_quotes(start.reason)}."
+        yield Sentence("warning", text, "start")
+    elif start.lost_bytes:
+        text = (
+            f"A start of {broker} would lose {noun(start.lost_records, 'record')}"
+            f" ({size(start.lost_bytes)})."
+        )
+        yield Sentence("error", text, "start")
+    elif start.changed:
+        text = f"A start of {broker} would change or serve errors from {noun(len(start.changed), 'log')}."
+        yield Sentence("warning", text, "start")
+    elif any(each.hole_bytes for each in facts.partitions):
+        text = f"{broker.capitalize()} would start, take no record away, and serve errors at the damage."
+        yield Sentence("warning", text, "start")
+    else:
+        yield Sentence("fine", f"A start of {broker} would take no record away.", "start")
