@@ -301,7 +301,8 @@ class LogCheck:
         for _, findings in self.workers.map(look, work):
             yield from (each for each in findings if is_known or each.rule not in _OF_THE_END)
             done += 1
-            yield _beside_text(done, len(work))
+            if len(segments) > 1 or done == len(work):  # else the checks take no time
+                yield _beside_text(done, len(work))
 
 
 def _beside_text(done: int, count: int) -> str:
@@ -366,7 +367,7 @@ class _Future:
         largest = table["max_timestamp"]
         if largest.max() <= self._limit:
             return
-        rows = np.flatnonzero(largest > self._limit)
+        rows = (largest > self._limit).nonzero()[0]
         self._count += len(rows)
         self._largest = max(self._largest, int(largest.max()))
         if self._first is None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
+from engine import processes
+from engine.budgets import MiB
 from engine.check.cleanup_policies import PolicyOf, cleanup_policies
 from engine.check.files.folder_check import check_folder
 from engine.check.files.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
@@ -28,10 +30,13 @@ from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, OtherEntry
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.segment.problems import ProblemEntry
 from engine.units import Offset
 from engine.workers import Workers
 
 _SECOND_LOOK_AFTER = 0.5
+_FEW, _SMALL = 4, 4 * MiB
+"""Segments and bytes of a partition that one thread checks."""
 
 
 class CheckProgress(NamedTuple):
@@ -49,6 +54,13 @@ class CheckProgress(NamedTuple):
 
 
 Event: TypeAlias = Finding | PartitionSummary | CheckProgress
+
+
+class _Problems(NamedTuple):
+    """Problems of a partition that was checked in another process."""
+
+    partition: str
+    entries: list[ProblemEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +108,39 @@ class SourceCheck:
     def run(self) -> Iterator[Event]:
         """Yield findings as they are made; after each partition its summary, and progress in between.
 
-        Files that cannot be read are findings, and the check goes on.
+        Files that cannot be read are findings, and the check goes on. With several jobs the partitions are checked in
+        other processes: most of the work on a small one is Python's.
         """
         yield from self.beside()
+        logs = list(self._chosen())
+        if self.options.jobs < 2 or len(logs) < 2:
+            with Workers(self.options.jobs) as workers:
+                for log in logs:
+                    yield from self.partition(log, workers)
+                    log.forget()
+            return
+        self._read_shared()
+        by_name = {log.name: log for log in logs}
+        for event in processes.flat_map(self._elsewhere, logs, self.options.jobs):
+            if isinstance(event, _Problems):
+                by_name[event.partition].problems.take(event.entries)
+            else:
+                yield event
+
+    def _read_shared(self) -> None:
+        """Read now what the processes would each read, and would keep the problems of."""
+        for directory in self.source.roots:
+            self.source.checkpoints(directory).read()
+        self._policies("")
+        _ = self._has_tiered_storage
+
+    def _elsewhere(self, log: PartitionLog) -> Iterator[Event | _Problems]:
+        """Check one partition in a process of its own; its problems follow."""
         with Workers(self.options.jobs) as workers:
-            for log in self._chosen():
-                yield from self.partition(log, workers)
+            yield from self.partition(log, workers)
+        log.forget()
+        if len(log.problems):
+            yield _Problems(log.name, log.problems.entries())
 
     def _chosen(self) -> Iterator[PartitionLog]:
         return (log for log in self.source.partitions().values() if self.options.takes(log))
@@ -185,6 +224,8 @@ class SourceCheck:
         self, log: PartitionLog, workers: Workers, earlier: EarlierLooks | None, *, is_live: bool
     ) -> Iterator[Event]:
         view = log.view(max_age=0)
+        if _is_small(view):
+            workers = Workers(1)  # to hand over the work would cost more than the work
         check = self._check_of(log, view, workers, earlier, is_live)
         limit = FindingLimit()
         for item in check.findings():
@@ -262,10 +303,19 @@ def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:
 
 def _size_of(log: PartitionLog) -> int:
     try:
-        view = log.view()
-        return sum(view.segment_at(place).size for place in range(len(view)))
+        return sum(_sizes(log.view()))
     except (OSError, KafkaStorageError):
         return 0
+    finally:
+        log.forget()
+
+
+def _sizes(view: LogView) -> Iterator[int]:
+    return (view.segment_at(place).size for place in range(len(view)))
+
+
+def _is_small(view: LogView) -> bool:
+    return len(view) <= _FEW and sum(_sizes(view)) <= _SMALL
 
 
 def _unreadable(log: PartitionLog, facts: dict[str, Any]) -> Finding:

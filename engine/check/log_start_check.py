@@ -79,7 +79,7 @@ def _offsets(first: Offset, following: Offset) -> str:
 
 def _claims(partition: PartitionUnderCheck) -> Iterator[_Claim]:
     try:
-        data = partition.read(LEADER_EPOCH_CHECKPOINT)
+        data = partition.read_epochs()
         epochs = [] if data is None else parse_leader_epochs(data)
     except (DamagedFileError, OSError):
         epochs = []

@@ -6,7 +6,10 @@ walked again (without checksums, which were checked the first time).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from errno import ENOENT
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +19,14 @@ from engine import kernel
 from engine.check.rules.finding import Finding, found
 from engine.check.rules.rules import Severity
 from engine.columns.batch_table import BATCH_DTYPE
-from engine.files.source_files import SourceRoot
+from engine.errors import InvalidNameError
+from engine.files.file_names import (
+    CLEAN_SHUTDOWN,
+    LEADER_EPOCH_CHECKPOINT,
+    FolderState,
+    parse_folder_name,
+)
+from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
@@ -160,6 +170,7 @@ class PartitionUnderCheck:
         self.is_live = view.live if is_live is None else is_live
         self.may_be_tiered = may_be_tiered
         self.segments: tuple[SegmentUnderCheck, ...] = ()
+        self._epochs: tuple[bytes | None] | None = None
 
     def __repr__(self) -> str:
         return f"PartitionUnderCheck({self.name!r})"
@@ -197,6 +208,14 @@ class PartitionUnderCheck:
         """Return the path of a file of the partition as shown to people; without a name, the folder's path."""
         return self.root.display(self.relative(name) if name else self.folder)
 
+    def open(self, name: str) -> SourceFile:
+        """Return one of the partition's files. Raises FileNotFoundError, other OSError, SourceRefusedError."""
+        listing = self.view.listing
+        is_listed = listing.has_file(name)
+        if not is_listed and not listing.has(name):
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.display(name))
+        return self.root.open_fresh(self.relative(name), is_listed=is_listed)
+
     def read(self, name: str) -> bytes | None:
         """Return a whole side file, None if it is missing.
 
@@ -206,6 +225,32 @@ class PartitionUnderCheck:
             return self.view.read_side_file(name)
         except FileNotFoundError:
             return None
+
+    def read_epochs(self) -> bytes | None:
+        """Return the leader-epoch-checkpoint, which several checks use; None if it is missing. Raises as `read` does."""
+        if self._epochs is None:
+            self._epochs = (self.read(LEADER_EPOCH_CHECKPOINT),)
+        return self._epochs[0]
+
+    @cached_property
+    def is_served(self) -> bool:
+        """Whether the folder is the partition's log: not future, deleted or stray."""
+        try:
+            folder = self.folder.rpartition("/")[2] or os.path.basename(self.root.path)
+            return parse_folder_name(folder).state is FolderState.LOG
+        except InvalidNameError:
+            return True
+
+    @cached_property
+    def has_clean_shutdown(self) -> bool:
+        """Whether the log dir has a clean shutdown: then the active segment's indexes are complete."""
+        if self.log_dir is None:
+            return False
+        try:
+            self.log_dir.stat(CLEAN_SHUTDOWN)
+        except OSError:
+            return False
+        return True
 
     def found(
         self,

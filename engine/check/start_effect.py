@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.check.files.index_entries import is_served
 from engine.check.partition_under_check import SegmentUnderCheck
 from engine.check.rules.breach import Breach
 from engine.check.rules.rules import Severity
@@ -46,7 +45,7 @@ def with_start(breach: Breach, damage: Damage, segment: SegmentUnderCheck) -> Br
         return breach
     partition = segment.partition
     is_at_end = damage.kind.is_tail
-    if partition.log_dir is not None and is_served(partition):
+    if partition.log_dir is not None and partition.is_served:
         if _is_recovered(segment):
             if not _something_follows(damage, segment):
                 return breach

@@ -273,6 +273,7 @@ def _offset_digits(offset: Offset) -> str:
     return f"{offset:020d}" if offset >= 0 else f"-{-offset:020d}"
 
 
+@lru_cache(256)  # each check of a partition asks for it again
 def parse_folder_name(name: str) -> FolderName:
     """Return the partition of a folder. Raises InvalidNameError for a name that Kafka does not write.
 

@@ -12,7 +12,8 @@ import errno
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from engine.closable import Closable
@@ -276,6 +277,17 @@ class SourceRoot(Closable):
         fd = self._open_fd(relative, _LOOK)
         try:
             return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+    def stat_files(self, folder: str, names: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield lstat of files of a folder, without those that are not there. Raises as `list_apart` does."""
+        fd = self._open_fd(folder, _LOOK | os.O_DIRECTORY)
+        try:
+            for name in names:
+                check_components(name, self.display)
+                with suppress(FileNotFoundError):
+                    yield name, os.stat(name, dir_fd=fd, follow_symlinks=False)
         finally:
             os.close(fd)
 

@@ -65,8 +65,12 @@ class SourceCheckpoints:
         self._recovery = _CheckpointFile(RECOVERY_POINT_CHECKPOINT)
         self._cleaner = _CheckpointFile(CLEANER_OFFSET_CHECKPOINT)
         if frozen:
-            for file in (self._log_start, self._replication, self._recovery, self._cleaner):
-                self._offsets(file)
+            self.read()
+
+    def read(self) -> None:
+        """Read all files that were not read or have changed."""
+        for file in (self._log_start, self._replication, self._recovery, self._cleaner):
+            self._offsets(file)
 
     def log_start_offset(self, partition: TopicPartition) -> Offset | None:
         """Return the log start, None where it is the first segment's base offset."""

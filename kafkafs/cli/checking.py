@@ -107,8 +107,7 @@ def check(
             events = _comparison(source, replicas, choice.takes)
         else:
             events = _events(source, jobs or os.cpu_count() or 1, choice.takes, progress)
-        for event in events:
-            _take(event, report, progress)
+        _take(events, report, progress)
         report.end()
         if report.is_unsound:
             sys.exit(EXIT_FINDINGS)
@@ -150,16 +149,17 @@ def _comparison(
         yield from compare_sources(source, other, is_named)
 
 
-def _take(event: Event, report: CheckReport, progress: Progress) -> None:
+def _take(events: Iterator[Event], report: CheckReport, progress: Progress) -> None:
     from engine.check.log_check import PartitionSummary
     from engine.check.rules.finding import Finding
 
-    if isinstance(event, Finding):
-        progress.clear()
-        report.finding(event)
-    elif isinstance(event, PartitionSummary):
-        progress.clear()
-        report.partition(event)
-    else:
-        progress.say(event.file)
-        progress.advance(event.size)
+    for event in events:
+        if isinstance(event, Finding):
+            progress.clear()
+            report.finding(event)
+        elif isinstance(event, PartitionSummary):
+            progress.clear()
+            report.partition(event)
+        else:
+            progress.say(event.file)
+            progress.advance(event.size)

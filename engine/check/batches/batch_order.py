@@ -116,7 +116,7 @@ class BatchOrder:
             gap = OffsetGap(self.next_offset, int(base[0]), int(table["position"][0]))
             self._add_gap(place, gap)
         self._is_after_damage = False
-        holes = np.flatnonzero(base[1:] != last[:-1] + 1)
+        holes = (base[1:] != last[:-1] + 1).nonzero()[0]
         if len(holes):
             self._add_gaps(place, last[holes] + 1, base[holes + 1], table["position"][holes + 1])
         rows = range(max(len(table) - 2, 0), len(table))
@@ -226,11 +226,11 @@ class BatchOrder:
         if len(known) == 2 and known[0] <= known[1] <= first and (epochs == first).all():
             self._epochs = [first, first]
             return
-        rows = np.flatnonzero(table["magic"] == 2)
+        rows = (table["magic"] == 2).nonzero()[0]
         values = np.concatenate((np.array(known, np.int64), epochs[rows].astype(np.int64)))
         ahead = len(known)
         self._epochs = values[-2:].tolist()
-        for place in np.flatnonzero(np.diff(values) < 0).tolist():
+        for place in (np.diff(values) < 0).nonzero()[0].tolist():
             if place:
                 high = values[place - 1] <= values[place + 1]
             else:

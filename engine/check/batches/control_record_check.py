@@ -62,7 +62,7 @@ def _marker_breaches(table: Table, columns: Columns, places: Table) -> Iterator[
     for place in places[table["attributes"][rows] & TRANSACTIONAL_MASK == 0]:
         sentence = "an end marker in a batch that is not transactional"
         yield _breach(table, columns, int(place), sentence)
-    several = np.flatnonzero(np.diff(rows) == 0)
+    several = (np.diff(rows) == 0).nonzero()[0]
     for place in places[several]:
         sentence = "several end markers in one batch"
         yield _breach(table, columns, int(place), sentence)

@@ -89,7 +89,7 @@ def _attributes(table: Table) -> Iterator[Breach]:
     legacy = table["magic"] < 2
     if legacy.any():
         unused = np.where(legacy, attributes & _UNUSED_BITS_LEGACY, unused)
-    for row in np.flatnonzero(unused) if unused.any() else ():
+    for row in unused.nonzero()[0] if unused.any() else ():
         batch = table[row]
         sentence = (
             f"the batch at byte {batch['position']} has attributes {int(batch['attributes']) & 0xFFFF:#06x},"
@@ -113,7 +113,7 @@ def _producers(table: Table) -> Iterator[Breach]:
         return
     is_data = attributes & CONTROL_MASK == 0
     odd = known & is_v2 & ((table["producer_epoch"] < 0) | (is_data & (table["base_sequence"] < 0)))
-    for row in np.flatnonzero(odd):
+    for row in odd.nonzero()[0]:
         batch = table[row]
         yield Breach.of(
             "batch-producer",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from engine import kernel
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
@@ -40,7 +38,7 @@ def first_repeated_key(view: LogView, until: Offset) -> Repeated | None:
             if not isinstance(item, BatchRun):
                 continue
             plain = item.table["attributes"] & (CONTROL_MASK | TRANSACTIONAL_MASK) == 0
-            for row in np.flatnonzero(plain).tolist():
+            for row in plain.nonzero()[0].tolist():
                 columns = kernel.decode(
                     item.buffer,
                     item.table,

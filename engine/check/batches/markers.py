@@ -91,6 +91,8 @@ def steps(rows: Table, *, transactional: bool) -> list[int]:
         transactional: only data batches of transactions with records, and of these only the first in a row.
     """
     chosen = (rows["magic"] == 2) & (rows["producer_id"] >= 0)
+    if not chosen.any():
+        return []
     in_transaction = (rows["attributes"] & TRANSACTIONAL_MASK) != 0
     markers = is_marker(rows)
     if transactional:

@@ -38,7 +38,7 @@ class Placeholders:
 
     def add(self, table: Table) -> None:
         """Count the next batches."""
-        rows = np.flatnonzero(is_placeholder(table))
+        rows = (is_placeholder(table)).nonzero()[0]
         if not len(rows):
             return
         held = table[rows]

@@ -93,7 +93,7 @@ class Producers:
     def feed(self, place: int, table: Table) -> None:
         """Add a run of batches of the segment at `place`."""
         producers = np.ascontiguousarray(table["producer_id"])
-        rows = np.flatnonzero(producers >= 0)
+        rows = (producers >= 0).nonzero()[0]
         if not len(rows):
             return
         ids = producers[rows]
@@ -101,20 +101,20 @@ class Producers:
             order = np.argsort(ids, kind="stable")
             rows, ids = rows[order], ids[order]
         batches = _Columns(table, rows, ids)
-        starts = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1))
+        starts = (np.diff(ids, prepend=ids[0] - 1)).nonzero()[0]
         self._markers(place, batches, starts)
         self._sequences(place, batches)
         self._remember(batches, starts)
 
     def _markers(self, place: int, batches: _Columns, starts: Table) -> None:
-        markers = np.flatnonzero(batches.is_marker)
+        markers = batches.is_marker.nonzero()[0]
         if not len(markers):
             return
         is_first = np.isin(markers, starts)
         opened = np.zeros(len(markers), bool)
         inner = markers[~is_first]
         opened[~is_first] = batches.opens[inner - 1]
-        for at in np.flatnonzero(is_first):
+        for at in is_first.nonzero()[0]:
             known = self._known.get(int(batches.ids[markers[at]]))
             opened[at] = known is not None and known.is_open
         lone = markers[~opened]
@@ -130,7 +130,7 @@ class Producers:
         self.lone_markers[place] = LoneMarkers(len(lone), *first)
 
     def _sequences(self, place: int, batches: _Columns) -> None:
-        data = np.flatnonzero(batches.is_data)
+        data = batches.is_data.nonzero()[0]
         if not len(data):
             return
         ids, epoch, first = batches.ids[data], batches.epoch[data], batches.sequence[data]
@@ -139,12 +139,12 @@ class Producers:
         expected = np.where(epoch[1:] == epoch[:-1], _after(last[:-1]), 0)
         silent = (stamp[1:] - stamp[:-1] >= EXPIRATION_MS) & (stamp[:-1] >= 0)
         bad = same & ((epoch[1:] < epoch[:-1]) | ((first[1:] != expected) & ~silent))
-        for at in np.flatnonzero(bad).tolist():
+        for at in bad.nonzero()[0].tolist():
             before = _Last(
                 int(epoch[at]), int(last[at]), batches.last_offset(data[at]), int(stamp[at]), False
             )
             self._add(place, batches, int(data[at + 1]), before)
-        for at in np.flatnonzero(np.diff(ids, prepend=ids[0] - 1)).tolist():
+        for at in (np.diff(ids, prepend=ids[0] - 1)).nonzero()[0].tolist():
             known = self._known.get(int(ids[at]))
             if known is not None:
                 self._compare(place, batches, int(data[at]), known)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
@@ -86,13 +85,13 @@ def check_records(run: BatchRun, budgets: Budgets, *, keeps_summaries: bool = Fa
     facts.count = int(summaries["count"].sum())
     facts.summaries = summaries if keeps_summaries else None
     has_records = summaries["count"] > 0
-    rows = np.flatnonzero(has_records)
+    rows = has_records.nonzero()[0]
     if not len(rows):
         return facts
     attributes = table["attributes"]
     is_wrapper = has_records & (table["magic"] < 2) & (attributes & COMPRESSION_MASK != 0)
     if is_wrapper.any():
-        facts.starts = np.flatnonzero(is_wrapper), summaries["first_offset"][is_wrapper]
+        facts.starts = is_wrapper.nonzero()[0], summaries["first_offset"][is_wrapper]
         facts.note_thinned(summaries[is_wrapper])
     batches = _Batches(table, summaries, rows, {problem.row for problem in problems})
     facts.breaches += batches.offset_breaches()
@@ -103,7 +102,7 @@ def check_records(run: BatchRun, budgets: Budgets, *, keeps_summaries: bool = Fa
         controls = table[is_control]
         for columns in run.columns(controls, budgets):
             facts.breaches += control_breaches(controls, columns)
-    keyless = np.flatnonzero((summaries["without_key"] > 0) & ~is_control)
+    keyless = ((summaries["without_key"] > 0) & ~is_control).nonzero()[0]
     if len(keyless):
         facts.keyless = int(summaries["first_without_key"][keyless[0]])
     return facts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.check.files.index_entries import has_clean_shutdown, is_served
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding, failed_read, found
 from engine.check.rules.rules import Severity
@@ -14,7 +13,6 @@ from engine.errors import DamagedFileError
 from engine.files.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
-    LEADER_EPOCH_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
@@ -29,7 +27,7 @@ _NO_DAMAGE = frozenset({DamageKind.ZERO_TAIL, DamageKind.UNREADABLE})
 
 def check_partition_checkpoints(partition: PartitionUnderCheck) -> Iterator[Finding]:
     """Yield findings about checkpoint entries that contradict a partition's log."""
-    if partition.log_dir is None or not partition.segments or not is_served(partition):
+    if partition.log_dir is None or not partition.segments or not partition.is_served:
         return
     if partition.partition.topic != CLUSTER_METADATA:
         yield from _Checkpoints(partition).run()
@@ -65,7 +63,7 @@ def check_quorum_state(partition: PartitionUnderCheck) -> Iterator[Finding]:
 
 def _clean_shutdown(partition: PartitionUnderCheck) -> Iterator[Finding]:
     """Report damage in a log with a clean shutdown: a broker would skip the recovery that the log needs."""
-    if partition.is_live or not has_clean_shutdown(partition.segments[-1]):
+    if partition.is_live or not partition.has_clean_shutdown:
         return
     damages = [
         (segment, damage)
@@ -90,7 +88,7 @@ class _Checkpoints:
     def __init__(self, partition: PartitionUnderCheck) -> None:
         self.partition = partition
         self.checkpoints = partition.view.log.checkpoints
-        self.is_clean = not partition.is_live and has_clean_shutdown(partition.segments[-1])
+        self.is_clean = not partition.is_live and partition.has_clean_shutdown
         self.first = partition.segments[0].base_offset
 
     @property
@@ -129,7 +127,7 @@ class _Checkpoints:
     def _first_epoch(self, start: Offset) -> Iterator[Finding]:
         """Compare with the start of the first leader epoch: a deletion of records moves both."""
         try:
-            data = self.partition.read(LEADER_EPOCH_CHECKPOINT)
+            data = self.partition.read_epochs()
             epochs = [] if data is None else parse_leader_epochs(data)
         except (DamagedFileError, OSError):
             return

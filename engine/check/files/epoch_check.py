@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.check.files.index_entries import has_clean_shutdown
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules.finding import Finding, failed_read
 from engine.check.rules.rules import Severity
@@ -34,7 +33,7 @@ def check_leader_epochs(partition: PartitionUnderCheck) -> Iterator[Finding]:
     name = LEADER_EPOCH_CHECKPOINT
     entries: list[EpochEntry] = []
     try:
-        data = partition.read(name)
+        data = partition.read_epochs()
         entries = [] if data is None else parse_leader_epochs(data, path=name)
     except DamagedFileError as error:
         yield _unreadable(partition, error)
@@ -191,7 +190,7 @@ class _Comparison:
         start = int(self.starts[0])
         if max(offset, self.partition.log_start_offset) >= start:
             return
-        is_sure = has_clean_shutdown(self.partition.segments[-1])
+        is_sure = self.partition.has_clean_shutdown
         yield self.partition.found(
             "epochs-start",
             LEADER_EPOCH_CHECKPOINT,

@@ -89,11 +89,7 @@ def _left_over(
 
 def _sizes_and_links(under: PartitionUnderCheck) -> Iterator[Finding]:
     linked: list[str] = []
-    for name in under.view.listing.files:
-        try:
-            status = under.root.stat(under.relative(name))
-        except FileNotFoundError:
-            continue  # deleted in the meantime
+    for name, status in under.root.stat_files(under.folder, under.view.listing.files):
         if status.st_nlink > 1:
             linked.append(name)
         if name.endswith(FileKind.LOG.value) and status.st_size > MAX_INT32:

@@ -148,7 +148,7 @@ class _Contradictions:
 
     def findings(self) -> Iterator[Finding]:
         """Report contradictions. If all entries to the end are off by the same distance, the log is wrong."""
-        slots = np.flatnonzero(self._kinds)
+        slots = self._kinds.nonzero()[0]
         if len(slots) > 1 and slots[-1] == len(self._entries) - 1:
             moved = self._positions[slots] - self._actual_positions(slots)
             same = (moved == moved[-1]) & (slots - slots[-1] == np.arange(1 - len(slots), 1))
@@ -280,10 +280,10 @@ class _OffsetIndexCheck:
         )
 
     def _order(self) -> Iterator[Finding]:
-        back = np.diff(self.offsets) <= 0
-        back |= np.diff(self.positions) <= 0
+        offsets, positions = self.offsets, self.positions
+        back = (offsets[1:] <= offsets[:-1]) | (positions[1:] <= positions[:-1])
         back &= ~(self.bad[1:] | self.bad[:-1])
-        yield from at_slots(np.flatnonzero(back), self._not_above)
+        yield from at_slots(back.nonzero()[0], self._not_above)
 
     def _not_above(self, slot: int) -> Finding:
         sentence = (
@@ -359,6 +359,6 @@ class _OffsetIndexCheck:
             self.contradictions.note_no_offset(slots[~known])
 
     def _new(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        slots = np.flatnonzero(chosen & ~self.bad)
+        slots = (chosen & ~self.bad).nonzero()[0]
         self.bad |= chosen
         return slots

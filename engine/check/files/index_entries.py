@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
+from engine.check.partition_under_check import SegmentUnderCheck
 from engine.check.rules.finding import Finding, failed_read
 from engine.check.rules.rules import RULES, Severity
-from engine.errors import InvalidNameError, SourceRefusedError
-from engine.files.file_names import CLEAN_SHUTDOWN, FolderState, parse_folder_name
+from engine.errors import SourceRefusedError
 from engine.units import MAX_INT64, Offset, Position
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -50,7 +48,7 @@ def read_entries(
     """
     partition = segment.partition
     try:
-        file = partition.root.open_fresh(partition.relative(name))
+        file = partition.open(name)
     except FileNotFoundError:
         return None
     with file:
@@ -171,27 +169,6 @@ def looked_at(segment: SegmentUnderCheck) -> Position:
     return max(segment.end, last)
 
 
-def is_served(partition: PartitionUnderCheck) -> bool:
-    """Return whether a partition's folder is its log: not future, deleted or stray."""
-    try:
-        folder = partition.folder.rpartition("/")[2] or os.path.basename(partition.root.path)
-        return parse_folder_name(folder).state is FolderState.LOG
-    except InvalidNameError:
-        return True
-
-
-def has_clean_shutdown(segment: SegmentUnderCheck) -> bool:
-    """Return whether the log dir has a clean shutdown: then its active segments' indexes are complete."""
-    log_dir = segment.partition.log_dir
-    if log_dir is None:
-        return False
-    try:
-        log_dir.stat(CLEAN_SHUTDOWN)
-    except OSError:
-        return False
-    return True
-
-
 def severity_of(segment: SegmentUnderCheck, rule: str) -> Severity | None:
     """Return the severity of an index's breach, if it differs from the rule's.
 
@@ -202,6 +179,6 @@ def severity_of(segment: SegmentUnderCheck, rule: str) -> Severity | None:
         return None
     if segment.partition.is_live:
         return Severity.NOTE
-    if RULES[rule].severity is Severity.ERROR and not has_clean_shutdown(segment):
+    if RULES[rule].severity is Severity.ERROR and not segment.partition.has_clean_shutdown:
         return Severity.WARNING
     return None

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.batches.markers import MarkerReader, is_marker, steps
-from engine.check.files.index_entries import has_clean_shutdown, is_served
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding, failed_read
 from engine.check.rules.finding_limit import Make, made_up_to_limit
@@ -142,7 +141,7 @@ def check_producer_snapshots(partition: PartitionUnderCheck) -> Iterator[Finding
 
 def _strays(partition: PartitionUnderCheck) -> Iterator[Finding]:
     """Report snapshots that a broker deletes (LogLoader): those without a segment, except one above all segments."""
-    if partition.is_live or not is_served(partition) or partition.view.log.only is not None:
+    if partition.is_live or not partition.is_served or partition.view.log.only is not None:
         return
     bases = partition.view.base_offsets
     snapshots = partition.view.listing.producer_snapshots
@@ -167,8 +166,7 @@ def _missing(partition: PartitionUnderCheck, replay: _Replay) -> Iterator[Findin
     """Report a log without snapshots: after a clean shutdown a broker assumes that it has no producers."""
     if partition.view.listing.producer_snapshots or not replay.producers or not partition.segments:
         return
-    active = partition.segments[-1]
-    if partition.is_live or not is_served(partition) or not has_clean_shutdown(active):
+    if partition.is_live or not partition.is_served or not partition.has_clean_shutdown:
         return
     yield partition.found(
         "snapshot-missing",
@@ -220,8 +218,9 @@ class _Replay:
         if not len(rows) or self._is_full:
             return
         self._note_gaps(rows)
-        ends = is_marker(rows)
-        for number in steps(rows, transactional=False):
+        numbers = steps(rows, transactional=False)
+        ends = is_marker(rows) if numbers else ()
+        for number in numbers:
             row = rows[number]
             producer = int(row["producer_id"])
             entry = self.producers.get(producer)

@@ -15,8 +15,6 @@ from engine.check.files.index_entries import (
     EntryFindings,
     IndexEntries,
     Table,
-    has_clean_shutdown,
-    is_served,
     read_entries,
     size_findings,
     unreadable,
@@ -59,11 +57,11 @@ def _least(entries: IndexEntries) -> int:
 
 def is_complete(segment: SegmentUnderCheck) -> bool:
     """Return whether the segment's largest timestamp must be in its time index."""
-    if not is_served(segment.partition):
+    if not segment.partition.is_served:
         return False
     if segment.partition.is_live:
         return not segment.is_active
-    return not segment.is_active or has_clean_shutdown(segment)
+    return not segment.is_active or segment.partition.has_clean_shutdown
 
 
 class _TimeIndexCheck:
@@ -96,15 +94,16 @@ class _TimeIndexCheck:
     def _order(self) -> Iterator[Finding]:
         negative = self.offsets < self.segment.base_offset
         yield from at_slots(
-            np.flatnonzero(negative),
+            negative.nonzero()[0],
             lambda slot: self.entries.found(
                 "time-index-order", slot, "an entry with a negative relative offset"
             ),
         )
         self.bad |= negative
-        back = (np.diff(self.times) <= 0) | (np.diff(self.offsets) < 0)
+        times, offsets = self.times, self.offsets
+        back = (times[1:] <= times[:-1]) | (offsets[1:] < offsets[:-1])
         back &= ~(self.bad[1:] | self.bad[:-1])
-        yield from at_slots(np.flatnonzero(back), self._not_above)
+        yield from at_slots(back.nonzero()[0], self._not_above)
 
     def _not_above(self, slot: int) -> Finding:
         sentence = (
@@ -122,11 +121,11 @@ class _TimeIndexCheck:
         misses = before[row] > self.times[slots]
         wrong = known & ~misses & (rows["max_timestamp"][row] != self.times[slots])
         yield from at_slots(
-            np.flatnonzero(misses),
+            misses.nonzero()[0],
             lambda at: self._missing(int(slots[at]), int(before[row[at]])),
         )
         yield from at_slots(
-            np.flatnonzero(wrong),
+            wrong.nonzero()[0],
             lambda at: self._mismatch(int(slots[at]), int(rows["max_timestamp"][row[at]])),
         )
         if not self.segment.had_damage:

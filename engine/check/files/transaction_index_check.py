@@ -175,6 +175,8 @@ class _SegmentCheck:
         except OSError as error:
             yield from unreadable(self.segment, self.name, error)
             return
+        if entries is None and not self.aborts:
+            return
         table = np.zeros(0, ENTRY.dtype) if entries is None else entries.table
         if entries is not None:
             yield from size_findings(self.segment, self.name, entries, ENTRY.size)

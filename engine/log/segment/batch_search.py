@@ -85,7 +85,7 @@ class BatchSearch:
 
     def _look(self, run: BatchRun) -> bool:
         last = run.table["last_offset"]
-        reached = np.flatnonzero(last >= self._offset)
+        reached = (last >= self._offset).nonzero()[0]
         row = int(reached[0]) if len(reached) else len(last)
         if row:
             self._below = max(self._below, int(last[row - 1]) + 1)
@@ -106,7 +106,7 @@ class BatchSearch:
         fits = (is_old | (table["base_offset"] <= self._offset)) & (
             table["last_offset"] >= self._offset
         )
-        rows = np.flatnonzero(fits)
+        rows = fits.nonzero()[0]
         return bool(len(rows)) and self._take(run, int(rows[0]))
 
     def _take(self, run: BatchRun, row: int) -> bool:
@@ -239,7 +239,7 @@ def land(
             damage = item if damage is None else _joined(damage, item)
             continue
         last = item["last_offset"]
-        reached = np.flatnonzero(last >= offset)
+        reached = (last >= offset).nonzero()[0]
         if len(reached):
             row = int(reached[0])
             if row:

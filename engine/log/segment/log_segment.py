@@ -114,7 +114,7 @@ class LogSegment(OffsetLookUps):
             fits &= item.table["last_offset"] >= start_offset
             if records_only:
                 fits &= ~holds_control(item.table)
-            for row in np.flatnonzero(fits).tolist():
+            for row in fits.nonzero()[0].tolist():
                 found = self._find_in_batch(item, row, timestamp, start_offset)
                 if found is not None:
                     return found
@@ -132,7 +132,7 @@ class LogSegment(OffsetLookUps):
             start_position=run.start_position,
             budgets=self.budgets,
         )
-        fits = np.flatnonzero((columns.timestamp >= timestamp) & (columns.offset >= start_offset))
+        fits = ((columns.timestamp >= timestamp) & (columns.offset >= start_offset)).nonzero()[0]
         if len(fits):
             at = int(fits[0])
             epoch = int(run.table["leader_epoch"][row])

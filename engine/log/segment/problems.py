@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -51,13 +52,21 @@ class Problems:
             "found": found,
             "errno": errno,
         }
-        entry |= {name: fact for name, fact in facts.items() if fact is not None}
+        self._add(entry | {name: fact for name, fact in facts.items() if fact is not None})
+
+    def _add(self, entry: ProblemEntry) -> None:
         with self._lock:
             if self._entries is None:
                 self._entries = OrderedDict()
-            self._entries.setdefault((kind, file, position), entry)
+            key = entry["kind"], entry["file"], entry.get("position")
+            self._entries.setdefault(key, entry)
             while len(self._entries) > self._most:
                 self._entries.popitem(last=False)
+
+    def take(self, entries: Iterable[ProblemEntry]) -> None:
+        """Add entries that another process found."""
+        for entry in entries:
+            self._add(entry)
 
     def add_error(self, kind: str, file: str, error: Exception) -> None:
         """Add the problem that an exception describes."""

@@ -297,7 +297,7 @@ def unproven_offsets(
     offsets = columns.offset[can_be_read]
     if not len(offsets):
         return ()
-    breaks = np.flatnonzero(np.diff(offsets) != 1)
+    breaks = (np.diff(offsets) != 1).nonzero()[0]
     firsts = np.concatenate(([0], breaks + 1))[:_MOST_RANGES]
     lasts = np.concatenate((breaks, [len(offsets) - 1]))[:_MOST_RANGES]
     return tuple(zip(offsets[firsts].tolist(), offsets[lasts].tolist(), strict=True))

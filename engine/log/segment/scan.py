@@ -335,7 +335,7 @@ class _Scan:
         good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base) & (last < MAX_INT64)
         bad = None if good.all() else int(np.argmin(good))
         count = len(table) if bad is None else bad
-        back = np.flatnonzero(base[1:count] <= last[: max(count - 1, 0)]) + 1
+        back = (base[1:count] <= last[: max(count - 1, 0)]).nonzero()[0] + 1
         first = 0
         for stop in [*back.tolist(), count] if count else ():
             if self.expected is not None and base[first] < self.expected:

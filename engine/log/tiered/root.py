@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from threading import RLock
 
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
@@ -121,6 +122,11 @@ class TieredRoot(SourceRoot):
         status = super().stat(real)
         end = self._copies.ends.get(real)
         return status if end is None else _shortened(status, end)
+
+    def stat_files(self, folder: str, names: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+        for name in names:
+            with suppress(FileNotFoundError):
+                yield name, self.stat(f"{folder}/{name}" if folder else name)
 
     def open_fresh(self, relative: str, *, is_listed: bool = False) -> SourceFile:
         if self._is_made(relative):
