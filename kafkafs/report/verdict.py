@@ -56,7 +56,7 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
     if lost:
         files = sum(len(each.damaged) for each in facts.partitions)
         yield Sentence(
-            "error", f"{size(lost)} in {noun(files, 'file')} hold no good batch.", "damage"
+            "error", f"Damage covers {size(lost)} in {noun(files, 'file')}.", "damage"
         )
     if facts.unread:
         yield Sentence("error", f"{noun(len(facts.unread), 'place')} could not be read.", "source")
