@@ -55,9 +55,7 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
     lost = sum(each.hole_bytes for each in facts.partitions)
     if lost:
         files = sum(len(each.damaged) for each in facts.partitions)
-        yield Sentence(
-            "error", f"Damage covers {size(lost)} in {noun(files, 'file')}.", "damage"
-        )
+        yield Sentence("error", f"Damage covers {size(lost)} in {noun(files, 'file')}.", "damage")
     if facts.unread:
         yield Sentence("error", f"{noun(len(facts.unread), 'place')} could not be read.", "source")
     if facts.notes:
