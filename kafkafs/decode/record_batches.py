@@ -104,6 +104,8 @@ class RecordBatches:
 
     def line(self, view: LogView, offset: Offset) -> tuple[bytes, Timestamp] | None:
         """Return the line of the record at `offset`, and its timestamp; None if only `find` can tell."""
+        if offset < view.log_start_offset:
+            return None
         if view is not self._view:
             self._adopt(view)
         window = offset // WINDOW

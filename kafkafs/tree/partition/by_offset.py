@@ -28,7 +28,17 @@ from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
 from kafkafs.tree.lookups import offsets_of_range
-from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
+from kafkafs.tree.node import (
+    Attrs,
+    Cancel,
+    Content,
+    Entry,
+    File,
+    Kind,
+    Node,
+    inode_number,
+    mtime_of,
+)
 from kafkafs.tree.partition.landmarks import (
     AFTER_LINKS,
     LINKS,
@@ -273,10 +283,13 @@ class RecordLineFile(File):
         self._timestamp = timestamp
 
     def attrs(self) -> Attrs:
-        partition, view, timestamp = self._partition, self._view, self._timestamp
-        owner = partition.owner(view)
+        # The most frequent request: no call that can be saved.
+        owner, ttl = self._partition.owner_and_ttl(self._view)
+        timestamp = self._timestamp
         mtime = owner.mtime_ns if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
-        return owner.file(self.path, len(self._data), mtime, partition.ttl(view))
+        inode, size = inode_number(self.path), len(self._data)
+        uid, gid, mode = owner.uid, owner.gid, owner.file_mode
+        return Attrs(Kind.FILE, mode, size, mtime, inode, 1, uid, gid, True, ttl)
 
     def xattrs(self) -> dict[str, bytes]:
         batch = self._partition.records.find(self._view, self._offset)

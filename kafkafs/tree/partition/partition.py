@@ -37,8 +37,7 @@ class Partition:
         self.context = context
         self.log = log
         self.name = name
-        self._owner: tuple[LogView, Owner] | None = None
-        self._ttl: tuple[LogView, float] | None = None
+        self._known: tuple[LogView, tuple[Owner, float]] | None = None
 
     # A list of 100,000 partitions with their attributes makes 100,000 of these, and uses nothing below.
 
@@ -114,7 +113,15 @@ class Partition:
 
     def owner(self, view: LogView) -> Owner:
         """Return owner, group and mode of the partition folder. Unreadable .log files make its files unreadable."""
-        known = self._owner
+        return self.owner_and_ttl(view)[0]
+
+    def ttl(self, view: LogView) -> float:
+        """Return how many seconds an answer about this view may be cached."""
+        return self.owner_and_ttl(view)[1]
+
+    def owner_and_ttl(self, view: LogView) -> tuple[Owner, float]:
+        """Return both. A broker that starts shows in the time with its first record: until then both times are safe."""
+        known = self._known
         if known is not None and known[0] is view:
             return known[1]
         owner = self.folder_owner()
@@ -122,8 +129,9 @@ class Partition:
         if active is not None:
             readable = active.file.stat().st_mode & 0o444
             owner = owner._replace(file_mode=owner.file_mode & readable)
-        self._owner = view, owner
-        return owner
+        both = owner, self.context.ttl(view.live)
+        self._known = view, both
+        return both
 
     def folder_owner(self) -> Owner:
         """Return the same from the folder alone, without loading the log. Raises NotFound if the folder is gone."""
@@ -136,18 +144,10 @@ class Partition:
             SourceRefusedError,
         ) as error:
             if self.context.is_snapshot:
-                return self._owner[1] if self._owner is not None else self.context.root_owner()
+                return self._known[1][0] if self._known is not None else self.context.root_owner()
             if isinstance(error, SourceGoneError):
                 raise
             raise NotFound(self.name, "the partition's folder is gone") from None
-
-    def ttl(self, view: LogView) -> float:
-        """Return how many seconds an answer about this view may be cached."""
-        known = self._ttl
-        if known is None or known[0] is not view:
-            # Of a log without new records it stays the same when a broker starts: both values are safe then.
-            known = self._ttl = view, self.context.ttl(view.live)
-        return known[1]
 
 
 class InPartition(Protocol):

@@ -88,6 +88,22 @@ def test_the_second_look_up_in_a_batch_makes_the_lines_of_its_neighbours(looked:
     assert looked.loads == [(10, 1), (0, 10)]
 
 
+def test_a_line_is_read_alone_and_its_window_when_it_is_asked_for_again(looked: Looked) -> None:
+    view = looked.view()
+    for offset in (5, 150, 7, 8, 150, 5):
+        found = looked.records.line(view, offset)
+        assert found is not None
+        line = json.loads(found[0])
+        assert (line["offset"], line["timestamp"]) == (offset, found[1])
+    assert looked.loads == [(0, 10), (128, 10)]
+
+
+def test_a_line_that_only_find_can_tell_is_left_to_it(looked: Looked, log: BuiltLog) -> None:
+    broken(log, 3 * len(text_batch(0, 10)) + 100)
+    view = looked.view()
+    assert [looked.records.line(view, offset) for offset in (30, 31, 200, -1)] == [None] * 4
+
+
 def test_of_a_large_batch_a_window_is_rendered(looked: Looked, log: BuiltLog) -> None:
     log.append(text_batch(200, 1000))
     view = looked.view()
@@ -165,6 +181,13 @@ def test_records_below_the_log_start_are_not_found(looked: Looked, log: BuiltLog
     assert looked.line(15, view)
     assert looked.line(14, view) is None
     assert looked.line(10, view) is None
+    assert [looked.records.line(view, offset) is None for offset in (16, 17, 14, 10, 18)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_columns_give_the_exact_bytes(looked: Looked, log: BuiltLog) -> None:
