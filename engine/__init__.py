@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 __distribution__ = "kafkafs"
 
 _HOMES = {
-    "engine.budgets": ("Budgets",),
-    "engine.check.log_dir_check": ("CheckOptions", "SourceCheck"),
-    "engine.check.rules.finding": ("Finding",),
-    "engine.errors": ("DamagedFileError", "KafkaStorageError", "SourceError"),
-    "engine.log.log_directory": ("LogSource", "open_source"),
-    "engine.log.log_view": ("LogView",),
-    "engine.log.partition_log": ("PartitionLog",),
-    "engine.log.segment.log_segment": ("LogSegment",),
-    "engine.log.segment.scan": ("BatchRun", "Damage", "Disorder"),
-    "engine.plan.start_plan": ("StartPlan",),
+    ".budgets": ("Budgets",),
+    ".check.log_dir_check": ("CheckOptions", "SourceCheck"),
+    ".check.rules.finding": ("Finding",),
+    ".errors": ("DamagedFileError", "KafkaStorageError", "SourceError"),
+    ".log.log_directory": ("LogSource", "open_source"),
+    ".log.log_view": ("LogView",),
+    ".log.partition_log": ("PartitionLog",),
+    ".log.segment.log_segment": ("LogSegment",),
+    ".log.segment.scan": ("BatchRun", "Damage", "Disorder"),
+    ".plan.start_plan": ("StartPlan",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -64,5 +64,5 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
+        return getattr(import_module(_HOME_OF[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

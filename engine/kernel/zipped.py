@@ -12,7 +12,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from zipimport import zipimporter
 
-_NAME = "engine.kernel.compiled"
+_NAME = __name__.rpartition(".")[0] + ".compiled"
 
 
 def load(loader: object) -> ModuleType | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import engine
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.printing.progress import Progress
@@ -77,7 +78,7 @@ def plan(
     from engine.plan.loading.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
 
-    logging.getLogger("engine").setLevel(
+    logging.getLogger(engine.__name__).setLevel(
         logging.CRITICAL
     )  # the plan reports all warnings of loading
     try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import click
 
+import engine
 from kafkafs.cli.arguments import report_unread, source_paths
 from kafkafs.cli.options.partitions import choice_of, partition_texts
 from kafkafs.cli.options.times import range_options
@@ -110,7 +111,9 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     from engine.rebuild.rebuilt import EmptyResultError
 
     options = _options(source, given)
-    logging.getLogger("engine").addHandler(logging.NullHandler())  # the report has the losses
+    logging.getLogger(engine.__name__).addHandler(
+        logging.NullHandler()
+    )  # the report has the losses
     try:
         with _stoppable(), RebuildProgress(quiet=given["quiet"]) as progress:
             result = run(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import engine
 from engine.errors import SourceError
 from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
@@ -61,7 +62,9 @@ def report(
     from kafkafs.report.page import page
     from kafkafs.report.verdict import verdict
 
-    logging.getLogger("engine").setLevel(logging.CRITICAL)  # the page has all that a plan warns of
+    logging.getLogger(engine.__name__).setLevel(
+        logging.CRITICAL
+    )  # the page has all that a plan warns of
     with open_log_source(sources) as source, Progress("report: read") as progress:
         require_partitions(source)
         require_choice(choice, source.partitions())

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 
+import engine
 from engine.writing.disk import DISK, Disk
 
 ZIP, JOB = "kafkafs.zip", "kafkafs_job.py"
-_PACKAGES = ("engine", "kafkafs", "click")
+# In a wheel the engine is inside kafkafs.
+_PACKAGES = tuple(dict.fromkeys((engine.__name__.partition(".")[0], "kafkafs", "click")))
 _ENDINGS = (".py", ".so", ".properties", ".typed")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _JOB_TEXT = '''"""An application for spark-submit: `kafkafs spark` with the arguments after this file."""

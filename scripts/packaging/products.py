@@ -1,0 +1,203 @@
+"""What `scripts/package` makes, product by product."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import notices
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CACHE = ROOT / "build" / "package"
+"""Tools and wheels of other projects, kept from one run to the next."""
+PYTHON = "/usr/bin/python3.11"
+"""Debian 12's: without paths of a home directory in what it links, and the oldest version that is supported."""
+PLATFORM = "manylinux_2_34"
+
+
+def main(arguments: list[str], usage: str) -> None:
+    """Make the products that are named."""
+    options = [each for each in arguments if each.startswith("-")]
+    names = [each for each in arguments if not each.startswith("-")] or list(PRODUCTS)
+    if set(options) - {"--verify"} or set(names) - set(PRODUCTS):
+        sys.exit(usage)
+    os.environ["SOURCE_DATE_EPOCH"] = output("git", "log", "-1", "--format=%ct", cwd=ROOT)
+    os.environ["PYTHONHASHSEED"] = "0"
+    os.environ["PYTHONPATH"] = str(HERE)
+    os.umask(0o022)
+    prepare_tools()
+    if "--verify" in options:
+        verify(names)
+    make(names, ROOT / "dist")
+
+
+def make(names: list[str], dist: Path) -> None:
+    """Make products in a folder, and write the sums of all files there."""
+    dist.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        PRODUCTS[name](dist)
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in listed(dist)
+    ]
+    (dist / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+    for path in listed(dist):
+        print(f"{path.stat().st_size:>12,}  {path.relative_to(dist.parent)}")
+
+
+def listed(dist: Path) -> list[Path]:
+    """Return the products in a folder."""
+    return sorted(path for path in dist.iterdir() if path.is_file() and path.name != "SHA256SUMS")
+
+
+def verify(names: list[str]) -> None:
+    """Make the products in two folders with no wheel kept from an earlier run, and compare them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="kafkafs-first-") as one,
+        tempfile.TemporaryDirectory(prefix="kafkafs-2-") as two,
+    ):
+        for folder in (one, two):
+            shutil.rmtree(CACHE / "wheels", ignore_errors=True)
+            make(names, Path(folder))
+        first, second = ((Path(folder) / "SHA256SUMS").read_text() for folder in (one, two))
+        if first != second:
+            sys.exit(f"two builds differ:\n{first}\n{second}")
+    print(f"two builds are identical: {', '.join(names)}")
+
+
+# -- wheels --------------------------------------------------------------------------------------------
+
+
+def sdist(dist: Path) -> None:
+    """The sources."""
+    clear(dist, "kafkafs-*.tar.gz")
+    code = "import sys, build_backend; build_backend.build_sdist(sys.argv[1])"
+    run(tool("python"), "-c", code, str(dist), cwd=ROOT)
+    (made,) = dist.glob("kafkafs-*.tar.gz")
+    run(tool("twine"), "check", "--strict", str(made))
+
+
+def wheel(dist: Path) -> None:
+    """The wheel for all versions of Python, and one of pyfuse3, which PyPI has as sources only."""
+    clear(dist, "kafkafs-*.whl", "pyfuse3-*.whl")
+    with tempfile.TemporaryDirectory() as folder:
+        codecs = notices.copy_codecs(Path(folder) / "codecs")
+        built = build_wheel(Path(folder), KAFKAFS_CODECS=str(codecs))
+        repair(built, dist)
+    (made,) = dist.glob("kafkafs-*.whl")
+    run(tool("check-wheel-contents"), str(made))
+    run(tool("twine"), "check", "--strict", str(made))
+    shutil.copy(pyfuse3(), dist)
+
+
+def build_wheel(folder: Path, **settings: str) -> Path:
+    """Build kafkafs's wheel in a folder and return its path."""
+    run(tool("python"), str(HERE / "build_backend.py"), str(folder), cwd=ROOT, **settings)
+    (built,) = folder.glob("kafkafs-*.whl")
+    return built
+
+
+def repair(built: Path, dist: Path) -> None:
+    """Copy a wheel with the tag of the oldest systems that it runs on; libraries that it needs are put in."""
+    platform = f"{PLATFORM}_{os.uname().machine}"
+    run(
+        tool("auditwheel"), "repair", "--only-plat", "--plat", platform, "-w", str(dist), str(built)
+    )
+
+
+def pyfuse3() -> Path:
+    """Return pyfuse3's wheel, with libfuse."""
+    wheels = CACHE / "wheels"
+    found = list(wheels.glob("pyfuse3-*manylinux*.whl"))
+    if not found:
+        with tempfile.TemporaryDirectory() as folder:
+            version = next(line for line in bundled_versions() if line.startswith("pyfuse3=="))
+            flags = f"-O2 -g0 -ffile-prefix-map={folder}=. -Wl,--strip-all"
+            run(
+                tool("pip"),
+                "wheel",
+                "-q",
+                "--no-deps",
+                "--no-binary",
+                ":all:",
+                "--no-build-isolation",
+                "-w",
+                folder,
+                version,
+                CFLAGS=flags,
+            )
+            (built,) = Path(folder).glob("*.whl")
+            repair(built, wheels)
+        found = list(wheels.glob("pyfuse3-*manylinux*.whl"))
+    return found[0]
+
+
+def bundled_versions() -> list[str]:
+    """Return the lines of bundle.txt that name a package."""
+    lines = (HERE / "bundle.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def spark(dist: Path) -> None:
+    """The package by which Spark finds the data source."""
+    clear(dist, "pyspark_kafkalog-*.whl")
+    code = "import sys, build_backend; build_backend.build_spark_wheel(sys.argv[1])"
+    run(tool("python"), "-c", code, str(dist), cwd=ROOT)
+
+
+PRODUCTS: dict[str, Callable[[Path], None]] = {
+    "sdist": sdist,
+    "wheel": wheel,
+    "spark": spark,
+}
+
+
+# -- tools ---------------------------------------------------------------------------------------------
+
+
+def prepare_tools() -> None:
+    """Install the tools, once."""
+    home, wanted = CACHE / "tools", HERE / "tools.txt"
+    stamp = home / "installed"
+    if stamp.exists() and stamp.read_text() == wanted.read_text():
+        return
+    shutil.rmtree(home, ignore_errors=True)
+    run(PYTHON, "-m", "venv", str(home))
+    run(tool("pip"), "install", "-q", "--disable-pip-version-check", "-r", str(wanted))
+    stamp.write_text(wanted.read_text())
+
+
+def tool(name: str) -> str:
+    """Return the path of a tool."""
+    return str(CACHE / "tools" / "bin" / name)
+
+
+def clear(dist: Path, *patterns: str) -> None:
+    """Remove earlier products."""
+    for pattern in patterns:
+        for old in dist.glob(pattern):
+            old.unlink()
+
+
+def run(*command: str, cwd: Path | None = None, **settings: str) -> None:
+    """Run a command; print its output and exit if it fails."""
+    path = f"{CACHE / 'tools' / 'bin'}:{os.environ['PATH']}"  # auditwheel calls patchelf
+    done = subprocess.run(
+        command, cwd=cwd, env={**os.environ, "PATH": path, **settings}, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}")
+
+
+def output(*command: str, cwd: Path) -> str:
+    """Return what a command prints."""
+    return subprocess.run(
+        command, cwd=cwd, check=True, capture_output=True, text=True
+    ).stdout.strip()
