@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,7 +40,7 @@ class TimeCounts:
         self.width = MINUTE_MS
         self.counts: Counter[int] = Counter()
         self._most = most
-        self._factors: Iterator[int] = _widening()
+        self._widened = 0
 
     def add(self, timestamps: Table, records: Table) -> None:
         """Count records at the timestamps."""
@@ -65,17 +63,13 @@ class TimeCounts:
             self._widen()
 
     def _widen(self) -> None:
-        factor = next(self._factors)
+        factor = _FACTORS[self._widened] if self._widened < len(_FACTORS) else 10
+        self._widened += 1
         self.width *= factor
         wider: Counter[int] = Counter()
         for step, count in self.counts.items():
             wider[step // factor] += count
         self.counts = wider
-
-
-def _widening() -> Iterator[int]:
-    yield from _FACTORS
-    yield from repeat(10)
 
 
 class SegmentCounts(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import closing
 from pathlib import Path
 
@@ -21,9 +22,9 @@ from tests.kafkafs.built_logs import BuiltLog
 NOW = 1_700_000_000_000
 
 
-def summaries(path: Path, *, counts: bool = True) -> dict[str, PartitionSummary]:
+def summaries(path: Path, *, counts: bool = True, jobs: int = 1) -> dict[str, PartitionSummary]:
     with closing(open_source(str(path))) as source:
-        events = SourceCheck(source, CheckOptions(counts=counts)).run()
+        events = SourceCheck(source, CheckOptions(jobs, counts=counts)).run()
         return {each.partition: each for each in events if isinstance(each, PartitionSummary)}
 
 
@@ -89,6 +90,13 @@ def test_segments_have_the_size_of_their_files_damage_included(tmp_path: Path) -
     (segment,) = statistics(tmp_path).segments
     assert (segment.size, segment.batches) == (sum(map(len, batches)), 2)
     assert (segment.base_offset, segment.next_offset, segment.records) == (0, 3, 2)
+
+
+def test_they_are_the_same_from_other_processes() -> None:
+    alone, shared = summaries(log_dir("sample")), summaries(log_dir("sample"), jobs=2)
+    assert {name: pickle.dumps(each.statistics) for name, each in alone.items()} == {
+        name: pickle.dumps(each.statistics) for name, each in shared.items()
+    }
 
 
 def test_without_a_request_there_are_none() -> None:
