@@ -23,6 +23,7 @@ from kafkafs.cli.options.partitions import node_at
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
+from kafkafs.tree.partition.by_time import PeriodFolder
 
 if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
@@ -123,6 +124,10 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
     """
     with open_tree(source, values) as tree:
         node = resolved(tree, path)
+        if isinstance(node, PeriodFolder):
+            raise click.UsageError(
+                f"{node.path} lists no records; copy {node.path}/log or {node.path}/records.jsonl"
+            )
         target = dest / (clean_path(path).rsplit("/", 1)[-1] or "kafka") if dest.is_dir() else dest
         refuse_inside_source(target, [root.path for root in tree.source.roots])
         with Failures() as failures, Progress("copied", quiet=quiet) as progress:

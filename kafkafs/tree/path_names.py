@@ -188,11 +188,10 @@ def parse_period(name: str) -> Period | None:
     return Period(start, end)
 
 
-def day_name(ms: Timestamp) -> str | None:
-    """Return the UTC day of an instant, such as 2024-01-01; None outside the years 1 to 9999."""
-    if not _FIRST_MS <= ms < _END_MS:
-        return None
-    return date.fromordinal(ms // _DAY + _EPOCH_DAY).isoformat()
+PERIOD_NAMES = {4: "-", 7: "-", 10: "T", 13: ":"}
+"""The lengths of the names of a year, a month, a day and an hour, with the character before the next two digits."""
+DAY_NAME = 10
+"""Length of the name of a day."""
 
 
 def instant_name(ms: Timestamp) -> str | None:

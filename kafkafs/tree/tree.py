@@ -39,14 +39,15 @@ class Tree:
         return self._root
 
     def resolve(self, path: str) -> Node:
-        """Return the node of a path like "orders-0/offset/35", "" for the root. Does not follow links.
+        """Return the node of a path like "orders-0/offset/35", "" for the root. Does not follow a link at its end.
 
         Raises:
             NotFound: the path does not exist.
-            NotADirectory: the path continues below a file or a link.
+            NotADirectory: the path continues below a file.
         """
         node: Node = self._root
         for name in path.split("/") if path else ():
+            node = self.follow(node)
             if not isinstance(node, Directory):
                 raise NotADirectory(node.path)
             if not name:
@@ -55,7 +56,7 @@ class Tree:
         return node
 
     def follow(self, node: Node) -> Node:
-        """Follow a link to its node; return any other node itself. Links of the tree are relative and lead to files.
+        """Follow a link to its node; return any other node itself. Links of the tree are relative.
 
         Raises:
             NotFound, NotADirectory: the link's target does not exist.

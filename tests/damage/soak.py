@@ -119,7 +119,7 @@ def batch_of(
 
 def read(tree: Tree, path: str) -> bytes:
     """A file's bytes."""
-    content = tree.resolve(path).open()  # type: ignore[attr-defined]
+    content = tree.follow(tree.resolve(path)).open()  # type: ignore[attr-defined]
     try:
         data: bytes = content.read(0, content.size)
         return data

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -130,12 +131,18 @@ def survey(
     return found
 
 
+_PERIOD = re.compile("[^/]+/time/[^/]+")
+"""Folders with content that is not listed."""
+
+
 def _read_all(tree: Tree, found: Survey, only: Iterable[str] | None) -> None:
     left: list[tuple[str, Node | None]] = [(path, None) for path in only or [""]]
     while left:
         path, node = left.pop()
         try:
             node = tree.resolve(path) if node is None else node
+            if "/committed/" in path:
+                node = tree.follow(node)
             if node.xattrs():
                 found.xattrs[path] = node.xattrs()
             node.attrs()
@@ -144,6 +151,8 @@ def _read_all(tree: Tree, found: Survey, only: Iterable[str] | None) -> None:
                 found.names[path] = [entry.name for entry in entries]
                 if only is None:
                     left += [(node.child(entry.name), None) for entry in reversed(entries)]
+                    if _PERIOD.fullmatch(path):
+                        left += [(node.child(name), None) for name in ("records.jsonl", "log")]
             elif isinstance(node, File):
                 _read_file(node, path, found)
             else:

@@ -181,7 +181,7 @@ def test_fault_103_a_deleted_segment_is_gone_and_open_files_go_on(live: Live, vi
     write_segment(live.folder / "t-0", [good("c", 6)], 6)
     live.look_again()
     path = f"t-0/{view}/{LOG if view == 'segments' else LOG.replace('.log', '.jsonl')}"
-    node: Any = live.tree.resolve(path)
+    node: Any = live.tree.follow(live.tree.resolve(path))
     held = node.open()
     whole = held.read(0, held.size)
     for suffix in ("log", "index", "timeindex"):

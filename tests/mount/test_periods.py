@@ -38,12 +38,13 @@ def test_a_day_of_replayed_records_is_read_copied_and_searched(tmp_path: Path) -
     try:
         day = mounted.path / "orders-0/time/2023-11-15"
         assert sorted(each.name for each in day.parent.iterdir()) == [
-            "2023-11-14", "2023-11-15", "2023-11-16", "earliest", "latest",
+            "2023-11-14", "2023-11-15", "2023-11-16", "README.txt", "earliest", "latest",
         ]  # fmt: skip
         assert offsets(day / "records.jsonl") == [3, 4, 5]
         assert offsets(day / "exact.jsonl") == [3, 4]
         assert (day / "exact.jsonl").stat().st_size == len((day / "exact.jsonl").read_bytes())
-        assert sorted(each.name for each in day.iterdir()) == ["log", "records.jsonl"]
+        assert sorted(each.name for each in day.iterdir()) == ["00", "README.txt"]
+        assert offsets(day / "00" / "00" / "records.jsonl") == [3, 4, 5]
         copy = tmp_path / "copy"
         subprocess.run(["cp", "-r", mounted.path / "time/2023-11-15", copy], check=True)
         slices = copy / "orders-0/00000000000000000003.log"

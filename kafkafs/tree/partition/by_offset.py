@@ -1,10 +1,15 @@
-"""`offset/`: records by offset, their keys, values and batches, and ranges of records."""
+"""`offset/`: records by offset, their keys, values and batches, and ranges of records.
+
+The folder lists links only, so that a walk over the mount reads no record a second time: `earliest`, `latest`, and the
+first record of each segment under its offset with 20 digits.
+"""
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from engine.coding.compression import CompressionType
@@ -40,14 +45,19 @@ from kafkafs.tree.node import (
     mtime_of,
 )
 from kafkafs.tree.partition.landmarks import (
-    AFTER_LINKS,
+    AFTER_LANDMARKS,
     LINKS,
-    link_entries,
+    README,
+    landmark_entries,
+    landmark_link,
+    landmark_name,
     offset_link,
     segment_landmarks,
 )
 from kafkafs.tree.partition.line_files import LineFile
-from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
+from kafkafs.tree.partition.partition import Partition, retried
+from kafkafs.tree.partition.readme import readme_file, readme_of_offsets
+from kafkafs.tree.partition.record_folder import RecordFolder
 from kafkafs.tree.path_names import OffsetRange, parse_range
 from kafkafs.tree.plain_files import FailingFile
 from kafkafs.tree.streams import LineSource
@@ -57,15 +67,15 @@ _RECORD = re.compile(rf"([0-9]{{1,{_MOST_DIGITS}}})(\.key|\.value|\.batch)?")
 _LOOKS = 4
 
 
-class OffsetFolder(PartitionNode):
-    """`offset/`. Lists a few landmarks; every record can be looked up."""
+class OffsetFolder(RecordFolder):
+    """`offset/`. Lists links to a few records; every record can be looked up."""
 
     __slots__ = ()
 
     @retried
     def lookup(self, name: str) -> Node:
         partition = self.partition
-        if name.isdecimal() and name.isascii() and len(name) <= _MOST_DIGITS:
+        if name.isdecimal() and name.isascii() and len(name) < _MOST_DIGITS:
             view, offset = partition.view(), int(name)
             found = partition.records.line(view, offset)
             if found is not None:
@@ -78,6 +88,9 @@ class OffsetFolder(PartitionNode):
     def _find(self, name: str, offset: Offset, field: str | None) -> Node:
         partition = self.partition
         view = partition.view()
+        if name == landmark_name(offset):
+            self.lookup(str(offset))
+            return landmark_link(self.child(name), partition, view, str(offset))
         try:
             batch = partition.records.find(view, offset)
             if batch is None and view.live:
@@ -127,17 +140,19 @@ class OffsetFolder(PartitionNode):
     def entries(self, after: int = 0) -> Iterator[Entry]:
         partition = self.partition
         view = partition.view()
-        yield from link_entries(self, partition, view, after)
-        for offset in segment_landmarks(partition, view, after - AFTER_LINKS):
-            cookie = min(offset + AFTER_LINKS, MAX_INT64)
+        yield from landmark_entries(self, partition, view, after)
+        for offset in segment_landmarks(partition, view, after - AFTER_LANDMARKS):
+            cookie = min(offset + AFTER_LANDMARKS, MAX_INT64)
             if cookie > after:
-                yield entry(self, str(offset), Kind.FILE, cookie)
+                yield entry(self, landmark_name(offset), Kind.LINK, cookie)
 
     def _other(self, name: str) -> Node:
         partition = self.partition
         view = partition.view()
         if name in LINKS:
             return offset_link(self.child(name), partition, view, LINKS[name](partition, view), "")
+        if name == README:
+            return readme_file(self.child(name), partition, partial(readme_of_offsets, partition))
         offsets = parse_range(name)
         if offsets is None:
             raise NotFound(self.child(name))

@@ -11,7 +11,7 @@ from engine.log.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.record_batches import FoundBatch
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import FIRST_COOKIE, entry
+from kafkafs.tree.listing import FIRST_COOKIE, fixed_entries
 from kafkafs.tree.lookups import end_offset
 from kafkafs.tree.node import Directory, Entry, Kind, Node
 from kafkafs.tree.partition.partition import Partition
@@ -80,19 +80,20 @@ def _last_batch_below(partition: Partition, view: LogView, end: Offset) -> Found
     return found
 
 
+README = "README.txt"
 LINKS = {"earliest": first_offset, "latest": last_offset}
 """The links to the first and the last record in `offset/` and `time/`."""
-AFTER_LINKS = FIRST_COOKIE + len(LINKS)
+AFTER_LANDMARKS = FIRST_COOKIE + 1 + len(LINKS)
 
 
-def link_entries(
+def landmark_entries(
     folder: Directory, partition: Partition, view: LogView, after: int
 ) -> Iterator[Entry]:
-    """Yield the entries of the links after a cookie; none for a log without records."""
-    if after < AFTER_LINKS - 1 and has_records(partition, view):
-        for cookie, name in enumerate(LINKS, start=FIRST_COOKIE):
-            if cookie > after:
-                yield entry(folder, name, Kind.LINK, cookie)
+    """Yield the entries after a cookie of README.txt and of the links; no links for a log without records."""
+    if after < AFTER_LANDMARKS - 1:
+        links = LINKS if has_records(partition, view) else ()
+        names = [(README, Kind.FILE), *((name, Kind.LINK) for name in links)]
+        yield from fixed_entries(folder, names, after)
 
 
 def offset_link(
@@ -101,10 +102,18 @@ def offset_link(
     """Return a link to a record's file in `offset/`, relative to `folder`. Raises NotFound if `offset` is None."""
     if offset is None:
         raise NotFound(path, "no such record")
+    return landmark_link(path, partition, view, f"{folder}{offset}")
+
+
+def landmark_link(path: str, partition: Partition, view: LogView, target: str) -> PlainLink:
+    """Return a link in a folder of the partition to another name of the tree."""
     owner = partition.owner(view)
-    return PlainLink(
-        path, f"{folder}{offset}", owner, mtime_ns=owner.mtime_ns, ttl=partition.ttl(view)
-    )
+    return PlainLink(path, target, owner, mtime_ns=owner.mtime_ns, ttl=partition.ttl(view))
+
+
+def landmark_name(offset: Offset) -> str:
+    """Return an offset with 20 digits, as in the names of segments. No plain offset has so many."""
+    return f"{offset:020}"
 
 
 def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -> Iterator[Offset]:

@@ -11,6 +11,7 @@ from engine.errors import DamagedFileError, SourceGoneError, SourceRefusedError
 from engine.kernel import LineOptions
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.units import Timestamp
 from kafkafs.decode.record_batches import RecordBatches
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
@@ -38,6 +39,8 @@ class Partition:
         self.log = log
         self.name = name
         self._known: tuple[LogView, tuple[Owner, float]] | None = None
+        self.newest: tuple[LogView, Timestamp] | None = None
+        """A view, and the newest timestamp in it."""
 
     # A list of 100,000 partitions with their attributes makes 100,000 of these, and uses nothing below.
 

@@ -16,7 +16,7 @@ Shown here:
 
 The source is never changed. Every name below works, listed or not:
 
-  orders-0/                      a partition (topic orders, partition 0)
+{examples}  orders-0/                      a partition (topic orders, partition 0)
     offset/35                    the record at offset 35, one JSON line
     offset/35.key  35.value      its exact bytes (a null one is not there)
     offset/35.batch              the batch that holds it, as on disk
@@ -28,7 +28,8 @@ The source is never changed. Every name below works, listed or not:
     time/2024-01-01/             a period: a year, month, day, hour, minute, or A..B
         records.jsonl            its records as JSON lines
         log/                     its batches, byte for byte, as files that a broker loads
-        exact.jsonl              exactly the records with timestamps in the period (not listed)
+        exact.jsonl              exactly the records with timestamps in the period
+        10/                      a part of it: an hour of a day, a day of a month
     records/                     every segment decoded, a line a record: grep -r, tail -f
     committed/                   the same as a read_committed consumer sees it
     segments/                    the source files, byte for byte
@@ -45,8 +46,10 @@ The source is never changed. Every name below works, listed or not:
 
 Good to know:
 
-- offset/ and time/ list only landmarks: the first and the last record, one record of each segment, the
-  days that hold records. Nothing is listed in the time/ beside this file.
+- grep -r, find and rsync read each record once, in records/. All that shows it again works by its
+  name, but is not listed, or is a link: offset/ lists links to the first and the last record and to one
+  of each segment; time/ lists days, a day links to its hours; committed/ lists links. Nothing is
+  listed in the time/ beside this file. So name a file to grep it: grep refund committed/*
 - earliest is the first record at or after the log start offset; where compaction removed the record at the
   log start offset itself, the two numbers differ (see state/offsets.json).
 - An offset removed by compaction does not exist; ranges have no line for it.
@@ -64,8 +67,23 @@ Good to know:
 """
 
 
+_EXAMPLES = """\
+  For example, of {count} here:
+    cat {name}/offset/earliest
+    cat {name}/offset/-10
+    ls {name}/time
+
+"""
+
+
 def readme(context: Context) -> bytes:
-    """Return the text, with the sources of this tree."""
+    """Return the text, with the sources of this tree and examples that work in it."""
     sources = "\n".join(f"  {printable(root.path)}" for root in context.source.roots)
-    text = _TEXT.format(version=__version__, sources=sources)
+    logs = context.source.partitions()
+    name = next((name for name in logs if not name.startswith("__")), next(iter(logs), None))
+    examples = ""
+    if name is not None:
+        count = f"{len(logs):,} partitions" if len(logs) > 1 else "one partition"
+        examples = _EXAMPLES.format(count=count, name=printable(name))
+    text = _TEXT.format(version=__version__, sources=sources, examples=examples)
     return text.encode("utf-8", "backslashreplace")

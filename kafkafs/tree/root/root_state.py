@@ -143,7 +143,36 @@ def _folder_state(folder: str) -> str | None:
         return None
 
 
+def summary(context: Context) -> dict[str, Any]:
+    """Return the source in numbers, from the names and sizes of its files; no record is read."""
+    logs = context.source.partitions()
+    topics = {log.topic_partition.topic for log in logs.values()}
+    segments = size = 0
+    unread = []
+    for name, log in logs.items():
+        try:
+            view = log.view()
+            segments += len(view)
+            size += sum(segment.size for segment in view.segments_from(0))
+        except (KafkaStorageError, OSError) as error:
+            unread.append({"partition": name, "error": exception_facts(error)})
+        if not context.is_snapshot:
+            log.forget()
+    return {
+        "logDirs": [root.path for root in context.source.roots],
+        "live": context.is_live,
+        "snapshot": context.is_snapshot,
+        "topics": len(topics),
+        "partitions": len(logs),
+        "segments": segments,
+        "segmentBytes": size,
+        "leftovers": len(context.source.others),
+        "unread": unread,
+    }
+
+
 _FILES: dict[str, Callable[[Context], Any]] = {
+    "summary.json": summary,
     "meta.properties.json": meta_properties,
     "checkpoints.json": checkpoints,
     "partitions.json": partitions,

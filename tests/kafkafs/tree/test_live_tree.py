@@ -42,7 +42,7 @@ def tree(log: BuiltLog) -> Iterator[Tree]:
 
 
 def opening(tree: Tree, path: str) -> File:
-    node = tree.resolve(path)
+    node = tree.follow(tree.resolve(path))
     assert isinstance(node, File)
     return node
 
@@ -210,7 +210,7 @@ def test_the_end_of_a_transaction_shows_when_nobody_reads_the_old_state(
     look_again(tree)
     node = opening(tree, f"orders-0/records/{FIRST}.jsonl")
     assert states() == ["open", "open"]
-    assert len(lines_of(tree.resolve(f"orders-0/committed/{FIRST}.jsonl"))) == 30
+    assert len(lines_of(opening(tree, f"orders-0/committed/{FIRST}.jsonl"))) == 30
     reader = node.open()
     shown = reader.read(0, reader.size)
     log.append(builders.end_marker(32, P7, commit=True), text_batch(33, 1))
@@ -219,7 +219,7 @@ def test_the_end_of_a_transaction_shows_when_nobody_reads_the_old_state(
     assert node.attrs().size == reader.size
     reader.close()
     assert states() == ["committed", "committed"]
-    assert offsets_of(tree.resolve(f"orders-0/committed/{FIRST}.jsonl")) == [*range(32), 33]
+    assert offsets_of(opening(tree, f"orders-0/committed/{FIRST}.jsonl")) == [*range(32), 33]
 
 
 def test_committed_grows_with_the_last_stable_offset(tree: Tree, log: BuiltLog) -> None:

@@ -18,6 +18,7 @@ from tests.kafkafs.built_logs import (
     batches_of,
     content_of,
     lines_of,
+    look_again,
     names_in,
     offsets_of,
     text_batch,
@@ -72,7 +73,13 @@ def test_its_content_is_there_at_once(tree: Tree) -> None:
 
 
 def test_the_listing_is_the_bounds_and_a_record_of_each_segment(tree: Tree) -> None:
-    assert names_in(tree.resolve("orders-0/offset")) == ["earliest", "latest", "0", "20"]
+    assert names_in(tree.resolve("orders-0/offset")) == [
+        "README.txt",
+        "earliest",
+        "latest",
+        f"{0:020}",
+        f"{20:020}",
+    ]
 
 
 def test_a_batch_file_is_the_batch_as_on_disk(tree: Tree) -> None:
@@ -195,7 +202,7 @@ def test_a_damaged_beginning_leaves_the_links_and_the_landmarks(tree: Tree, log:
     broken(log, 80, name=0)
     folder = tree.resolve("orders-0/offset")
     assert isinstance(folder, Directory)
-    assert names_in(folder) == ["earliest", "latest", "0", "20"]
+    assert names_in(folder) == ["README.txt", "earliest", "latest", f"{0:020}", f"{20:020}"]
     earliest = folder.lookup("earliest")
     assert isinstance(earliest, Link)
     with pytest.raises(DamagedFileError):
@@ -222,12 +229,23 @@ def test_a_batch_that_does_not_decode_can_still_be_had_raw(tree: Tree, log: Buil
         opening(tree, "orders-0/offset/41").open()
 
 
+def test_folders_have_the_time_of_their_newest_record(tree: Tree, log: BuiltLog) -> None:
+    newest = max(line["timestamp"] for line in lines_of(tree.resolve("orders-0/offset/0..")))
+    for name in ("offset", "time", "records", "committed", "time/2000.."):
+        assert tree.resolve(f"orders-0/{name}").attrs().mtime_ns == newest * 1_000_000
+    later = newest + 86_400_000
+    log.append(builders.batch([Rec(b"x", timestamp=later)], 40))
+    look_again(tree)
+    assert tree.resolve("orders-0/offset").attrs().mtime_ns == later * 1_000_000
+    assert tree.resolve("orders-0/time/2030").attrs().mtime_ns == log.folder.stat().st_mtime_ns
+
+
 def test_a_log_without_records_lists_nothing(tmp_path: Path) -> None:
     log = BuiltLog(tmp_path / "empty")
     log.segment([], 0)
     with tree_over(log.log_dir) as tree:
-        assert names_in(tree.resolve("orders-0/offset")) == []
-        assert names_in(tree.resolve("orders-0/time")) == []
+        assert names_in(tree.resolve("orders-0/offset")) == ["README.txt"]
+        assert names_in(tree.resolve("orders-0/time")) == ["README.txt"]
         for name in ("earliest", "latest", "0"):
             with pytest.raises(NotFound):
                 tree.resolve(f"orders-0/offset/{name}")
@@ -248,4 +266,9 @@ def test_the_last_record_is_found_behind_what_compaction_left(tmp_path: Path) ->
         assert isinstance(latest, Link)
         assert isinstance(earliest, Link)
         assert (earliest.target, latest.target) == ("3", "21")
-        assert names_in(tree.resolve("orders-0/offset")) == ["earliest", "latest", "3"]
+        assert names_in(tree.resolve("orders-0/offset")) == [
+            "README.txt",
+            "earliest",
+            "latest",
+            f"{3:020}",
+        ]

@@ -83,7 +83,7 @@ def test_after_the_newest_record_there_is_nothing(tree: Tree) -> None:
 )  # fmt: skip
 def test_a_period_is_a_range_of_offsets(tree: Tree, name: str, offsets: list[int]) -> None:
     folder = tree.resolve(f"orders-0/time/{name}")
-    assert names_in(folder) == ["records.jsonl", "log"]
+    assert names_in(folder)[0] == "README.txt"
     records = tree.resolve(f"orders-0/time/{name}/records.jsonl")
     assert bool(records.attrs().size) == bool(offsets)
     assert offsets_of(records) == offsets
@@ -92,8 +92,30 @@ def test_a_period_is_a_range_of_offsets(tree: Tree, name: str, offsets: list[int
 
 def test_the_listing_is_the_bounds_and_the_days_with_records(tree: Tree) -> None:
     assert names_in(tree.resolve("orders-0/time")) == [
-        "earliest", "latest", "2023-11-14", "2023-11-15", "2023-11-19",
+        "README.txt", "earliest", "latest", "2023-11-14", "2023-11-15", "2023-11-19",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("2023", {"11": "../2023-11"}),
+        ("2023-11", {"14": "../2023-11-14", "15": "../2023-11-15", "19": "../2023-11-19"}),
+        ("2023-11-14", {"00": "../2023-11-14T00"}),
+        ("2023-11-14T00", {"00": "../2023-11-14T00:00"}),
+        ("2023-11-14T00:00", {}), ("2023-11-14..2023-11-19", {}), ("20231114", {}), ("2022", {}),
+    ],
+)  # fmt: skip
+def test_a_period_lists_links_to_its_parts_with_records(
+    tree: Tree, name: str, parts: dict[str, str]
+) -> None:
+    folder = tree.resolve(f"orders-0/time/{name}")
+    assert names_in(folder) == ["README.txt", *parts]
+    for part, leads_to in parts.items():
+        assert target(tree, f"{name}/{part}") == leads_to
+        content_of(tree.resolve(f"orders-0/time/{name}/{part}/records.jsonl"))
+    with pytest.raises(NotFound):
+        tree.resolve(f"orders-0/time/{name}/99")
 
 
 def test_a_day_is_listed_by_where_its_period_is_not_by_stray_timestamps(tmp_path: Path) -> None:
@@ -101,7 +123,7 @@ def test_a_day_is_listed_by_where_its_period_is_not_by_stray_timestamps(tmp_path
     times = [DAY_0 + DAY_MS, DAY_0, DAY_0 + 3 * DAY_MS, DAY_0 + 2 * DAY_MS]
     log.segment([one(offset, time) for offset, time in enumerate(times)], 0)
     with tree_over(log.log_dir) as tree:
-        days = names_in(tree.resolve("orders-0/time"))[2:]
+        days = names_in(tree.resolve("orders-0/time"))[3:]
         assert days == ["2023-11-15", "2023-11-17"]
         found = [offsets_of(tree.resolve(f"orders-0/time/{day}/records.jsonl")) for day in days]
         assert found == [[0, 1], [2, 3]]
@@ -111,7 +133,7 @@ def test_timestamps_that_no_calendar_has_end_the_listing(tmp_path: Path) -> None
     log = BuiltLog(tmp_path / "far")
     log.segment([one(0, -1), one(1, -(10**15)), one(2, DAY_0), one(3, 2**62)], 0)
     with tree_over(log.log_dir) as tree:
-        assert names_in(tree.resolve("orders-0/time"))[2:] == ["2023-11-14"]
+        assert names_in(tree.resolve("orders-0/time"))[3:] == ["2023-11-14"]
 
 
 def test_a_period_that_is_not_over_takes_in_what_is_written(tree: Tree, log: BuiltLog) -> None:

@@ -30,19 +30,19 @@ def test_the_tree_as_a_value(tmp_path: Path) -> None:
             ".kafkafs": {"version": "file", "problems": "file"},
             "state": {
                 "meta.properties.json": "file", "checkpoints.json": "file",
-                "partitions.json": "file", "leftovers.json": "file",
+                "partitions.json": "file", "leftovers.json": "file", "summary.json": "file",
             },
             "time": {},
             "orders-0": {
-                "offset": {"earliest": "-> 0", "latest": "-> 9", "0": "file"},
+                "offset": {
+                    "README.txt": "file", "earliest": "-> 0", "latest": "-> 9", f"{0:020}": "-> 0",
+                },
                 "time": {
-                    "earliest": "-> ../offset/0", "latest": "-> ../offset/9",
-                    "2023-11-14": {"records.jsonl": "file", "log": {
-                        "leader-epoch-checkpoint": "file", f"{0:020}.log": "file",
-                    }},
+                    "README.txt": "file", "earliest": "-> ../offset/0", "latest": "-> ../offset/9",
+                    "2023-11-14": {"README.txt": "file", "22": "-> ../2023-11-14T22"},
                 },
                 "records": {f"{0:020}.jsonl": "file"},
-                "committed": {f"{0:020}.jsonl": "file"},
+                "committed": {f"{0:020}.jsonl": "-> 0.jsonl"},
                 "segments": {
                     f"{0:020}.index": "file", f"{0:020}.log": "file", f"{0:020}.timeindex": "file",
                 },
@@ -159,11 +159,12 @@ def test_a_look_at_the_root_opens_no_partition(tmp_path: Path) -> None:
             if entry.name.startswith("t-"):
                 assert isinstance(node, Directory)
                 assert names_in(node)
-                assert node.lookup("offset").attrs()
+                assert node.lookup("offset")
                 assert node.slow
         logs = tree.source.partitions().values()
         assert not any(log.is_loaded for log in logs)
         folder = tree.resolve("t-3/offset")
+        assert sum(log.is_loaded for log in logs) == 0
         assert isinstance(folder, Directory)
         folder.lookup("3")
         assert not folder.slow
