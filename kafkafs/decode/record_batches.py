@@ -108,6 +108,8 @@ class RecordBatches:
             return None
         if view is not self._view:
             self._adopt(view)
+        if offset < view.log_start_offset:
+            return None  # the window of a record may have lines of deleted ones
         window = offset // WINDOW
         batch = self._by_window.get(window)
         line = None if batch is None else batch.line(offset)

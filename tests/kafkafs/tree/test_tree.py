@@ -76,7 +76,7 @@ def records_in(tree: Tree, folder: str) -> list[dict[str, Any]]:
     node = tree.resolve(folder)
     found = []
     for name in names_in(node):
-        found += lines_of(tree.resolve(f"{folder}/{name}"))
+        found += lines_of(tree.follow(tree.resolve(f"{folder}/{name}")))
     return found
 
 
@@ -136,6 +136,16 @@ def test_offsets_that_no_record_has_are_not_there(partition: tuple[Tree, str, st
     for offset in absent[:: max(len(absent) // 50, 1)]:
         with pytest.raises(NotFound):
             folder.lookup(str(offset))
+
+
+def test_a_deleted_record_is_not_served_with_its_neighbours(trees: dict[str, Tree]) -> None:
+    folder = trees["current"].resolve("trimmed-0/offset")
+    assert isinstance(folder, Directory)
+    start = truth_offsets("current")["trimmed-0"]["earliest"]
+    for offset in range(start, start + 5):
+        assert lines_of(folder.lookup(f"{offset}"))
+    with pytest.raises(NotFound):
+        folder.lookup(f"{start - 1}")
 
 
 def test_offsets_and_time_look_ups_are_the_brokers(partition: tuple[Tree, str, str]) -> None:
@@ -332,7 +342,8 @@ def test_nothing_is_below_a_file(trees: dict[str, Tree], path: str) -> None:
 def test_leading_zeros_name_the_same_record(trees: dict[str, Tree]) -> None:
     tree = trees["current"]
     plain = content_of(tree.resolve("orders-0/offset/35"))
-    assert content_of(tree.resolve("orders-0/offset/00000000000000000035")) == plain
+    for name in ("035", "00000000000000000035"):
+        assert content_of(tree.follow(tree.resolve(f"orders-0/offset/{name}"))) == plain
     assert content_of(tree.resolve("orders-0/records/0.jsonl"))
 
 
