@@ -93,6 +93,7 @@ class Operations(pyfuse3.Operations):
             failed=self.errors.note_entry,
             name_entry=name_entry,
             plus_entries=plus_entries,
+            look_ups=lambda: self.numbers["lookup"].requests,
         )
 
     @property
