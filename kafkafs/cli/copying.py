@@ -23,7 +23,6 @@ from kafkafs.cli.options.partitions import node_at
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
-from kafkafs.tree.partition.by_time import PeriodFolder
 
 if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
@@ -122,6 +121,9 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
     become zeros in a copied segment, and a line {"error": ...} in record lines. Damaged records become
     such lines, too: they are reported, and the exit status is 1.
     """
+    # Imported here because --help needs none of the engine.
+    from kafkafs.tree.partition.by_time import PeriodFolder
+
     with open_tree(source, values) as tree:
         node = resolved(tree, path)
         if isinstance(node, PeriodFolder):
