@@ -62,12 +62,15 @@ def known_names(
     shown = ", ".join(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
     sentence = f"the source has {shown}" + (f" ({more} more)" if more > 0 else "")
-    like = text and _most_like(text, names if candidates is None else candidates)
+    like = text and most_like(text, names if candidates is None else candidates)
     return f"{sentence}; did you mean {like}?" if like else sentence
 
 
-def _most_like(text: str, names: Iterable[str]) -> str | None:
+def most_like(text: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most similar to a text; None if none is."""
     from difflib import get_close_matches
 
-    found = get_close_matches(text, list(names), n=1, cutoff=_LIKENESS)
+    names = list(names)
+    longer = [name for name in names if len(text) > 2 and name.startswith(text)]
+    found = longer or get_close_matches(text, names, n=1, cutoff=_LIKENESS)
     return found[0] if found else None

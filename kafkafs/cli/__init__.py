@@ -6,6 +6,7 @@ Exit status: 0 fine, 1 findings (or nothing matched for grep), 2 usage, 3 cannot
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import signal
@@ -18,7 +19,6 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from engine.errors import KafkaStorageError
-from engine.version import __version__
 from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
 from kafkafs.exit_codes import EXIT_INTERRUPTED
 
@@ -33,6 +33,7 @@ class Named(NamedTuple):
 COMMANDS = {
     "cat": Named("copying", "Write files of the tree to standard output."),
     "check": Named("checking", "Check every byte of a log and of the files beside it."),
+    "completion": Named("completing.shells", "Print the script that completes in a shell."),
     "cp": Named("copying", "Copy a file or a folder of the tree."),
     "dump": Named("dumping", "Print the content of files as DumpLogSegments does."),
     "grep": Named("searching", "Print the record lines that match a pattern."),
@@ -45,7 +46,6 @@ COMMANDS = {
     "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
     "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
-    "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
     "top": Named("watching", "Show the work of the daemon behind a mount."),
     "topics": Named("topics", "Describe topics: ids, partitions, configurations."),
     "transactions": Named("transactions", "List transactional ids, or open transactions."),
@@ -74,6 +74,17 @@ class Commands(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the arguments; for an unknown one name a similar one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from engine.log.unmatched import most_like
+
+            like = most_like(args[0], COMMANDS)
+            ctx.fail(f"No such command {args[0]!r}.{f' Did you mean {like!r}?' if like else ''}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without an import of their modules."""
         with formatter.section("Commands"):
@@ -99,17 +110,34 @@ def _closed_pipe_fails() -> Iterator[None]:
         raise OutputFailed(error) from None
 
 
+def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not context.resilient_parsing:
+        from kafkafs.cli.printing.version import version_lines
+
+        click.echo("\n".join(version_lines()))
+        context.exit()
+
+
 @click.group(
     cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit status: 0 fine, 1 findings or nothing matched, 2 usage, 3 cannot read.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog="Exit status: 0 fine, 1 findings or nothing matched, 2 usage, 3 cannot read, 130 interrupted.",
 )
-@click.version_option(__version__, prog_name="kafkafs")
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version, the kernel, the codecs and the libraries, and exit.",
+)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Read Kafka log directories without a broker, and without changing a byte of them.
 
-    SOURCE is a broker's log dir, one partition's folder, one .log file, or a copy of tiered storage.
+    SOURCE is a broker's log dir, one partition's folder, one .log file, or a copy
+    of tiered storage.
 
     \b
     kafkafs mount /var/lib/kafka/data /mnt     then: cat /mnt/orders-0/offset/35
@@ -186,6 +214,8 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:  # of standard error
         raise
     except OSError as error:
+        if error.errno == errno.ENOSPC and error.filename is None:  # of standard output
+            raise
         status = fail(sentence_of(error))
     return status if isinstance(status, int) else 0
 

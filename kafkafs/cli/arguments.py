@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -11,6 +10,7 @@ import click
 
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
+from kafkafs.cli.completing import names
 from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable
@@ -27,8 +27,10 @@ MOST_UNREAD = 20
 READ_ERRORS = (OSError, KafkaStorageError, KafkaFsError)
 VALUE_MODES = ("auto", "text", "json", "base64", "hex", "none")
 
-source_argument = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-one_source_argument = click.argument("source", metavar="SOURCE")
+source_argument = click.argument(
+    "sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files
+)
+one_source_argument = click.argument("source", metavar="SOURCE", shell_complete=names.files)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 jobs_option = click.option(
     "-j",
@@ -53,10 +55,7 @@ def values_option(command: Command) -> Command:
 
 def source_paths(sources: tuple[str, ...]) -> list[str]:
     """Return the named log dirs; an argument may list several, comma-separated as in log.dirs."""
-    paths: list[str] = []
-    for source in sources:
-        paths += [source] if os.path.lexists(source) or "," not in source else source.split(",")
-    return paths
+    return [path for source in sources for path in names.source_paths(source)]
 
 
 @contextmanager

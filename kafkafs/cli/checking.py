@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument
+from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.exit_codes import EXIT_FINDINGS
@@ -42,6 +43,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
     "rules",
     multiple=True,
     metavar="ID",
+    shell_complete=names.rules,
     help="Show only findings of this rule. Repeatable.",
 )
 @click.option(
@@ -115,12 +117,16 @@ def check(
 
 def _asked(rules: tuple[str, ...], severity: str) -> FindingFilter:
     from engine.check.rules.rules import RULES, Severity
+    from engine.log.unmatched import most_like
     from kafkafs.cli.printing.check_report import FindingFilter
 
     for rule in rules:
         if rule not in RULES:
+            like = most_like(rule, RULES)
             raise click.BadParameter(
-                f"no rule is called {rule!r}; see kafkafs check --list-rules", param_hint="--rule"
+                f"no rule is called {rule!r}; {f'did you mean {like}? ' if like else ''}"
+                "see kafkafs check --list-rules",
+                param_hint="--rule",
             )
     return FindingFilter(rules, Severity(severity))
 

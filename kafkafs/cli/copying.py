@@ -19,7 +19,8 @@ from kafkafs.cli.arguments import (
     open_tree,
     values_option,
 )
-from kafkafs.cli.options.partitions import node_at
+from kafkafs.cli.completing import names
+from kafkafs.cli.options.paths import node_at
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.tree.node import Directory, File, Link, Node
@@ -36,7 +37,7 @@ PIECE = 1 << 20
 
 @click.command()
 @one_source_argument
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=names.paths)
 @values_option
 def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     """Write files of the tree to standard output, with the same bytes as in a mount.
@@ -104,7 +105,7 @@ def resolved(tree: Tree, path: str) -> Node:
 
 @click.command()
 @one_source_argument
-@click.argument("path")
+@click.argument("path", shell_complete=names.paths)
 @click.argument("dest", type=click.Path(path_type=Path))
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @values_option
@@ -113,7 +114,7 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
 
     \b
     kafkafs cp /var/lib/kafka/data time/2024-01-01 /backup/2024-01-01
-    kafkafs cp /var/lib/kafka/data orders-0/time/2024-01-01..2024-01-03/log /restore/orders-0
+    kafkafs cp /var/lib/kafka/data orders-0/time/2024-01/log /restore/orders-0
     kafkafs cp /var/lib/kafka/data orders-0/offset/35.value value.bin
 
     If DEST is a folder, the copy is made inside it. Existing files are never overwritten. Files that

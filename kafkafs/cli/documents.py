@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from kafkafs.cli.completing.names import completer
+
 SUFFIX = ".md"
 
 
@@ -21,7 +23,7 @@ def pages() -> dict[str, Path]:
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=completer(lambda *_: pages()))
 def help(topic: str | None) -> None:  # noqa: A001 - name of the command
     """List the pages of the documents, or print one.
 
@@ -37,8 +39,13 @@ def help(topic: str | None) -> None:  # noqa: A001 - name of the command
             click.echo(f"{name:{width}}  {_title(path)}")
         return
     if topic not in found:
+        from engine.log.unmatched import most_like
+
+        like = most_like(topic, found)
         raise click.BadParameter(
-            f"there is no page {topic!r}; `kafkafs help` lists the pages", param_hint="TOPIC"
+            f"there is no page {topic!r}; {f'did you mean {like}? ' if like else ''}"
+            "`kafkafs help` lists the pages",
+            param_hint="TOPIC",
         )
     text = found[topic].read_text(encoding="utf-8")
     if sys.stdout.isatty():

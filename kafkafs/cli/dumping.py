@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import Command
+from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import partition_options
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.printing.output import write_output
@@ -38,7 +39,7 @@ def _decoder_options(command: Command) -> Command:
 
 
 @click.command()
-@click.argument("paths", metavar="[SOURCE|FILE]...", nargs=-1)
+@click.argument("paths", metavar="[SOURCE|FILE]...", nargs=-1, shell_complete=names.files)
 @click.option(
     "--files",
     "file_list",
@@ -96,7 +97,7 @@ def dump(
     """Print the content of files of a log directory: Kafka's DumpLogSegments, and more.
 
     \b
-    kafkafs dump /var/lib/kafka/data/orders-0/00000000000000000000.log --print-data-log
+    kafkafs dump data/orders-0/00000000000000000000.log --print-data-log
     kafkafs dump /var/lib/kafka/data/orders-0 --from 35 --to 40 --json
     kafkafs dump /var/lib/kafka/data/__consumer_offsets-7 --offsets-decoder
     kafkafs dump '/var/lib/kafka/data/*/*.timeindex' --verify-index-only

@@ -16,6 +16,7 @@ from kafkafs.cli.arguments import (
     one_source_argument,
     open_log_source,
 )
+from kafkafs.cli.completing import names as completing
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
     partition_options,
@@ -58,7 +59,7 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 
 @click.command()
 @one_source_argument
-@click.argument("names", metavar="[GROUP]...", nargs=-1)
+@click.argument("names", metavar="[GROUP]...", nargs=-1, shell_complete=completing.groups)
 @click.option("--list", "form", flag_value="list", help="Print only the names of groups.")
 @click.option(
     "--offsets",

@@ -15,7 +15,8 @@ from kafkafs.cli.arguments import (
     open_tree,
     values_option,
 )
-from kafkafs.cli.options.partitions import node_at
+from kafkafs.cli.completing import names
+from kafkafs.cli.options.paths import node_at
 from kafkafs.cli.printing.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
@@ -24,7 +25,7 @@ from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
 
 @click.command()
 @one_source_argument
-@click.argument("path", default="", required=False)
+@click.argument("path", default="", required=False, shell_complete=names.paths)
 @click.option(
     "-l", "long", is_flag=True, help="Print mode, size, time of the newest record and name."
 )

@@ -70,7 +70,7 @@ def mount(
     kafkafs mount /var/lib/kafka/data /mnt
     kafkafs mount /disk1/kafka /disk2/kafka /mnt     several log.dirs, one tree
     kafkafs mount --snapshot /var/lib/kafka/data /mnt
-    mount -t fuse.kafkafs /var/lib/kafka/data /mnt   with /sbin/mount.kafkafs: kafkafs help mounting
+    mount -t fuse.kafkafs /var/lib/kafka/data /mnt   see kafkafs help mounting
 
     SOURCE is a broker's log dir, a partition's folder or a .log file. /mnt/README.txt describes the tree.
     """

@@ -121,7 +121,7 @@ def offsets(
 
     \b
     kafkafs offsets /var/lib/kafka/data
-    kafkafs offsets /var/lib/kafka/data --time earliest --topic orders --partition 0..2
+    kafkafs offsets /var/lib/kafka/data --time earliest -t orders -p 0..2
     kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
 
     A partition without an offset at or after the time is left out. Exit status 1: no partition is

@@ -85,7 +85,7 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
     kafkafs rebuild /var/lib/kafka/data /var/lib/kafka/rebuilt --dry-run
     kafkafs rebuild /var/lib/kafka/data /var/lib/kafka/rebuilt
     kafkafs rebuild broker1/data rebuilt --merge broker2/data --merge broker3/data
-    kafkafs rebuild /var/lib/kafka/data cut --topic orders --from 2024-01-01T00:00:00Z --to 120000
+    kafkafs rebuild /var/lib/kafka/data cut -t orders --from yesterday --to 120000
     kafkafs rebuild --verify /var/lib/kafka/rebuilt
 
     SOURCE is never changed. TARGET must not exist, or be empty. It is complete or absent: it is written beside

@@ -4,46 +4,87 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import click
 
 from engine import kernel
+from engine.log.log_bound import LogRange
 from engine.log.log_directory import LogSource
-from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, ScanItem
-from engine.memory_gate import LARGE
-from engine.workers import Workers
-from kafkafs.cli.arguments import (
-    clean_path,
-    jobs_option,
-    one_source_argument,
-    open_log_source,
-    values_option,
+from engine.log.log_view import LogView
+from engine.log.partition_choice import NamedPartition, PartitionChoice
+from kafkafs.cli.arguments import clean_path, jobs_option, open_log_source, values_option
+from kafkafs.cli.completing import names
+from kafkafs.cli.options.partitions import (
+    partition_options,
+    require_choice,
+    require_partitions,
 )
-from kafkafs.cli.options.partitions import require_partitions, with_known_partitions
-from kafkafs.cli.printing.output import write_output
+from kafkafs.cli.options.paths import found_at
+from kafkafs.cli.options.times import range_options
+from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.progress import Progress
-from kafkafs.decode.search import ALL_FIELDS, DamageFacts, Match, Query, Search
-from kafkafs.decode.shown_text import json_text, printable
-from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
+from kafkafs.decode.search import ALL_FIELDS, Query, Search
+from kafkafs.decode.shown_text import printable
 from kafkafs.tree.selection import Selection, select
 
-Item: TypeAlias = Match | DamageFacts | int
-"""Result of a worker: matches, a damaged place, or a count of read bytes."""
-Part: TypeAlias = tuple[Search, LogSegment, ScanItem]
+COUNT = click.IntRange(min=0)
 
 
 @click.command()
-@click.argument("pattern")
-@one_source_argument
-@click.argument("path", default="", required=False)
+@click.argument(
+    "arguments",
+    metavar="PATTERN SOURCE [PATH]...",
+    nargs=-1,
+    required=True,
+    shell_complete=names.words_of_grep,
+)
+@click.option(
+    "-e",
+    "--regexp",
+    "patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Search for this instead of the argument PATTERN. Repeatable: any may match.",
+)
 @click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="Take PATTERN as plain text.")
+@click.option(
+    "-E", "--extended-regexp", is_flag=True, help="No effect: patterns are extended ones anyway."
+)
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore the case of letters.")
+@click.option("-w", "--word-regexp", "is_word", is_flag=True, help="Match whole words only.")
+@click.option(
+    "-v",
+    "--invert-match",
+    "is_inverted",
+    is_flag=True,
+    help="Select the records that do not match.",
+)
 @click.option(
     "-c", "--count", "only_count", is_flag=True, help="Print only the number of matching records."
+)
+@click.option(
+    "-l",
+    "--files-with-matches",
+    "only_names",
+    is_flag=True,
+    help="Print only the names of partitions with a match.",
+)
+@click.option(
+    "-o",
+    "--only-matching",
+    "only_matching",
+    is_flag=True,
+    help="Print only what matches, each on a line of its own.",
+)
+@click.option(
+    "-n",
+    "--line-number",
+    "numbered",
+    is_flag=True,
+    help="Print PARTITION:OFFSET: before each line, as grep prints FILE:LINE:.",
 )
 @click.option(
     "-m",
@@ -51,6 +92,21 @@ Part: TypeAlias = tuple[Search, LogSegment, ScanItem]
     type=click.IntRange(min=1),
     metavar="N",
     help="Stop after N matching records.",
+)
+@click.option(
+    "-A", "--after-context", "after", type=COUNT, metavar="N", help="Print N records after, too."
+)
+@click.option(
+    "-B", "--before-context", "before", type=COUNT, metavar="N", help="Print N records before, too."
+)
+@click.option(
+    "-C",
+    "--context",
+    "around",
+    type=COUNT,
+    default=0,
+    metavar="N",
+    help="Print N records before and after, in offset order of the partition.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; set only the exit status.")
 @click.option(
@@ -60,89 +116,95 @@ Part: TypeAlias = tuple[Search, LogSegment, ScanItem]
     type=click.Choice(sorted(ALL_FIELDS)),
     help="Search only this field. Repeatable.",
 )
+@partition_options
+@range_options
 @click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print damage as JSON lines, and with -c the count as JSON.",
+    help="Print damage, and with -c, -l and -o the results, as JSON lines.",
 )
 @jobs_option
 @values_option
 def grep(
-    pattern: str,
-    source: str,
-    path: str,
+    arguments: tuple[str, ...],
+    patterns: tuple[str, ...],
     fixed: bool,
     ignore_case: bool,
-    only_count: bool,
-    max_count: int | None,
-    quiet: bool,
+    is_word: bool,
     fields: tuple[str, ...],
+    choice: PartitionChoice,
+    extent: LogRange,
     committed: bool,
-    as_json: bool,
     jobs: int | None,
     values: str,
+    **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
     """Print the lines of records with a key, value or header that matches PATTERN.
 
     \b
     kafkafs grep refund /var/lib/kafka/data
-    kafkafs grep -F '"id":4711' /var/lib/kafka/data orders-0
-    kafkafs grep -i timeout /var/lib/kafka/data orders-0/time/2024-01-01T10
-    kafkafs grep -c --field headers trace-9f /var/lib/kafka/data orders-0/offset/1000..2000
+    kafkafs grep -F '"id":4711' /var/lib/kafka/data orders-0 orders-1
+    kafkafs grep -i timeout /var/lib/kafka/data --topic 'pay*' --from -1h
+    kafkafs grep -c --field headers trace-9f /var/lib/kafka/data orders-0
+    kafkafs grep -e refund -e Zürich -C 2 /var/lib/kafka/data time/2024-01-01
 
-    PATH is a partition, or within it records, committed, one of their files, offset/RANGE or
-    time/PERIOD; or time/PERIOD for all partitions. PATTERN is a Python regular expression on the
-    stored bytes; in Kafka's internal topics, such as __consumer_offsets, on the JSON that keys and
-    values decode to (on the bytes with --values base64). Patterns with look-around or references
+    PATH is a partition, or within it records, committed, one of their files,
+    offset/RANGE or time/PERIOD; or time/PERIOD for all partitions. PATTERN is a
+    Python regular expression on characters; fields need not be UTF-8: . also
+    matches a byte that is not, and \\xff is that byte. In Kafka's internal topics,
+    such as __consumer_offsets, it is tried on the JSON that keys and values decode
+    to (on the bytes with --values base64). Patterns with look-around or references
     to groups are slower. Damaged places are reported on standard error and skipped.
 
-    Exit status: 0 records matched, 1 none did, 3 a part could not be searched, whatever matched elsewhere
-    (with -q, 0 as soon as a record matches).
+    Exit status: 0 records matched, 1 none did, 3 a part could not be searched,
+    whatever matched elsewhere (with -q, 0 as soon as a record matches).
     """
+    if not patterns:
+        patterns, arguments = arguments[:1], arguments[1:]
+    if not arguments:
+        raise click.UsageError("name a PATTERN and a SOURCE")
+    source, *paths = arguments
     try:
         query = Query.compile(
-            pattern, fixed=fixed, ignore_case=ignore_case, fields=frozenset(fields) or ALL_FIELDS
+            *patterns,
+            fixed=fixed,
+            ignore_case=ignore_case,
+            is_word=is_word,
+            fields=frozenset(fields) or ALL_FIELDS,
         )
     except re.error as error:
         raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
-    with open_log_source((source,)) as logs, Progress("searched", quiet=quiet) as progress:
-        require_partitions(logs)
-        selections = with_known_partitions(
-            logs, path, lambda: select(logs, clean_path(path), committed=committed)
-        )
-        if not selections:
-            say_empty(logs, clean_path(path))
-        searches = [
-            search_of(each, query, values, only_count=only_count or quiet) for each in selections
+    is_inverted, around = shown.pop("is_inverted"), shown.pop("around")
+    shown.pop("extended_regexp")
+    for name in ("before", "after"):
+        shown[name] = around if shown[name] is None else shown[name]
+    output = GrepOutput(GrepFlags(**shown))
+    with (
+        open_log_source((source,)) as logs,
+        Progress("searched", quiet=output.flags.quiet) as progress,
+    ):
+        require_choice(choice, require_partitions(logs))
+        selections = [
+            each
+            for path in paths or [""]
+            for each in cut_to(
+                extent,
+                found_at(logs, path, lambda name: select(logs, name, committed=committed)),
+            )
+            if choice.takes(NamedPartition.of(each.view.partition))
         ]
-        total = places = 0
-        for item in results(searches, jobs or os.cpu_count() or 1):
-            if isinstance(item, int):
-                progress.advance(item)
-            elif isinstance(item, dict):
-                places += 1
-                report(item, as_json=as_json)
-            else:
-                text, count = cut(item, None if max_count is None else max_count - total)
-                total += count
-                if not (only_count or quiet):
-                    write_output(text)
-                if quiet or (max_count is not None and total >= max_count):
-                    break
-        write_output(b"", flush=True)
-        if only_count and not quiet:
-            click.echo(f'{{"count":{total}}}' if as_json else total)
-        if quiet and total:
-            sys.exit(0)
-        if places:
-            if not as_json:
-                noun = "place" if places == 1 else "places"
-                click.echo(f"kafkafs: not all was searched: {places} damaged {noun}", err=True)
-            sys.exit(EXIT_CANNOT_READ)
-        if not total:
-            sys.exit(EXIT_FINDINGS)
+        if not selections:
+            say_empty(logs, ", ".join(map(clean_path, paths)))
+        searches = [
+            replace(
+                search_of(each, query, values, only_count=not output.flags.makes_lines),
+                is_inverted=is_inverted,
+            )
+            for each in selections
+        ]
+        output.run(searches, jobs or os.cpu_count() or 1, progress)
 
 
 def say_empty(source: LogSource, path: str) -> None:
@@ -157,21 +219,19 @@ def say_empty(source: LogSource, path: str) -> None:
     click.echo(printable(sentence), err=True)
 
 
-def cut(match: Match, most: int | None) -> tuple[bytes, int]:
-    """Return at most `most` lines of a match, and their number."""
-    if most is None or match.records <= most:
-        return match
-    lines = match.text.split(b"\n", most)
-    return b"\n".join(lines[:most]) + b"\n", most
-
-
-def report(facts: DamageFacts, *, as_json: bool) -> None:
-    """Print a damaged place on standard error."""
-    if as_json:
-        click.echo(json_text({"error": facts}), err=True)
-    else:
-        where = printable(f"{facts['file']}: byte {facts['position']}")
-        click.echo(f"kafkafs: {where}: {facts['reason']} ({facts['length']} bytes)", err=True)
+def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]:
+    """Yield the parts of the selections that are in a range; times are looked up once in a log."""
+    bounds: dict[LogView, tuple[int, int]] = {}
+    for each in selections:
+        if not any(extent):
+            yield each
+            continue
+        if each.view not in bounds:
+            bounds[each.view] = extent.offsets_in(each.view, 0, each.view.log_end_offset)
+        start, stop = bounds[each.view]
+        start, stop = max(start, each.from_offset), min(stop, each.to_offset)
+        if start < stop:
+            yield each._replace(from_offset=start, to_offset=stop)
 
 
 def search_of(selection: Selection, query: Query, values: str, *, only_count: bool) -> Search:
@@ -187,24 +247,3 @@ def search_of(selection: Selection, query: Query, values: str, *, only_count: bo
         to_offset=selection.to_offset,
     )
     return Search(selection.view, query, options, only_count=only_count)
-
-
-def results(searches: list[Search], jobs: int) -> Iterator[Item]:
-    """Yield the results of the searches in order; `jobs` threads search."""
-    parts = ((each, *part) for each in searches for part in each.parts())
-    with Workers(jobs, "grep") as workers:
-        yield from workers.flat_map(work, parts, is_large)
-
-
-def work(part: Part) -> Iterator[Item]:
-    """Search a part of a log."""
-    search, segment, item = part
-    if isinstance(item, BatchRun):
-        yield int(item.table["size"].sum())
-    yield from search.results(segment, item)
-
-
-def is_large(part: Part) -> bool:
-    """Return whether the bytes of a part may be as large as the budget of a batch."""
-    item = part[2]
-    return isinstance(item, BatchRun) and len(item.buffer) > LARGE

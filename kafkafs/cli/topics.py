@@ -14,6 +14,7 @@ from kafkafs.cli.arguments import (
     one_source_argument,
     open_log_source,
 )
+from kafkafs.cli.completing import names as completing
 from kafkafs.cli.options.partitions import choice_of, require_partitions, topic_option
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.printing.table import print_json, replaying, warn
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @one_source_argument
-@click.argument("names", metavar="[TOPIC]...", nargs=-1)
+@click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completing.topics)
 @click.option("--list", "only_names", is_flag=True, help="Print only the names of topics.")
 @topic_option
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")

@@ -1,15 +1,14 @@
 """Automata for regular expressions: the kernel searches fields with them in one pass, without Python.
 
 The parsed pattern becomes a graph of nodes (Thompson's construction), and sets of its nodes become the states of a
-table (the subset construction). What an automaton cannot do is left to `re`: references to groups, look-around,
-atomic groups, `$` before the end of the pattern, and patterns that need too many states.
+table (the subset construction). What an automaton cannot do is left to `re`: references to groups, look-around at more
+than one byte, atomic groups, `$` before the end of the pattern, and patterns that need too many states.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from enum import IntEnum
 from re import _constants as ops, _parser as regex_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple, TypeAlias
 
@@ -46,20 +45,12 @@ _SMALL = bytes(range(BYTES)).lower()
 """The small letter of each capital ASCII letter; other bytes as they are."""
 
 
-class Beside(IntEnum):
-    """What is beside a place in a field."""
+class Look(NamedTuple):
+    """An anchor that looks at one neighbour: whether it is one of some bytes, or is not."""
 
-    NOTHING = 0
-    NEWLINE = 1
-    WORD = 2
-    OTHER = 3
-
-
-def beside(byte: int) -> Beside:
-    """Return what a byte is for the anchors at its place."""
-    if byte == _NEWLINE:
-        return Beside.NEWLINE
-    return Beside.WORD if byte in _WORD else Beside.OTHER
+    is_behind: bool
+    is_negated: bool
+    taken: Bytes
 
 
 class GraphNode(NamedTuple):
@@ -116,6 +107,14 @@ class _Graph:
         if op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
             least, most, content = argument
             return self.repeat(least, most, content, flags, following)
+        if op in (ops.ASSERT, ops.ASSERT_NOT):
+            direction, content = argument
+            if len(content) != 1:
+                raise Unsupported
+            inside, what = content[0]
+            taken = bytes_taken(inside, what, flags)
+            look = Look(direction < 0, op is ops.ASSERT_NOT, taken)
+            return self.add(GraphNode((following,), anchor=look))
         return self.add(GraphNode((following,), taken=bytes_taken(op, argument, flags)))
 
     def repeat(self, least: int, most: int, content: Argument, flags: int, following: int) -> int:
@@ -151,6 +150,8 @@ def bytes_taken(op: Op, argument: Argument, flags: int) -> Bytes:
     Raises:
         Unsupported: another operation.
     """
+    if op is ops.FAILURE:
+        return frozenset()
     if op is ops.ANY:
         return _ALL if flags & re.DOTALL else _ALL - {_NEWLINE}
     if op in (ops.LITERAL, ops.NOT_LITERAL):
@@ -179,23 +180,34 @@ def _members(member: tuple[Op, Argument]) -> Bytes:
     raise Unsupported
 
 
-def holds(anchor: Op, before: Beside, after: Beside) -> bool:
-    """Return whether an anchor holds between two neighbours."""
-    is_start, is_end = before is Beside.NOTHING, after is Beside.NOTHING
+def holds(anchor: Op | Look, before: int | None, after: int | None) -> bool:
+    """Return whether an anchor holds between two neighbours; None is the beginning or the end of the field."""
+    if isinstance(anchor, Look):
+        return ((before if anchor.is_behind else after) in anchor.taken) != anchor.is_negated
+    is_start, is_end = before is None, after is None
     if anchor in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
         return is_start
     if anchor is ops.AT_BEGINNING_LINE:
-        return is_start or before is Beside.NEWLINE
+        return is_start or before == _NEWLINE
     if anchor is ops.AT_END_STRING:
         return is_end
     if anchor is ops.AT_END_LINE:
-        return is_end or after is Beside.NEWLINE
-    is_boundary = (before is Beside.WORD) != (after is Beside.WORD)
+        return is_end or after == _NEWLINE
+    is_boundary = (before in _WORD) != (after in _WORD)
     if anchor is ops.AT_BOUNDARY:
         return is_boundary
     if anchor is ops.AT_NON_BOUNDARY:
         return not is_boundary and not (is_start and is_end)  # `re` finds none in an empty field
     raise Unsupported
+
+
+def bytes_seen(anchor: Op | Look) -> Bytes:
+    """Return the bytes that an anchor tells from the others."""
+    if isinstance(anchor, Look):
+        return anchor.taken
+    if anchor in (ops.AT_BOUNDARY, ops.AT_NON_BOUNDARY):
+        return _WORD
+    return frozenset({_NEWLINE})
 
 
 class _States:
@@ -205,25 +217,31 @@ class _States:
         self.nodes = nodes
         self.start = start
         anchors = {node.anchor for node in nodes} - {None}
-        self._sees_before = bool(anchors - {ops.AT_END_STRING, ops.AT_END_LINE})
-        self.classes, self.class_of = self._classes(has_anchors=bool(anchors))
-        self.numbers: dict[tuple[Nodes, Beside], int] = {}
-        self.waiting: list[tuple[Nodes, Beside]] = []
+        looks_back = [each for each in anchors if _looks_back(each)]
+        self._sees_before = bool(looks_back)
+        self._before = _representatives(map(bytes_seen, looks_back))
+        """For each byte the first one that the anchors do not tell from it."""
+        taken = {node.taken for node in nodes if node.taken is not None}
+        alike = _representatives({*taken, *map(bytes_seen, anchors)})
+        self.classes = sorted(set(alike))
+        self.class_of = np.array([self.classes.index(byte) for byte in alike])
+        self.numbers: dict[tuple[Nodes, int | None], int] = {}
+        self.waiting: list[tuple[Nodes, int | None]] = []
 
     def automaton(self) -> Automaton:
         """Return the table of all states."""
-        self._number(frozenset(), Beside.NOTHING)
+        self._number(frozenset(), None)
         rows, ends = [np.zeros(BYTES, np.uint32)], [1]
         for nodes, before in self.waiting:
             steps = [self._step(nodes, before, byte) for byte in self.classes]
             rows.append(np.array(steps, np.uint32)[self.class_of])
-            ends.append(0 in self._closure(nodes, before, Beside.NOTHING))
+            ends.append(0 in self._closure(nodes, before, None))
             if len(rows) * len(self.classes) > MOST_STEPS:
                 raise Unsupported
         return Automaton(np.concatenate(rows) * np.uint32(BYTES), np.array(ends, np.uint8))
 
-    def _number(self, nodes: Nodes, before: Beside) -> int:
-        state = nodes, before if self._sees_before else Beside.NOTHING
+    def _number(self, nodes: Nodes, before: int | None) -> int:
+        state = nodes, before if self._sees_before else None
         if state not in self.numbers:
             if len(self.numbers) >= MOST_STATES:
                 raise Unsupported
@@ -231,9 +249,9 @@ class _States:
             self.waiting.append(state)
         return self.numbers[state]
 
-    def _step(self, nodes: Nodes, before: Beside, byte: int) -> int:
+    def _step(self, nodes: Nodes, before: int | None, byte: int) -> int:
         """Return the state after a byte; 0 if there was a match before it."""
-        here = self._closure(nodes, before, beside(byte))
+        here = self._closure(nodes, before, byte)
         if 0 in here:
             return 0
         reached = (
@@ -241,9 +259,9 @@ class _States:
             for node in map(self.nodes.__getitem__, here)
             if node.taken is not None and byte in node.taken
         )
-        return self._number(frozenset(reached), beside(byte))
+        return self._number(frozenset(reached), self._before[byte])
 
-    def _closure(self, nodes: Nodes, before: Beside, after: Beside) -> set[int]:
+    def _closure(self, nodes: Nodes, before: int | None, after: int | None) -> set[int]:
         """Return the nodes that are reached without a byte. A match may begin at every place."""
         found: set[int] = set()
         waiting = [self.start, *nodes]
@@ -257,17 +275,15 @@ class _States:
                 waiting += node.following
         return found
 
-    def _classes(self, *, has_anchors: bool) -> tuple[list[int], np.ndarray]:
-        """Return a byte for each class of bytes that are never told apart, and the class of each byte."""
-        kinds: Iterable[Bytes] = {node.taken for node in self.nodes if node.taken is not None}
-        if has_anchors:
-            kinds = {*kinds, _WORD, frozenset({_NEWLINE})}
-        numbers: dict[tuple[bool, ...], int] = {}
-        classes, class_of = [], []
-        for byte in range(BYTES):
-            marks = tuple(byte in kind for kind in kinds)
-            if marks not in numbers:
-                numbers[marks] = len(numbers)
-                classes.append(byte)
-            class_of.append(numbers[marks])
-        return classes, np.array(class_of)
+
+def _looks_back(anchor: Op | Look) -> bool:
+    if isinstance(anchor, Look):
+        return anchor.is_behind
+    return anchor not in (ops.AT_END_STRING, ops.AT_END_LINE)
+
+
+def _representatives(kinds: Iterable[Bytes]) -> list[int]:
+    """Return for each byte the first one that is in the same kinds."""
+    kinds = list(kinds)
+    first: dict[tuple[bool, ...], int] = {}
+    return [first.setdefault(tuple(byte in kind for kind in kinds), byte) for byte in range(BYTES)]

@@ -31,10 +31,12 @@ from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.regex_automaton import automaton_of
 from kafkafs.decode.required_literal import RequiredLiteral, required_literal
+from kafkafs.decode.utf8_patterns import compile_pattern
 
 DamageFacts: TypeAlias = dict[str, Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
 Marks: TypeAlias = npt.NDArray[np.bool_]
+_REFERENCE = re.compile(r"\\[1-9]")
 ENOUGH = 4 * MiB
 """Bytes of records or lines that are made at a time; a larger record is made whole."""
 _ROWS = 16 * 1024
@@ -59,21 +61,31 @@ class Query(NamedTuple):
     @classmethod
     def compile(
         cls,
-        pattern: str,
-        *,
+        *patterns: str,
         fixed: bool = False,
         ignore_case: bool = False,
+        is_word: bool = False,
         fields: frozenset[str] = ALL_FIELDS,
     ) -> Query:
-        """Make a query for a regular expression, or for a literal text if `fixed`.
+        """Make a query for regular expressions, or for literal texts if `fixed`; each may match.
+
+        Args:
+            is_word: whether no letter, digit or underscore may be beside a match.
 
         Raises:
-            re.error: the pattern is not a regular expression.
+            re.error: a pattern is not a regular expression.
         """
-        raw = pattern.encode("utf-8", "surrogateescape")
-        compiled = re.compile(
-            re.escape(raw) if fixed else raw, re.IGNORECASE if ignore_case else re.NOFLAG
-        )
+        if len(patterns) > 1:
+            for each in () if fixed else patterns:
+                if re.compile(each).groups and _REFERENCE.search(each):
+                    raise re.error(
+                        "with several patterns, give groups names: (?P<name>…) (?P=name)"
+                    )
+            text = "|".join(f"(?:{re.escape(each) if fixed else each})" for each in patterns)
+        else:
+            text = re.escape(patterns[0]) if fixed else patterns[0]
+        flags = re.IGNORECASE if ignore_case else re.NOFLAG
+        compiled = compile_pattern(text, flags, is_word=is_word)
         literal = required_literal(compiled)
         return cls(compiled, fields, literal, None if literal.is_all else automaton_of(compiled))
 
@@ -93,6 +105,30 @@ class Match(NamedTuple):
     records: int
 
 
+class Found(NamedTuple):
+    """A part of a matching record: where it is, and what matches."""
+
+    offset: int
+    field: str
+    content: bytes
+
+
+class Chunk(NamedTuple):
+    """Decoded records of a run.
+
+    Attributes:
+        run, columns, fates: the records.
+        hits: indexes of the matching records that are in the range and have lines.
+        shown: indexes of all records that are in the range and have lines, if they were asked for.
+    """
+
+    run: BatchRun
+    columns: kernel.Columns
+    fates: npt.NDArray[np.uint8] | None
+    hits: Indices
+    shown: Indices
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """A search of a view's records, from `from_offset` up to `to_offset` of the options.
@@ -104,12 +140,14 @@ class Search:
         query: what to find.
         options: the fields of the lines, and the range of offsets.
         only_count: make no lines.
+        is_inverted: whether the records are wanted that do not match.
     """
 
     view: LogView
     query: Query
     options: kernel.LineOptions
     only_count: bool = False
+    is_inverted: bool = False
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
@@ -123,8 +161,48 @@ class Search:
             yield damage_facts(part)
 
     def _results_in(self, segment: LogSegment, run: BatchRun) -> Iterator[Match | DamageFacts]:
+        for chunk in self.chunks(segment, run):
+            if not isinstance(chunk, Chunk):
+                yield chunk
+            elif self.only_count and len(chunk.hits):
+                yield Match(b"", len(chunk.hits))
+            elif len(chunk.hits):
+                yield from self.lines(chunk, chunk.hits)
+
+    def found(self, segment: LogSegment, part: ScanItem) -> Iterator[list[Found] | DamageFacts]:
+        """Yield what matches in a part, one list for each matching record, and the places that cannot be searched."""
+        if not isinstance(part, BatchRun):
+            if not part.is_quiet:
+                yield damage_facts(part)
+            return
+        is_control = controls(part)
+        for chunk in self.chunks(segment, part):
+            if not isinstance(chunk, Chunk):
+                yield chunk
+                continue
+            for index in chunk.hits.tolist():
+                texts = fields_of(
+                    chunk.columns, index, self.query, self.options.decoder, is_control
+                )
+                offset = int(chunk.columns.offset[index])
+                yield [
+                    Found(offset, field, match[0])
+                    for field, text in texts
+                    for match in self.query.pattern.finditer(text)
+                    if match[0]
+                ]
+
+    def chunks(
+        self, segment: LogSegment, run: BatchRun, *, with_shown: bool = False
+    ) -> Iterator[Chunk | DamageFacts]:
+        """Yield the decoded records of a run, some at a time, and the places that cannot be searched.
+
+        Args:
+            with_shown: whether all records are wanted, also those of batches without a match.
+        """
         literal = self.query.literal
-        needle = literal.content if self.options.decoder is None else b""
+        is_selective = not (with_shown or self.is_inverted or self.options.decoder is not None)
+        needle = literal.content if is_selective else b""
         fates, first = None, 0
         while first < len(run.table):
             columns = kernel.decode(
@@ -139,20 +217,31 @@ class Search:
             )
             for problem in columns.problems:
                 yield problem_facts(problem, run.table[problem.row], segment.path)
-            found = self._matching(run, columns)
-            if len(found) and fates is None:
+            hits = self._matching(run, columns)
+            if self.is_inverted:
+                hits = np.setdiff1d(np.arange(len(columns)), hits)
+            if (with_shown or len(hits)) and fates is None:
                 fates = self.view.fates(segment, run)
-            found = found[~left_out(run, fates, self.options)[columns.row[found]]]
-            offsets = columns.offset[found]
-            found = found[
-                (offsets >= self.options.from_offset) & (offsets < self.options.to_offset)
-            ]
-            if self.only_count and len(found):
-                yield Match(b"", len(found))
-            elif len(found):
-                yield from self._lines(run, chosen(columns, found), fates)
+            hits = self._visible(run, columns, fates, hits)
+            shown = hits
+            if with_shown:
+                shown = self._visible(run, columns, fates, np.arange(len(columns)))
+            if len(shown):
+                yield Chunk(run, columns, fates, hits, shown)
             first = columns.next_row
             del columns
+
+    def _visible(
+        self,
+        run: BatchRun,
+        columns: kernel.Columns,
+        fates: npt.NDArray[np.uint8] | None,
+        indices: Indices,
+    ) -> Indices:
+        """Return those of some records that are in the range and have lines."""
+        indices = indices[~left_out(run, fates, self.options)[columns.row[indices]]]
+        offsets = columns.offset[indices]
+        return indices[(offsets >= self.options.from_offset) & (offsets < self.options.to_offset)]
 
     def _matching(self, run: BatchRun, columns: kernel.Columns) -> Indices:
         """Return the indexes of the records that match in one of the query's fields."""
@@ -161,10 +250,10 @@ class Search:
             return np.array(found, np.intp)
         return matching_records(columns, self.query)
 
-    def _lines(
-        self, run: BatchRun, columns: kernel.Columns, fates: npt.NDArray[np.uint8] | None
-    ) -> Iterator[Match]:
-        """Yield the lines of records. Long lines come in several parts."""
+    def lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
+        """Yield the lines of some records. Long lines come in several parts."""
+        run, fates = chunk.run, chunk.fates
+        columns = chosen(chunk.columns, indices)
         record = 0
         while record < len(columns):
             made = kernel.column_lines(
@@ -269,6 +358,24 @@ def _tried(columns: kernel.Columns, query: Query, indices: Indices) -> Iterator[
                 )
             if hit:
                 yield index
+
+
+def fields_of(
+    columns: kernel.Columns,
+    index: int,
+    query: Query,
+    decoder: TopicDecoder | None,
+    is_control: Marks,
+) -> list[tuple[str, bytes]]:
+    """Return the names and the texts of a record's fields that a query searches."""
+    key, value = columns.key(index), columns.value(index)
+    if decoder is not None and not is_control[columns.row[index]]:
+        key, value = internal_texts(decoder, key, value)
+    found = [("key", key), ("value", value)]
+    if columns.headers_count[index] > 0:
+        for header in columns.headers(index):
+            found += [("headers", header.key), ("headers", header.value)]
+    return [(name, text) for name, text in found if text is not None and name in query.fields]
 
 
 def matching_decoded(

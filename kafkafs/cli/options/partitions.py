@@ -1,30 +1,26 @@
-"""Choice of partitions: --topic, --partition, and paths of the tree.
+"""Choice of partitions: --topic and --partition.
 
 A choice that matches nothing is an error that names the existing partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import wraps
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from engine.errors import SourceError
 from engine.log.partition_choice import Choosable, NamePattern, PartitionChoice
 from engine.log.unmatched import unmatched_partition
-from kafkafs.cli.arguments import Command, clean_path
+from kafkafs.cli.arguments import Command
+from kafkafs.cli.completing import names
 from kafkafs.decode.shown_text import printable
-from kafkafs.tree.errors import NotFound
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_log import PartitionLog
-    from kafkafs.tree.node import Node
-    from kafkafs.tree.tree import Tree
-
-Found = TypeVar("Found")
 
 
 class NothingMatchedError(click.ClickException):
@@ -75,6 +71,7 @@ TOPIC_OPTION = click.option(
     "chosen_topics",
     multiple=True,
     metavar="LIST",
+    shell_complete=names.topics,
     help="Take only these topics, comma-separated or repeated: names, shell patterns ('pay*') or "
     "/REGEX/, which has to match the whole name.",
 )
@@ -84,6 +81,7 @@ PARTITION_OPTION = click.option(
     "chosen_partitions",
     multiple=True,
     metavar="LIST",
+    shell_complete=names.partitions,
     help="Take only these partitions, comma-separated or repeated: numbers, ranges A..B (B exclusive), "
     "folders (orders-0) or patterns of folders.",
 )
@@ -169,31 +167,3 @@ def require_partitions(source: LogSource) -> Mapping[str, PartitionLog]:
         paths = ", ".join(root.path for root in source.roots)
         raise SourceError(f"{paths} has no partition", hint="name a log dir that a broker wrote to")
     return logs
-
-
-def node_at(tree: Tree, path: str) -> Node:
-    """Return the node of a path that a user typed.
-
-    Raises:
-        NotFound: there is no such node; for an unknown partition the error names the existing ones.
-    """
-    return with_known_partitions(tree.source, path, lambda: tree.resolve(clean_path(path)))
-
-
-def with_known_partitions(source: LogSource, path: str, find: Callable[[], Found]) -> Found:
-    """Call `find` for a path of the tree; name the existing partitions when the path names an unknown one.
-
-    Raises:
-        NotFound: from `find`, with the existing partitions added.
-    """
-    try:
-        return find()
-    except NotFound as error:
-        from kafkafs.tree.root.root import OWN_NAMES
-
-        parts = clean_path(path).split("/")
-        name = parts[2] if parts[0] == "time" and len(parts) > 2 else parts[0]
-        logs = source.partitions()
-        if name in logs or name in OWN_NAMES:
-            raise
-        raise NotFound(error.path, unmatched_partition("", name, logs)) from None

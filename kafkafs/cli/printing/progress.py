@@ -1,19 +1,26 @@
-"""Progress line on a terminal, for work that takes longer than a second."""
+"""Progress of work that takes longer than a second: a line on a terminal, else a line of text now and then."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
+import click
+
+from kafkafs.decode.shown_text import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar, TaskID
 
 
 class Progress:
-    """Line on standard error with a count of bytes and a rate; silent when standard error is no terminal.
+    """Line on standard error with a count of bytes, a rate and the time that is left.
+
+    Where standard error is no terminal, or a dumb one, a line is printed after each `EVERY` seconds of work.
 
     rich is imported when the line first appears, so that quick commands start quickly. The line also appears when
     nothing was counted for `SILENCE` seconds; it then shows a spinner until bytes are counted.
@@ -23,6 +30,7 @@ class Progress:
     """
 
     PATIENCE = 1.0
+    EVERY = 30.0
     SILENCE = 2.0
     """Seconds without a count after which the line appears."""
     _alive: ClassVar[list[Progress]] = []
@@ -30,7 +38,9 @@ class Progress:
     def __init__(self, verb: str, *, quiet: bool = False) -> None:
         self.verb = verb
         self.words = ""
-        self.active = not quiet and sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.active = not quiet and self._is_terminal
+        self._prints_lines = not quiet and not self._is_terminal
         self.bytes = 0
         self.total: int | None = None
         self.started = time.monotonic()
@@ -40,6 +50,8 @@ class Progress:
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
+        if self._prints_lines:
+            threading.Thread(target=self._print_lines, name="progress", daemon=True).start()
         if self.active:
             Progress._alive.append(self)
             threading.Thread(target=self._watch, name="progress", daemon=True).start()
@@ -76,6 +88,23 @@ class Progress:
                 self.bar = self.task = None
                 self.started = time.monotonic()
 
+    def _print_lines(self) -> None:
+        while not self._ended.wait(self.EVERY):
+            if self.bytes:
+                click.echo(self.line(time.monotonic() - self.started), err=True)
+
+    def line(self, seconds: float) -> str:
+        """Return the line of text after some seconds of work."""
+        rate = self.bytes / seconds
+        line = f"kafkafs: {self._description()}: {size(self.bytes)}"
+        if self.total:
+            line += f" of {size(self.total)}"
+        line += f", {size(rate)}/s"
+        if self.total and rate:
+            left = max(self.total - self.bytes, 0) / rate
+            line += f", {int(left // 60)}m {int(left % 60)}s left"
+        return printable(line)
+
     def _watch(self) -> None:
         """Show the line after a silence; of several Progress objects only the newest has a line."""
         while not self._ended.wait(self.SILENCE / 4):
@@ -102,6 +131,7 @@ class Progress:
             SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
+            TimeRemainingColumn,
             TransferSpeedColumn,
         )
 
@@ -111,6 +141,7 @@ class Progress:
             *([] if self.total is None else [BarColumn()]),
             *([DownloadColumn(binary_units=True), TransferSpeedColumn()] if self.bytes else []),
             TimeElapsedColumn(),
+            *([] if self.total is None else [TextColumn("left"), TimeRemainingColumn()]),
             console=Console(stderr=True),
             transient=True,
             redirect_stdout=False,
@@ -130,3 +161,13 @@ class Progress:
             if self.bar is not None:
                 self.bar.stop()
                 self.bar = self.task = None
+
+
+def size(count: float) -> str:
+    """Return a number of bytes for people: 1023 B, 1.0 KiB, 2.5 GiB."""
+    unit = "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

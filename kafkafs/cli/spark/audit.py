@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.progress import OnProgress
 
 
-@click.command()
+@click.command(short_help="Check every byte of the logs of whole volumes.")
 @source_argument
 @click.option(
     "-o",
@@ -80,7 +80,7 @@ def audit(
 
     \b
     kafkafs spark audit /var/lib/kafka/data
-    kafkafs spark audit /disk1/kafka /disk2/kafka --severity warning -o /tmp/findings
+    kafkafs spark audit /disk1/kafka /disk2/kafka --severity warning -o found
     kafkafs spark audit '/snapshots/broker-1/disk*' --topic 'orders*' --json
 
     The findings are those of `kafkafs check`. Tasks check partitions in parallel, large partitions

@@ -35,7 +35,7 @@ def spark() -> None:
     \b
     kafkafs spark audit  /var/lib/kafka/data
     kafkafs spark stats  /var/lib/kafka/data
-    kafkafs spark export /var/lib/kafka/data /lake/orders --topic orders --from 2024-01-01
+    kafkafs spark export /var/lib/kafka/data /lake -t orders --from 2024-01-01
     kafkafs spark search /var/lib/kafka/data --value refund
 
     Needs the extra `spark` (scripts/setup spark, or pip install 'kafkafs[spark]') and Java 17. For a

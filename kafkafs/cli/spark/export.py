@@ -56,9 +56,9 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
 
     \b
     kafkafs spark export /var/lib/kafka/data /lake/kafka
-    kafkafs spark export /snapshots/broker-1 /lake/orders --topic orders --from 2024-01-01
+    kafkafs spark export /snapshots/broker-1 /lake -t orders --from 2024-01-01
     kafkafs spark export /snapshots/broker-1 /lake/orders --topic orders --resume
-    kafkafs spark export /var/lib/kafka/data out --format json --where "key is not null"
+    kafkafs spark export data out --format json --where "key is not null"
     kafkafs spark export /mnt/broker-1 s3a://lake/kafka --master yarn
 
     Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC); Spark and other readers

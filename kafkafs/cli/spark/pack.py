@@ -7,7 +7,7 @@ import click
 from kafkafs.decode.shown_text import printable
 
 
-@click.command()
+@click.command(short_help="Write the code and the application for spark-submit.")
 @click.argument("folder", metavar="FOLDER")
 def pack(folder: str) -> None:
     """Write the code as a zip file, and the application, for spark-submit to send to a cluster.

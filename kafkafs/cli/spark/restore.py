@@ -12,7 +12,7 @@ from kafkafs.cli.spark.export import FORMATS
 from kafkafs.cli.spark.job import job_options, pairs, run_job
 
 
-@click.command()
+@click.command(short_help="Make a log dir from an export.")
 @click.argument("source", metavar="EXPORT")
 @click.argument("target", metavar="TARGET")
 @click.option(
@@ -75,7 +75,7 @@ def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
     \b
     kafkafs spark restore /lake/kafka /var/lib/kafka/restored
     kafkafs spark restore s3a://lake/kafka restored --topic orders --codec zstd
-    kafkafs spark restore /lake/kafka restored --rename orders=orders-2024 --topic-id orders-2024=sgf5MsZgRTuEMv68ZXKJbQ
+    kafkafs spark restore /lake/kafka restored --rename orders=old-orders
 
     Offsets, timestamps, keys, values and headers are those of the export. TARGET must not exist, or be
     empty. It is complete or absent, also after a crash: it is written beside its place, then renamed.

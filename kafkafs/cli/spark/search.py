@@ -73,8 +73,8 @@ def search(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cl
     \b
     kafkafs spark search /var/lib/kafka/data --value refund
     kafkafs spark search /snapshots/broker-1 --key-equals k17 --from 2024-01-01
-    kafkafs spark search '/snapshots/broker-*' --header trace-id=9f3a -o /tmp/found
-    kafkafs spark search /var/lib/kafka/data --where "length(value) > 1000000" --topic orders
+    kafkafs spark search '/snapshots/broker-*' --header trace-id=9f3a -o found
+    kafkafs spark search data --where "length(value) > 1000000"
 
     REGEX is a Python regular expression on the stored bytes; in Kafka's own topics (--internal) on
     the JSON that keys and values decode to. Damaged places are named on standard error and skipped.

@@ -44,7 +44,7 @@ def stats(sources: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - cli
     \b
     kafkafs spark stats /var/lib/kafka/data
     kafkafs spark stats /snapshots/broker-1 --keys 0
-    kafkafs spark stats '/snapshots/broker-*/disk*' --topic orders --from 2024-01-01 --json
+    kafkafs spark stats '/snapshots/broker-*' --topic orders --from -7d
 
     The hour of a batch is that of its largest timestamp, UTC. Damaged places are named on standard error
     and not counted. Exit status: 0 fine, 1 places are damaged.

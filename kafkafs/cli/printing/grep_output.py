@@ -1,0 +1,184 @@
+"""Output of `kafkafs grep`: lines, counts, names of partitions, or only what matches."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from engine.log.segment.scan import BatchRun, ScanItem
+from engine.memory_gate import LARGE
+from engine.workers import Workers
+from kafkafs.cli.printing.output import write_output
+from kafkafs.decode.search import DamageFacts, Match, Search
+from kafkafs.decode.search_context import ContextSearch
+from kafkafs.decode.shown_text import json_text, printable
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from engine.log.segment.log_segment import LogSegment
+    from kafkafs.cli.printing.progress import Progress
+
+Item: TypeAlias = Match | DamageFacts | int
+"""Result of a worker: matches, a damaged place, or a count of read bytes."""
+Part: TypeAlias = "tuple[Search, LogSegment, ScanItem]"
+
+_LINE = re.compile(rb'^\{"topic":"([^"]*)","partition":(-?\d+),"offset":(-?\d+),', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrepFlags:
+    """What is printed; see the options of the command."""
+
+    only_count: bool = False
+    only_names: bool = False
+    only_matching: bool = False
+    numbered: bool = False
+    quiet: bool = False
+    as_json: bool = False
+    max_count: int | None = None
+    before: int = 0
+    after: int = 0
+
+    @property
+    def makes_lines(self) -> bool:
+        """Whether the lines of records are printed."""
+        return not (self.only_count or self.only_names or self.only_matching or self.quiet)
+
+
+class GrepOutput:
+    """Prints what searches find, and ends the command."""
+
+    def __init__(self, flags: GrepFlags) -> None:
+        self.flags = flags
+        self._named: set[bytes] = set()
+        """Partitions whose names are printed."""
+
+    def run(self, searches: list[Search], jobs: int, progress: Progress) -> None:
+        """Print the results, and exit with the status of the search unless it is 0."""
+        flags = self.flags
+        total = places = 0
+        for item in self._items(searches, jobs):
+            if isinstance(item, int):
+                progress.advance(item)
+            elif isinstance(item, dict):
+                places += 1
+                progress.clear()
+                report(item, as_json=flags.as_json)
+            else:
+                text, count = item if self._has_context else self._cut(item, total)
+                total += count
+                self._print(text)
+                is_enough = flags.max_count is not None and total >= flags.max_count
+                if flags.quiet or (is_enough and not self._has_context):
+                    break
+        write_output(b"", flush=True)
+        if flags.only_count and not flags.quiet and not flags.only_names:
+            click.echo(f'{{"count":{total}}}' if flags.as_json else total)
+        if flags.quiet and total:
+            sys.exit(0)
+        if places:
+            if not flags.as_json:
+                noun = "place" if places == 1 else "places"
+                click.echo(f"kafkafs: not all was searched: {places} damaged {noun}", err=True)
+            sys.exit(EXIT_CANNOT_READ)
+        if not total:
+            sys.exit(EXIT_FINDINGS)
+
+    @property
+    def _has_context(self) -> bool:
+        return bool(self.flags.makes_lines and (self.flags.before or self.flags.after))
+
+    def _items(self, searches: list[Search], jobs: int) -> Iterator[Item]:
+        """Yield the results of the searches in order; `jobs` threads search, or one if records have a context."""
+        if self._has_context:
+            context = ContextSearch(self.flags.before, self.flags.after, self.flags.max_count)
+            for _, group in groupby(searches, lambda each: each.view.partition):
+                yield from context.results(group)
+            return
+        with Workers(jobs, "grep") as workers:
+            yield from workers.flat_map(self._work, self._parts(searches), is_large)
+
+    def _parts(self, searches: Iterable[Search]) -> Iterator[Part]:
+        for search in searches:
+            for part in search.parts():
+                if self.flags.only_names and name_of(search) in self._named:
+                    break
+                yield (search, *part)
+
+    def _work(self, part: Part) -> Iterator[Item]:
+        """Search a part of a log."""
+        search, segment, item = part
+        if isinstance(item, BatchRun):
+            yield int(item.table["size"].sum())
+        if not self.flags.only_matching or self.flags.only_count or self.flags.only_names:
+            for result in search.results(segment, item):
+                if isinstance(result, Match) and self.flags.only_names:
+                    yield Match(name_of(search), result.records)
+                else:
+                    yield result
+            return
+        for found in search.found(segment, item):
+            if isinstance(found, dict):
+                yield found
+            elif not search.is_inverted:
+                lines = (self._line(search, *each) for each in found)
+                yield Match(b"".join(lines), 1)
+
+    def _line(self, search: Search, offset: int, field: str, content: bytes) -> bytes:
+        """Return the line for a part of a record that matches."""
+        topic, partition = search.view.partition
+        text = content.decode("utf-8", "backslashreplace")
+        if self.flags.as_json:
+            facts = {"topic": topic, "partition": partition, "offset": offset}
+            return f"{json_text({**facts, 'field': field, 'match': text})}\n".encode()
+        prefix = f"{printable(topic)}-{partition}:{offset}:" if self.flags.numbered else ""
+        return f"{prefix}{printable(text)}\n".encode("utf-8", "backslashreplace")
+
+    def _cut(self, match: Match, total: int) -> Match:
+        """Return a match without the lines of more records than are wanted."""
+        most = None if self.flags.max_count is None else self.flags.max_count - total
+        if most is None or match.records <= most:
+            return match
+        lines = match.text.split(b"\n", most)
+        return Match(b"\n".join(lines[:most]) + b"\n", most)
+
+    def _print(self, text: bytes) -> None:
+        if self.flags.quiet or (self.flags.only_count and not self.flags.only_names):
+            return
+        if self.flags.only_names:
+            if text in self._named:
+                return
+            self._named.add(text)
+            name = text.decode("utf-8", "backslashreplace")
+            shown = json_text({"partition": name}) if self.flags.as_json else printable(name)
+            write_output(f"{shown}\n".encode())
+        elif self.flags.numbered and not self.flags.only_matching:
+            write_output(_LINE.sub(rb"\1-\2:\3:\g<0>", text))
+        else:
+            write_output(text)
+
+
+def name_of(search: Search) -> bytes:
+    """Return the name of the partition that is searched."""
+    return str(search.view.partition).encode("utf-8", "surrogateescape")
+
+
+def report(facts: DamageFacts, *, as_json: bool) -> None:
+    """Print a damaged place on standard error."""
+    if as_json:
+        click.echo(json_text({"error": facts}), err=True)
+    else:
+        where = printable(f"{facts['file']}: byte {facts['position']}")
+        click.echo(f"kafkafs: {where}: {facts['reason']} ({facts['length']} bytes)", err=True)
+
+
+def is_large(part: Part) -> bool:
+    """Return whether the bytes of a part may be as large as the budget of a batch."""
+    item = part[2]
+    return isinstance(item, BatchRun) and len(item.buffer) > LARGE
