@@ -76,6 +76,7 @@ class CheckOptions:
         row_file_bytes: maximum size of a temporary file for the batch headers of a very large partition; without one
             the headers are read again for each check.
         counts: whether the summaries have statistics.
+        takes_files: whether to check the files beside the records, too.
     """
 
     jobs: int = 1
@@ -85,6 +86,7 @@ class CheckOptions:
     policy_of: PolicyOf | None = None
     row_file_bytes: int = 0
     counts: bool = False
+    takes_files: bool = True
 
 
 class SourceCheck:
@@ -111,7 +113,8 @@ class SourceCheck:
         Files that cannot be read are findings, and the check goes on. With several jobs the partitions are checked in
         other processes: most of the work on a small one is Python's.
         """
-        yield from self.beside()
+        if self.options.takes_files:
+            yield from self.beside()
         logs = list(self._chosen())
         if self.options.jobs < 2 or len(logs) < 2:
             with Workers(self.options.jobs) as workers:
@@ -252,14 +255,16 @@ class SourceCheck:
         # Files beside the log concern all of it; a single segment cannot be compared with them.
         beside = PARTITION_CHECKS if log.only is None else ()
         under = self._under(log, view, is_live)
+        on_segments = SEGMENT_CHECKS if earlier is None else (earlier.check_segment,)
+        takes_files = self.options.takes_files
         return LogCheck(
             under,
             workers,
             now_ms=self.options.clock.now_ms(),
             policy=self._policies(log.topic_partition.topic),
             cleaned_to=log.checkpoints.cleaner_offset(log.topic_partition),
-            segment_checks=SEGMENT_CHECKS if earlier is None else (earlier.check_segment,),
-            partition_checks=(check_folder, *beside),
+            segment_checks=on_segments if takes_files else (),
+            partition_checks=(check_folder, *beside) if takes_files else (),
             items_of=None if earlier is None else earlier.items,
             row_file_bytes=self.options.row_file_bytes,
             counts=self.options.counts,

@@ -58,6 +58,16 @@ class TimeCounts:
             self.counts[step * other.width // self.width] += count
         self._shrink()
 
+    def sums(self, first: Timestamp, end: Timestamp, parts: int) -> list[int]:
+        """Return the records of equal parts of a span, of the steps that begin in it."""
+        found = [0] * parts
+        length = max(end - first, 1)
+        for step, count in self.counts.items():
+            at = step * self.width
+            if first <= at < end:
+                found[(at - first) * parts // length] += count
+        return found
+
     def _shrink(self) -> None:
         while len(self.counts) > self._most:
             self._widen()

@@ -46,6 +46,7 @@ COMMANDS = {
     "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
     "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
+    "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
     "top": Named("watching", "Show the work of the daemon behind a mount."),
     "topics": Named("topics", "Describe topics: ids, partitions, configurations."),
     "transactions": Named("transactions", "List transactional ids, or open transactions."),

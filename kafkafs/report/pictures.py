@@ -145,12 +145,7 @@ def _bar_width(least: int, span: int) -> int:
 
 def spark(times: TimeCounts, axis: Axis) -> str:
     """Return the path of a small area chart, 100 by 20."""
-    sums = [0] * SPARKS
-    span = max(axis.end - axis.first, 1)
-    for step, records in times.counts.items():
-        place = (step * times.width - axis.first) * SPARKS // span
-        if 0 <= place < SPARKS:
-            sums[place] += records
+    sums = times.sums(axis.first, axis.end, SPARKS)
     most = max(sums)
     if not most:
         return ""

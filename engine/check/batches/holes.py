@@ -32,6 +32,7 @@ class Hole:
         next_offset: base offset of the next good batch or segment; None at the log's end, where it is unknown. If not
             above `first_offset`, only copies can have been lost.
         kinds: kinds of its damage, in file order without repetitions; see `engine.log.segment.damage.DamageKind`.
+        file_size: bytes of the file, as it was read.
         stated: unproven offsets (first, next) in its batch headers.
     """
 
@@ -43,6 +44,7 @@ class Hole:
     first_offset: Offset
     next_offset: Offset | None
     kinds: tuple[str, ...]
+    file_size: int
     stated: tuple[tuple[Offset, Offset], ...] = ()
 
     @property
@@ -128,6 +130,7 @@ class HoleMap:
             self.next_offset,
             next_offset,
             tuple(dict.fromkeys(damage.kind for damage in damages)),
+            self._segment.tail_end,
             tuple(stated),
         )
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import click
@@ -13,10 +17,12 @@ from engine.check.log_check import PartitionSummary
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.files.read_failures import IMAGE_FIRST
+from kafkafs.cli.printing.bars import strip
 from kafkafs.cli.printing.table import counted, print_json
 from kafkafs.decode.shown_text import printable
 
 _SHOWN_HOLES = 10
+_SHOWN_STRIPS = 10
 UNREAD = frozenset(
     {"file-unreadable", "file-link", "records-not-checked", "snapshot-not-compared", "unreadable"}
 )
@@ -180,13 +186,15 @@ class TextReport(CheckReport):
             click.echo(f"          → {finding.advice}")
 
     def partition(self, summary: PartitionSummary) -> None:
-        """Print the holes."""
+        """Print the holes, and the damaged files to scale."""
         self.summaries.append(summary)
         holes = summary.holes
         for hole in holes[:_SHOWN_HOLES]:
             click.echo(f"  hole    {printable(_hole_line(hole))}")
         if len(holes) > _SHOWN_HOLES:
             click.echo(f"  hole    {len(holes) - _SHOWN_HOLES} more; --json has them all")
+        for line in _strip_lines(holes):
+            click.echo(line)
 
     def end(self) -> None:
         """Print the table of partitions with errors or warnings, and the sums."""
@@ -241,6 +249,18 @@ def _hole_line(hole: Hole) -> str:
         f"{hole.file}, byte {hole.position} to {hole.position + hole.length}"
         f" ({hole.length} bytes), offsets {hole.first_offset}..{end}"
     )
+
+
+def _strip_lines(holes: Sequence[Hole]) -> Iterator[str]:
+    """Yield a line for each damaged file: its bytes from the first to the last, to scale."""
+    files = [(file, list(found)) for file, found in groupby(holes, attrgetter("file"))]
+    for file, found in files[:_SHOWN_STRIPS]:
+        size = found[0].file_size
+        drawn = strip(size, ((hole.position, hole.length) for hole in found))
+        name = printable(os.path.basename(file))
+        yield f"  strip   [{drawn}] {name}, {size:,} bytes, X: {counted(len(found), 'hole')}"
+    if len(files) > _SHOWN_STRIPS:
+        yield f"  strip   {len(files) - _SHOWN_STRIPS} more damaged files"
 
 
 def _row(summary: PartitionSummary) -> tuple[str, ...]:

@@ -1,0 +1,245 @@
+"""Output of `kafkafs stats`: a table for people, or one JSON object a line."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import click
+
+from engine.check.log_check import PartitionSummary
+from engine.check.log_statistics import CodecCounts, LogStatistics, TimeCounts
+from engine.check.rules.finding import Finding
+from kafkafs.cli.printing.bars import sparkline
+from kafkafs.cli.printing.check_report import UNREAD
+from kafkafs.cli.printing.table import counted, duration, moment, print_json, print_table
+
+_HEADER = (
+    "PARTITION", "BYTES", "BATCHES", "RECORDS", "CODECS", "RATIO", "PRODUCERS", "KEYLESS", "LATE",
+    "FIRST", "LAST", "RECORDS-OVER-TIME",
+)  # fmt: skip
+_CODECS = ("CODEC", "BATCHES", "RECORDS", "BYTES", "UNCOMPRESSED", "RATIO", "RECORDS/BATCH")
+_TOPICS = ("TOPIC", "PARTITIONS", "RECORDS", "LARGEST", "SKEW")
+_SPARKS = 24
+_UNDECODED = frozenset(
+    {"records-invalid", "records-count", "records-leftover", "records-compression", "records-codec"}
+)
+
+
+class StatsReport(ABC):
+    """Receiver of partitions' statistics.
+
+    Attributes:
+        holes, hole_bytes: places that are no good batches, and so are not counted.
+        undecoded: findings about batches with records that could not be decoded, or files that could not be read.
+    """
+
+    def __init__(self) -> None:
+        self.holes = 0
+        self.hole_bytes = 0
+        self.undecoded = 0
+        self.partitions = 0
+        self.records = 0
+        self.size = 0
+        self.codecs: dict[str, CodecCounts] = {}
+        self.times = TimeCounts()
+        self.topics: dict[str, list[int]] = {}
+        self.first = self.last = -1
+
+    def finding(self, finding: Finding) -> None:
+        """Note a finding about records that could not be decoded."""
+        if finding.rule in UNREAD or finding.rule in _UNDECODED:
+            self.undecoded += 1 + finding.others
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether partitions were counted, with all their records."""
+        return bool(self.partitions and not self.holes and not self.undecoded)
+
+    def add(self, summary: PartitionSummary, topic: str) -> None:
+        """Count and show a partition."""
+        counts = summary.statistics
+        assert counts is not None
+        self.holes += len(summary.holes)
+        self.hole_bytes += sum(hole.length for hole in summary.holes)
+        self.partitions += 1
+        self.records += summary.records
+        self.size += summary.size
+        for codec, each in counts.codecs.items():
+            self.codecs.setdefault(codec, CodecCounts()).add(each)
+        self.times.merge(counts.times)
+        if counts.first_timestamp >= 0:
+            first = self.first
+            self.first = (
+                min(first, counts.first_timestamp) if first >= 0 else counts.first_timestamp
+            )
+            self.last = max(self.last, counts.last_timestamp)
+        known = self.topics.setdefault(topic, [0, 0, 0])
+        known[0] += 1
+        known[1] += summary.records
+        known[2] = max(known[2], summary.records)
+        self.show(summary, counts)
+
+    @abstractmethod
+    def show(self, summary: PartitionSummary, counts: LogStatistics) -> None:
+        """Show a partition."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Show the sums."""
+
+
+class JsonStats(StatsReport):
+    """One JSON object a line."""
+
+    def show(self, summary: PartitionSummary, counts: LogStatistics) -> None:
+        """Print the statistics of a partition."""
+        print_json(
+            {
+                "type": "partition",
+                "partition": summary.partition,
+                "logStartOffset": summary.log_start_offset,
+                "logEndOffset": summary.log_end_offset,
+                "segments": summary.segments,
+                "bytes": summary.size,
+                "batches": summary.batches,
+                "records": summary.records,
+                "codecs": _codec_facts(counts.codecs),
+                "controlBatches": counts.control_batches,
+                "transactionalBatches": counts.transactional_batches,
+                "producers": len(counts.producers),
+                "recordsWithoutKey": counts.without_key,
+                "recordsWithoutTime": counts.without_time,
+                "firstTimestamp": _known(counts.first_timestamp),
+                "lastTimestamp": _known(counts.last_timestamp),
+                "lateBatches": counts.late_batches,
+                "latestMs": counts.latest,
+                "holes": len(summary.holes),
+                "holeBytes": sum(hole.length for hole in summary.holes),
+                **_time_facts(counts.times),
+            }
+        )
+
+    def end(self) -> None:
+        """Print the sums."""
+        print_json(
+            {
+                "type": "summary",
+                "partitions": self.partitions,
+                "bytes": self.size,
+                "records": self.records,
+                "codecs": _codec_facts(self.codecs),
+                "holes": self.holes,
+                "holeBytes": self.hole_bytes,
+                "notDecoded": self.undecoded,
+                **_time_facts(self.times),
+            }
+        )
+
+
+class TextStats(StatsReport):
+    """Tables of partitions, codecs and topics, and a closing line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[tuple[object, ...]] = []
+
+    def show(self, summary: PartitionSummary, counts: LogStatistics) -> None:
+        """Keep the row of a partition."""
+        sizes = counts.codecs.values()
+        late = f"{counts.late_batches} ≤{duration(counts.latest)}" if counts.late_batches else None
+        self._rows.append(
+            (
+                summary.partition,
+                summary.size,
+                summary.batches,
+                summary.records,
+                ",".join(sorted(counts.codecs)),
+                _ratio(sum(each.plain for each in sizes), sum(each.size for each in sizes)),
+                len(counts.producers) or None,
+                counts.without_key or None,
+                late,
+                _minute(counts.first_timestamp),
+                _minute(counts.last_timestamp),
+                _spark(counts.times, counts.first_timestamp, counts.last_timestamp),
+            )
+        )
+
+    def end(self) -> None:
+        """Print the tables."""
+        print_table(_HEADER, self._rows)
+        skewed = [
+            (topic, number, records, largest, _ratio(largest * number, records))
+            for topic, (number, records, largest) in sorted(self.topics.items())
+            if number > 1
+        ]
+        if skewed:
+            click.echo()
+            print_table(_TOPICS, skewed)
+        if self.codecs:
+            click.echo()
+            by_size = sorted(self.codecs.items(), key=lambda item: -item[1].size)
+            print_table(_CODECS, (_codec_row(name, counts) for name, counts in by_size))
+        if self.first >= 0:
+            line = _spark(self.times, self.first, self.last, 2 * _SPARKS)
+            click.echo(f"\n{_minute(self.first)} {line} {_minute(self.last)}")
+        amounts = (counted(self.partitions, "partition"), counted(self.records, "record"))
+        click.echo(f"\n{', '.join(amounts)}, {self.size:,} bytes")
+        if self.holes:
+            click.echo(
+                f"Not counted: {self.hole_bytes:,} damaged bytes in {counted(self.holes, 'hole')};"
+                " see kafkafs check"
+            )
+        if self.undecoded:
+            places = counted(self.undecoded, "place")
+            click.echo(
+                f"Not counted: records of {places} that could not be read; see kafkafs check"
+            )
+
+
+def _spark(times: TimeCounts, first: int, last: int, width: int = _SPARKS) -> str:
+    if first < 0:
+        return ""
+    # From the beginning of the first step to the end of the last one, and no column finer than a step.
+    step = times.width
+    start, end = first // step * step, (last // step + 1) * step
+    return sparkline(times.sums(start, end, min(width, (end - start) // step)))
+
+
+def _codec_row(name: str, counts: CodecCounts) -> tuple[object, ...]:
+    each = f"{counts.records / counts.batches:.1f}"
+    return (
+        *(name, counts.batches, counts.records, counts.size, counts.plain),
+        *(_ratio(counts.plain, counts.size), each),
+    )
+
+
+def _codec_facts(codecs: dict[str, CodecCounts]) -> dict[str, Any]:
+    return {
+        name: {
+            "batches": counts.batches,
+            "records": counts.records,
+            "bytes": counts.size,
+            "uncompressedBytes": counts.plain,
+        }
+        for name, counts in sorted(codecs.items())
+    }
+
+
+def _time_facts(times: TimeCounts) -> dict[str, Any]:
+    """Return the records by time: the length of a step, and pairs of its beginning and its records."""
+    found = sorted(times.counts.items())
+    return {"stepMs": times.width, "times": [[step * times.width, count] for step, count in found]}
+
+
+def _ratio(number: int, of: int) -> str | None:
+    return f"{number / of:.2f}" if of else None
+
+
+def _minute(timestamp: int) -> str | None:
+    known = moment(timestamp)
+    return None if known is None else known[:16] + "Z" if known.endswith("Z") else known
+
+
+def _known(timestamp: int) -> int | None:
+    return timestamp if timestamp >= 0 else None
