@@ -9,6 +9,7 @@ Snapshots in Kafka.
 from __future__ import annotations
 
 import re
+import sys
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -287,7 +288,8 @@ def parse_folder_name(name: str) -> FolderName:
             f"{name!a} is not the name of a partition's folder:"
             " topic-partition, or topic-partition.id-delete, -future, -stray"
         )
-    partition = TopicPartition(match[1], int(match[2]))
+    # Partitions of a topic share its name.
+    partition = TopicPartition(sys.intern(match[1]), int(match[2]))
     if not marked:
         return FolderName(partition)
     return FolderName(partition, FolderState(match[4]), match[3])

@@ -6,7 +6,7 @@ Opening a source lists only its top folder; the folder of a partition is listed 
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from types import MappingProxyType
@@ -325,6 +325,7 @@ class LogSource:
         others: list[OtherEntry] = []
         logs: dict[tuple[int, str], PartitionLog] = {}
         for place, directory in enumerate(self._directories):
+            is_live = directory.is_live  # one bound method for all partitions
             for found in directory.placed():
                 if isinstance(found, OtherEntry):
                     others.append(found)
@@ -333,7 +334,7 @@ class LogSource:
                 name = self._free_name(found.name, named, directory)
                 log = self._logs.get(key)
                 if log is None or log.name != name:
-                    log = self._partition(directory, found, name)
+                    log = self._partition(directory, found, name, is_live)
                 logs[key] = named[name] = log
         self._logs = logs
         self._others = tuple(others)
@@ -354,7 +355,9 @@ class LogSource:
         self._problems.add("second_copy", directory.root.display(name), reason)
         return f"{name}@{number}"
 
-    def _partition(self, directory: _Directory, found: Placed, name: str) -> PartitionLog:
+    def _partition(
+        self, directory: _Directory, found: Placed, name: str, is_live: Callable[[], bool]
+    ) -> PartitionLog:
         return PartitionLog(
             directory.root,
             found.folder,
@@ -365,7 +368,7 @@ class LogSource:
             frozen=self.is_snapshot,
             only=found.only,
             shared=self._shared,
-            is_live=directory.is_live,
+            is_live=is_live,
         )
 
     def freeze(self) -> None:

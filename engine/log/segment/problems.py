@@ -17,18 +17,19 @@ ProblemEntry: TypeAlias = dict[str, Any]
 read the file."""
 
 MOST_PROBLEMS = 1000
+_LOCK = Lock()
+"""One for all lists: a problem is rare, and a log dir has a list for each partition."""
 
 
 class Problems:
     """A bounded list of problems without repetitions; safe from several threads."""
 
-    __slots__ = ("_entries", "_lock", "_most", "partition")
+    __slots__ = ("_entries", "_most", "partition")
 
     def __init__(self, partition: str | None = None, *, most: int = MOST_PROBLEMS) -> None:
         self.partition = partition
         self._most = most
         self._entries: OrderedDict[tuple[Any, ...], ProblemEntry] | None = None
-        self._lock = Lock()
 
     def add(
         self,
@@ -55,7 +56,7 @@ class Problems:
         self._add(entry | {name: fact for name, fact in facts.items() if fact is not None})
 
     def _add(self, entry: ProblemEntry) -> None:
-        with self._lock:
+        with _LOCK:
             if self._entries is None:
                 self._entries = OrderedDict()
             key = entry["kind"], entry["file"], entry.get("position")
@@ -120,5 +121,5 @@ class Problems:
 
     def entries(self) -> list[ProblemEntry]:
         """Return all problems, the oldest first."""
-        with self._lock:
+        with _LOCK:
             return list((self._entries or {}).values())
