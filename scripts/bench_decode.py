@@ -16,7 +16,7 @@ from bench_jvm import SOURCES, Peer, compile_c, dump_log_segments, run_process
 from bench_report import Report, Row, Sample, timed
 
 from engine import kernel
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 
 DECODE_TARGETS = {
     "plain-100b": 3.0, "plain-1kb": 2.2, "lz4-16k": 2.0, "lz4-128k": 2.0, "snappy-16k": 2.0, "snappy-128k": 2.0,
@@ -54,7 +54,7 @@ class Reading:
         self.file = file
         self.check_crc = check_crc
         self._buffer = bytearray(chunk)
-        self._table = np.zeros(32_768, BATCH_DTYPE)
+        self._table = np.zeros(32_768, BATCH_ROW.dtype)
 
     def runs(self, start: int = 0, end: int | None = None) -> Iterator[tuple[Any, Any, int]]:
         """Buffer, table's filled rows and the buffer's position in the file."""

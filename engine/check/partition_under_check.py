@@ -18,7 +18,7 @@ import numpy.typing as npt
 from engine import kernel
 from engine.check.rules.finding import Finding, found
 from engine.check.rules.rules import Severity
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.errors import InvalidNameError
 from engine.files.file_names import (
     CLEAN_SHUTDOWN,
@@ -40,7 +40,7 @@ ROWS_PER_CHUNK = 65_536
 ROWS_KEPT = 1_000_000
 """Rows of one partition that stay in memory: 80 MB."""
 _READ = 1 << 20
-_OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
+_OPAQUE = np.dtype((np.void, BATCH_ROW.size))
 """A row as bytes: numpy copies a structure field by field, 20 times slower."""
 
 
@@ -105,7 +105,7 @@ class SegmentUnderCheck:
         return self.next_base is None
 
     def chunks(self) -> Iterator[Table]:
-        """Yield the headers of its good batches in file order: BATCH_DTYPE, at most ROWS_PER_CHUNK rows each.
+        """Yield the headers of its good batches in file order: BATCH_ROW, at most ROWS_PER_CHUNK rows each.
 
         Raises OSError if the file can no longer be read.
         """
@@ -118,7 +118,7 @@ class SegmentUnderCheck:
     def _walk(self, position: Position, end: Position) -> Iterator[Table]:
         file, size = self.segment.file, _READ
         largest = self.partition.view.log.budgets.batch_bytes
-        scratch = np.empty(ROWS_PER_CHUNK, BATCH_DTYPE)
+        scratch = np.empty(ROWS_PER_CHUNK, BATCH_ROW.dtype)
         while position < end:
             buffer = file.read_at(position, min(size, end - position))
             rows, consumed, _ = kernel.walk(buffer, scratch, 0, position, False, largest=largest)
@@ -128,7 +128,7 @@ class SegmentUnderCheck:
                 size *= 4
                 continue
             size = _READ
-            table = scratch.view(_OPAQUE)[:rows].copy().view(BATCH_DTYPE)
+            table = scratch.view(_OPAQUE)[:rows].copy().view(BATCH_ROW.dtype)
             table["crc_ok"] = 1
             yield table
             position += consumed

@@ -1,6 +1,6 @@
 """Fixed-size structures, declared once as named tuples, packed and unpacked by the standard struct module.
 
-All of Kafka's fixed structures are big-endian and unpadded. A field's width is the struct letter in its
+All of Kafka's fixed structures are big-endian and unpadded; the rows of the kernel's tables are native. A field's width is the struct letter in its
 annotation; its position follows from the fields before it, so a byte position is never written by hand.
 """
 
@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
-import numpy as np
+from engine.arrays import np
 
 Int8: TypeAlias = Annotated[int, "b"]
 Int16: TypeAlias = Annotated[int, "h"]
 Int32: TypeAlias = Annotated[int, "i"]
 Int64: TypeAlias = Annotated[int, "q"]
+UInt8: TypeAlias = Annotated[int, "B"]
+UInt16: TypeAlias = Annotated[int, "H"]
 UInt32: TypeAlias = Annotated[int, "I"]
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -25,6 +27,10 @@ T = TypeVar("T", bound=NamedTuple)
 
 class Layout(Generic[T]):
     """Byte layout of a named tuple with fields that are annotated with their widths.
+
+    Args:
+        shape: the named tuple.
+        order: byte order as in struct, ">" big-endian or "=" native.
 
     >>> class Entry(NamedTuple):
     ...     relative_offset: Int32
@@ -36,14 +42,15 @@ class Layout(Generic[T]):
     Entry(relative_offset=33, position=4158)
     """
 
-    __slots__ = ("_letters", "_make", "_positions", "dtype", "plain", "size")
+    __slots__ = ("_dtype", "_letters", "_make", "_order", "_positions", "plain", "size")
 
-    def __init__(self, shape: type[T]) -> None:
+    def __init__(self, shape: type[T], order: str = ">") -> None:
         hints = get_type_hints(shape, include_extras=True)
         self._letters: dict[str, str] = {
             name: hints[name].__metadata__[0] for name in shape._fields
         }
-        self.plain = struct.Struct(">" + "".join(self._letters.values()))
+        self._order = order
+        self.plain = struct.Struct(order + "".join(self._letters.values()))
         """Struct that packs and unpacks the fields as a plain tuple."""
         # `shape._make` without its check of the number of fields, which the struct ensures.
         self._make: Any = partial(tuple.__new__, shape)
@@ -54,10 +61,18 @@ class Layout(Generic[T]):
             place += struct.calcsize(">" + letter)
         self.size = self.plain.size
         """Bytes of the structure."""
-        self.dtype = np.dtype(
-            [(name, np.dtype(">" + letter)) for name, letter in self._letters.items()]
-        )
-        """numpy dtype of the structure, big-endian and unpadded."""
+        self._dtype: np.dtype[np.void] | None = None
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        """numpy dtype of the structure, unpadded."""
+        known = self._dtype
+        if known is None:
+            letters = self._letters.items()
+            known = self._dtype = np.dtype(
+                [(name, np.dtype(self._order + letter)) for name, letter in letters]
+            )
+        return known
 
     def position_of(self, field: str) -> int:
         """Return the position of a field, in bytes from the start of the structure."""
@@ -65,7 +80,7 @@ class Layout(Generic[T]):
 
     def field_struct(self, field: str) -> struct.Struct:
         """Return a struct that reads or writes one field alone."""
-        return struct.Struct(">" + self._letters[field])
+        return struct.Struct(self._order + self._letters[field])
 
     def end_of(self, field: str) -> int:
         """Return the end of a field, in bytes from the start of the structure."""
@@ -86,7 +101,7 @@ class Layout(Generic[T]):
         >>> Layout(Entry).subset("timestamp", "sequence").format
         '>q2xi'
         """
-        text, place = ">", 0
+        text, place = self._order, 0
         for name, letter in self._letters.items():
             if name in fields:
                 skipped = self._positions[name] - place

@@ -7,41 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import npt
+from engine.coding.layout import Int32, Int64, Layout
 from engine.columns.batch_table import BatchProblem
 from engine.columns.decoding import Row
 
-SUMMARY_DTYPE = np.dtype(
-    [
-        ("first_offset", "i8"),
-        ("last_offset", "i8"),
-        ("smallest_timestamp", "i8"),
-        ("largest_timestamp", "i8"),
-        ("first_without_key", "i8"),  # an offset; valid only if without_key is not 0
-        ("count", "i4"),
-        ("without_key", "i4"),
-        ("descents", "i4"),  # records with an offset at or below the previous record's
-        (
-            "inflated",
-            "i4",
-        ),  # bytes of the decompressed records; 0 for a batch that is not compressed
-    ],
-    align=True,
-)
-"""56 bytes a batch; all zeros for one without records. The kernel maps a C struct with the fields in this order."""
 
-_FIELDS = 9
+class SummaryRow(NamedTuple):
+    """Summary of a batch, all zeros for one without records; the kernel maps a C struct onto its 56 bytes."""
+
+    first_offset: Int64
+    last_offset: Int64
+    smallest_timestamp: Int64
+    largest_timestamp: Int64
+    first_without_key: Int64  # an offset; valid only if without_key is not 0
+    count: Int32  # type: ignore[assignment]  # hides tuple.count
+    without_key: Int32
+    descents: Int32  # records with an offset at or below the previous record's
+    inflated: Int32  # bytes of the decompressed records; 0 for a batch that is not compressed
+
+
+SUMMARY_ROW: Final = Layout(SummaryRow, "=")
 _INT32_MAX = (1 << 31) - 1
 
-Summaries: TypeAlias = npt.NDArray[Any]
+Summaries: TypeAlias = "npt.NDArray[Any]"
 
 
 class SummaryResult(NamedTuple):
-    """Rows of SUMMARY_DTYPE, one for each batch, and the problems of batches that were not read whole.
+    """Rows of SUMMARY_ROW, one for each batch, and the problems of batches that were not read whole.
 
     A row counts the records before its batch's problem.
     """
@@ -51,7 +46,7 @@ class SummaryResult(NamedTuple):
 
 
 class AppendFacts(NamedTuple):
-    """Facts about the records of a batch, as in SUMMARY_DTYPE; `size`: their bytes, inflated."""
+    """Facts about the records of a batch, as in SUMMARY_ROW; `size`: their bytes, inflated."""
 
     records: int
     first_offset: int
@@ -66,7 +61,7 @@ class AppendFacts(NamedTuple):
 def summary_of(records: Sequence[Row], inflated: int) -> tuple[int, ...]:
     """Return the summary row of one batch's records, as far as they were read."""
     if not records:
-        return (0,) * _FIELDS
+        return (0,) * len(SummaryRow._fields)
     offsets = [record[0] for record in records]
     times = [record[1] for record in records]
     keyless = [record[0] for record in records if record[5] < 0]

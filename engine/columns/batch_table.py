@@ -9,57 +9,107 @@ message's own (-1 for magic 0).
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
+from engine.coding.layout import Buffer, Int8, Int16, Int32, Int64, Layout, UInt8, UInt16, UInt32
 from engine.record.attributes import CONTROL_MASK
 
-BATCH_DTYPE = np.dtype(
-    [
-        ("position", "i8"),
-        ("base_offset", "i8"),
-        ("last_offset", "i8"),
-        ("base_timestamp", "i8"),
-        ("max_timestamp", "i8"),
-        ("producer_id", "i8"),
-        ("size", "i4"),  # bytes on disk, with the 12 of offset and length
-        ("leader_epoch", "i4"),
-        ("base_sequence", "i4"),
-        ("record_count", "i4"),
-        ("crc", "u4"),
-        ("attributes", "i2"),
-        ("producer_epoch", "i2"),
-        ("magic", "i1"),
-        ("crc_ok", "u1"),
-        ("pad", "u2"),
-        ("pad2", "u4"),
-    ],
-    align=True,
-)
-"""80 bytes a row; the kernel maps a C struct with the fields in this order onto it."""
+Table: TypeAlias = "npt.NDArray[Any]"
 
 
-KEPT_DTYPE = np.dtype(
-    [
-        ("max_timestamp", "i8"),
-        (
-            "max_offset",
-            "i8",
-        ),  # of the records that stay; of a batch that loses none the last offset
-        ("size", "i4"),  # bytes of the batch that stays; 0: none
-        ("count", "i4"),  # of the records that stay
-    ],
-    align=True,
-)
-"""What is left of a batch; the kernel maps a C struct onto it."""
+class BatchRow(NamedTuple):
+    """Header of a batch in a table; the kernel maps a C struct with the fields in this order onto its 80 bytes."""
+
+    position: Int64
+    base_offset: Int64
+    last_offset: Int64
+    base_timestamp: Int64
+    max_timestamp: Int64
+    producer_id: Int64
+    size: Int32  # bytes on disk, with the 12 of offset and length
+    leader_epoch: Int32
+    base_sequence: Int32
+    record_count: Int32
+    crc: UInt32
+    attributes: Int16
+    producer_epoch: Int16
+    magic: Int8
+    crc_ok: UInt8
+    pad: UInt16
+    pad2: UInt32
+
+
+class KeptRow(NamedTuple):
+    """What is left of a batch; the kernel maps a C struct onto it."""
+
+    max_timestamp: Int64
+    max_offset: Int64  # of the records that stay; of a batch that loses none the last offset
+    size: Int32  # bytes of the batch that stays; 0: none
+    count: Int32  # type: ignore[assignment]  # of the records that stay; hides tuple.count
+
+
+BATCH_ROW: Final = Layout(BatchRow, "=")
+KEPT_ROW: Final = Layout(KeptRow, "=")
+
+
+def as_table(rows: Table | Buffer) -> Table:
+    """Return rows of BATCH_ROW as a table; bytes are not copied."""
+    return rows if isinstance(rows, np.ndarray) else np.frombuffer(rows, BATCH_ROW.dtype)
 
 
 def holds_control(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Tell which batches of a table hold control records."""
     found: npt.NDArray[np.bool_] = (table["magic"] >= 2) & (table["attributes"] & CONTROL_MASK != 0)
     return found
+
+
+class BatchRows:
+    """Headers of batches, as the kernel has filled them in.
+
+    One header is a named tuple, for a look-up; all are a numpy table, which is made at the first request.
+
+    Args:
+        data: the bytes of whole rows of BATCH_ROW.
+    """
+
+    __slots__ = ("_table", "data")
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+        self._table: Table | None = None
+
+    @classmethod
+    def of(cls, table: Table) -> BatchRows:
+        """Return the rows of a table."""
+        rows = cls(np.ascontiguousarray(table).view(np.uint8).data)
+        rows._table = table
+        return rows
+
+    def __len__(self) -> int:
+        return len(self.data) // BATCH_ROW.size if self._table is None else len(self._table)
+
+    def __getitem__(self, row: int) -> BatchRow:
+        """Return one header; negative numbers count from the end."""
+        count = len(self)
+        if not -count <= row < count:
+            raise IndexError(f"row {row} of {count}")
+        return BATCH_ROW.unpack(self.data, row % count * BATCH_ROW.size)
+
+    def part(self, first: int, stop: int) -> BatchRows:
+        """Return the rows [first, stop)."""
+        if (first, stop) == (0, len(self)):
+            return self
+        size = BATCH_ROW.size
+        return BatchRows(self.data[first * size : stop * size])
+
+    @property
+    def table(self) -> Table:
+        """The headers as a numpy table."""
+        known = self._table
+        if known is None:
+            known = self._table = as_table(self.data)
+        return known
 
 
 class Stop(IntEnum):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint
 from engine.columns.columns import Columns
 from engine.units import MAX_INT32
 
-Indices: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = "npt.NDArray[np.int64]"
 BinaryColumn: TypeAlias = tuple[bytes | None, bytes, bytes]
 """Validity bitmap, offsets and bytes of an Arrow binary column.
 

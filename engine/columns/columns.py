@@ -7,34 +7,34 @@ their words.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import npt
+from engine.coding.layout import Int32, Int64, Layout
 from engine.coding.varint import read_varint
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.record.record import Header
 
-RECORD_DTYPE = np.dtype(
-    [
-        ("offset", "i8"),
-        ("timestamp", "i8"),
-        ("key_start", "i8"),
-        ("value_start", "i8"),
-        ("headers_start", "i8"),  # after the headers' count
-        ("key_size", "i4"),  # -1: null
-        ("value_size", "i4"),  # -1: null
-        ("headers_size", "i4"),
-        ("headers_count", "i4"),
-        ("sequence", "i4"),  # -1: none
-        ("row", "i4"),  # of the batch table
-    ],
-    align=True,
-)
-"""64 bytes a record; the kernel maps a C struct with the fields in this order onto it."""
 
-Column: TypeAlias = npt.NDArray[Any]
+class RecordRow(NamedTuple):
+    """A decoded record; the kernel maps a C struct with the fields in this order onto its 64 bytes."""
+
+    offset: Int64
+    timestamp: Int64
+    key_start: Int64
+    value_start: Int64
+    headers_start: Int64  # after the headers' count
+    key_size: Int32  # -1: null
+    value_size: Int32  # -1: null
+    headers_size: Int32
+    headers_count: Int32
+    sequence: Int32  # -1: none
+    row: Int32  # of the batch table
+
+
+RECORD_ROW: Final = Layout(RecordRow, "=")
+
+Column: TypeAlias = "npt.NDArray[Any]"
 
 
 class Reason(IntEnum):
@@ -113,7 +113,7 @@ class Columns:
     """Records of a run of batches, in the order of the file.
 
     Attributes:
-        table: array of RECORD_DTYPE, one row per record; the properties are its columns.
+        table: array of RECORD_ROW, one row per record; the properties are its columns.
         arena: bytes that the `_start` columns point into; for uncompressed batches the buffer that
             was decoded.
         problems: batches that were not decoded whole; their records before the problem are in the table.

@@ -1,4 +1,4 @@
-"""Decode payloads to rows of RECORD_DTYPE in Python: the reference for the compiled kernel.
+"""Decode payloads to rows of RECORD_ROW in Python: the reference for the compiled kernel.
 
 Accepts the same bytes as Kafka's DefaultRecord.readFrom and AbstractLegacyRecordBatch; refuses
 others with a `Reason` and the two numbers that contradict each other.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.budgets import Budgets
 from engine.coding.compression import LAST_CODEC, CompressionType
 from engine.coding.fixed_width import read_int32, read_int64
@@ -32,9 +30,9 @@ from engine.record.batch_frame import (
 from engine.units import MAX_INT32, Position
 
 Row: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int]
-"""Fields of RECORD_DTYPE, in order."""
+"""Fields of RECORD_ROW, in order."""
 
-Table: TypeAlias = npt.NDArray[Any]
+Table: TypeAlias = "npt.NDArray[Any]"
 Trouble: TypeAlias = tuple[Problem, str] | None
 
 _FRAME = HEADER.up_to("length")

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from enum import IntFlag
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.coding.layout import Buffer
 from engine.columns.columns import Columns
 from engine.columns.decoding import Needle

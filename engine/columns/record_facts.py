@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from engine.arrays import np
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
 from engine.columns.batch_summary import AppendFacts, summary_of
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.columns.decoding import Decoder
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import CURRENT_MAGIC, HEADER, LOG_OVERHEAD
@@ -26,7 +25,7 @@ def record_facts(batch: Buffer, *, budgets: Budgets = DEFAULT_BUDGETS) -> Append
     is_whole = header.length + LOG_OVERHEAD == len(batch)
     if header.magic != CURRENT_MAGIC or not is_whole or header.record_count <= 0:
         return None
-    table = np.zeros(1, BATCH_DTYPE)
+    table = np.zeros(1, BATCH_ROW.dtype)
     same = ("base_offset", "base_timestamp", "max_timestamp", "base_sequence", "record_count")
     for name in (*same, "attributes", "magic"):
         table[name] = getattr(header, name)

@@ -9,6 +9,7 @@ from engine.kernel.python import (
     floor_slot as floor_slot,
     gather as gather,
     gather_headers as gather_headers,
+    good_rows as good_rows,
     how_shown as how_shown,
     keep_records as keep_records,
     lines as lines,

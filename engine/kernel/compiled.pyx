@@ -15,12 +15,11 @@ from libc.string cimport memcpy, memset
 
 import os
 
-import numpy as np
-
+from engine.arrays import np
 from engine.budgets import DEFAULT_BUDGETS
-from engine.columns.batch_summary import SUMMARY_DTYPE, AppendFacts, SummaryResult
-from engine.columns.batch_table import BATCH_DTYPE, KEPT_DTYPE, BatchProblem
-from engine.columns.columns import RECORD_DTYPE, Columns, describe
+from engine.columns.batch_summary import SUMMARY_ROW, AppendFacts, SummaryResult
+from engine.columns.batch_table import BATCH_ROW, KEPT_ROW, BatchProblem
+from engine.columns.columns import RECORD_ROW, Columns, describe
 from engine.kernel.python import (
     column_lines as column_lines_in_python, lines as lines_in_python, read_line as read_line_in_python,
     read_record as read_record_in_python,
@@ -116,6 +115,7 @@ cdef extern from "c/kernel.h" nogil:
     int kfs_reserve(kfs_bytes *bytes, size_t more)
     int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_position, int64_t largest,
                  int check_crc, kfs_row *rows, size_t capacity, size_t *filled, size_t *consumed)
+    size_t kfs_good_rows(const kfs_row *rows, size_t first, size_t count)
     int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest)
     int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
                    uint8_t *scratch, size_t capacity, kfs_location *found)
@@ -294,7 +294,6 @@ cdef enum:
 
 cdef int64_t LARGEST_BATCH = DEFAULT_BUDGETS.batch_bytes
 cdef int64_t LEAST_OFFSET = -(1 << 63), MOST_OFFSET = (1 << 63) - 1
-cdef object EMPTY = np.empty(0, RECORD_DTYPE)
 
 kfs_checksums_init()
 kfs_codecs_init()
@@ -522,6 +521,14 @@ def walk(buffer, table, Py_ssize_t start, int64_t file_position, bint check_crc,
     return filled, consumed, stop
 
 
+def good_rows(table, Py_ssize_t first_row, Py_ssize_t last_row):
+    """Return the end of the good batches from `first_row` on with ascending offsets."""
+    cdef _Bytes rows = _hold(table)
+    if not 0 <= first_row <= last_row <= <Py_ssize_t>(rows.size // ROW_SIZE):
+        raise ValueError(f"rows {first_row} to {last_row} are not in the batch table")
+    return kfs_good_rows(<const kfs_row *>rows.data, <size_t>first_row, <size_t>last_row)
+
+
 def find_batch(buffer, Py_ssize_t start, int64_t file_position, int64_t min_offset, *,
                int64_t largest=LARGEST_BATCH):
     """Return the index of the next provable batch, or -1."""
@@ -592,7 +599,8 @@ def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t 
         if reason:
             state.attend(reason, row, &payload, &problem)
             row += 1
-    found = np.frombuffer(records, RECORD_DTYPE) if records.bytes.size else EMPTY
+    dtype = RECORD_ROW.dtype
+    found = np.frombuffer(records, dtype) if records.bytes.size else np.empty(0, dtype)
     return Columns(found, memoryview(arena if state.run.copy else buffer), state.problems, row)
 
 
@@ -603,7 +611,7 @@ def summarize(buffer, table, *, int64_t start_position, budgets=DEFAULT_BUDGETS)
     cdef kfs_payload payload
     cdef kfs_problem problem
     cdef int reason
-    found = np.empty(last, SUMMARY_DTYPE)
+    found = np.empty(last, SUMMARY_ROW.dtype)
     cdef _Bytes held = _hold(found, True)
     cdef kfs_summary *summaries = <kfs_summary *>held.data
     state.open(buffer, table, 0, last, start_position, budgets)
@@ -642,7 +650,7 @@ def record_facts(batch, *, budgets=DEFAULT_BUDGETS):
 
 
 def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH):
-    """Return the first batch from `position` on that reaches an offset, and its row; None if unusual."""
+    """Return the first batch from `position` on that reaches an offset, its position and its row; None if unusual."""
     cdef _Worker worker = _take_worker()
     cdef kfs_row row
     cdef const uint8_t *at
@@ -654,8 +662,8 @@ def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t
             raise MemoryError
         if found != KFS_LOCATE_FOUND:
             return None
-        table = np.frombuffer(PyBytes_FromStringAndSize(<const char *>&row, sizeof(row)), BATCH_DTYPE)
-        return PyBytes_FromStringAndSize(<const char *>at, row.size), row.position, table
+        rows = PyBytes_FromStringAndSize(<const char *>&row, sizeof(row))
+        return PyBytes_FromStringAndSize(<const char *>at, row.size), row.position, rows
     finally:
         _give_worker(worker)
 
@@ -686,7 +694,7 @@ def read_record(
             record.value_start -= start
             record.headers_start -= start
             row = PyBytes_FromStringAndSize(<const char *>&record, sizeof(record))
-            return Columns(np.frombuffer(row, RECORD_DTYPE), memoryview(arena), [], 1)
+            return Columns(np.frombuffer(row, RECORD_ROW.dtype), memoryview(arena), [], 1)
     finally:
         _give_worker(worker)
     if found == KFS_NO_MEMORY:
@@ -1098,7 +1106,7 @@ def keep_records(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, colum
     state.open(buffer, table, first_row, last_row, start_position, DEFAULT_BUDGETS)
     if marks.size != records.size // RECORD_SIZE:
         raise ValueError(f"{len(kept)} marks for {len(columns)} records")
-    made = np.zeros(last_row - first_row + 1, KEPT_DTYPE)
+    made = np.zeros(last_row - first_row + 1, KEPT_ROW.dtype)
     rows = _hold(made, True)
     of.records, of.count = <const kfs_record *>records.data, marks.size
     of.kept, of.arena, of.arena_size = marks.data, arena.data, arena.size

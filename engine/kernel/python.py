@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.layout import Buffer
-from engine.columns.batch_summary import SUMMARY_DTYPE, SummaryResult, summary_of
+from engine.columns.batch_summary import SUMMARY_ROW, SummaryResult, summary_of
+from engine.columns.batch_table import BATCH_ROW, as_table
 from engine.columns.binary_columns import gather as gather, gather_headers as gather_headers
-from engine.columns.columns import RECORD_DTYPE, Columns
+from engine.columns.columns import RECORD_ROW, Columns
 from engine.columns.decoding import (
     Decoder,
     Needle,
@@ -26,6 +25,7 @@ from engine.kernel.python_batches import (
     Location as Location,
     find_batch as find_batch,
     floor_slot as floor_slot,
+    good_rows as good_rows,
     locate as locate,
     read_batch as read_batch,
     walk as walk,
@@ -38,7 +38,7 @@ from engine.kernel.python_compaction import (
 )
 from engine.lines.dump_text import dump_rows as dump_rows
 from engine.lines.json_text import how_shown as how_shown, text_piece as text_piece
-from engine.lines.line_writer import LineWriter, column_lines as column_lines
+from engine.lines.line_writer import Fates, LineWriter, column_lines as column_lines
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions
 from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
@@ -48,7 +48,7 @@ ENOUGH = 64 << 20
 """Decoding stops after the batch that brings arena and rows to this many bytes."""
 
 _LARGEST = DEFAULT_BUDGETS.batch_bytes
-_RECORD_SIZE = RECORD_DTYPE.itemsize
+_RECORD_SIZE = RECORD_ROW.size
 
 
 # Records
@@ -75,7 +75,7 @@ def decode(
 
     Args:
         buffer: bytes of a file from `start_position` on.
-        table: rows of BATCH_DTYPE, of batches in the buffer.
+        table: rows of BATCH_ROW, of batches in the buffer.
         budgets: limits of each batch.
         enough: stop after the batch that brings arena and rows to this many bytes; continue with
             the columns' `next_row`.
@@ -89,7 +89,7 @@ def decode(
     while row < last_row and len(decoder.arena) + len(decoder.records) * _RECORD_SIZE < enough:
         decoder.decode(row)
         row += 1
-    records = np.array(decoder.records, RECORD_DTYPE)
+    records = np.array(decoder.records, RECORD_ROW.dtype)
     records.flags.writeable = False
     arena = memoryview(decoder.arena) if copy else decoder.view
     return Columns(records, arena, decoder.problems, row)
@@ -109,7 +109,7 @@ def summarize(
     """
     _check_rows(table, 0, len(table))
     decoder = Decoder(buffer, table, start_position, budgets, copy=False)
-    rows = np.zeros(len(table), SUMMARY_DTYPE)
+    rows = np.zeros(len(table), SUMMARY_ROW.dtype)
     for row in range(len(table)):
         decoder.arena.clear()
         decoder.records.clear()
@@ -143,10 +143,11 @@ def read_record(
     found = read_batch(fd, position, end, offset, largest=min(largest, budgets.batch_bytes))
     if found is None:
         return None
-    data, at, table = found
-    if table["magic"][0] < 2 and table["attributes"][0] & COMPRESSION_MASK:
+    data, at, rows = found
+    header = BATCH_ROW.unpack(rows)
+    if header.magic < 2 and header.attributes & COMPRESSION_MASK:
         return None
-    columns = decode(data, table, 0, 1, start_position=at, budgets=budgets)
+    columns = decode(data, as_table(rows), 0, 1, start_position=at, budgets=budgets)
     places = np.flatnonzero(columns.offset == offset)
     return _alone(columns, int(places[0])) if len(places) else None
 
@@ -164,13 +165,13 @@ def _alone(columns: Columns, place: int) -> Columns:
 
 def lines(
     buffer: Buffer,
-    table: Table,
+    table: Table | Buffer,
     first_row: int,
     last_row: int,
     *,
     start_position: Position,
     options: LineOptions,
-    fates: npt.NDArray[np.uint8] | None = None,
+    fates: Fates = None,
     measure: bool = False,
     budgets: Budgets = DEFAULT_BUDGETS,
     enough: int = NO_BOUND,
@@ -190,12 +191,13 @@ def lines(
         most: end before a row with more bytes, inflated bytes or record memory than this, and
             before a record with larger fields; 0 for no bound.
     """
+    table = as_table(table)
     _check_rows(table, first_row, last_row)
     if most:
         budgets = replace(
             budgets,
             inflated_bytes=min(budgets.inflated_bytes, most),
-            records_per_batch=min(budgets.records_per_batch, most // RECORD_DTYPE.itemsize),
+            records_per_batch=min(budgets.records_per_batch, most // RECORD_ROW.size),
         )
     decoder = Decoder(buffer, table, start_position, budgets, copy=False)
     return LineWriter(decoder, options, enough, most).lines(
@@ -230,11 +232,11 @@ def read_line(
     found = read_batch(fd, position, end, offset, largest=min(most, budgets.batch_bytes))
     if found is None:
         return None
-    data, at, table = found
-    magic, attributes = int(table["magic"][0]), int(table["attributes"][0])
-    if magic < 2 and attributes & COMPRESSION_MASK:
+    data, at, rows = found
+    header, table = BATCH_ROW.unpack(rows), as_table(rows)
+    if header.magic < 2 and header.attributes & COMPRESSION_MASK:
         return None
-    if magic == 2 and attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
+    if header.magic == 2 and header.attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
         return None
     columns = decode(data, table, 0, 1, start_position=at, budgets=bounded)
     places = np.flatnonzero(columns.offset == offset)

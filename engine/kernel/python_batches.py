@@ -6,31 +6,14 @@ import os
 import struct
 from typing import TypeAlias
 
-import numpy as np
-
 from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.checksums import crc32, crc32c
 from engine.coding.fixed_width import read_int32, read_int64, read_uint32
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
-from engine.columns.batch_table import BATCH_DTYPE, Stop
-from engine.columns.binary_columns import gather as gather, gather_headers as gather_headers
-from engine.columns.decoding import (
-    Table,
-)
+from engine.columns.batch_table import BATCH_ROW, Stop, Table, as_table
 from engine.columns.framing import frame_error
-from engine.columns.matching import matching as matching
-from engine.columns.record_facts import record_facts as record_facts
 from engine.errors import CorruptRecordError, LimitExceededError
-from engine.kernel.python_compaction import (
-    encode_records as encode_records,
-    keep_records as keep_records,
-    offsets_of as offsets_of,
-    put_keys as put_keys,
-)
-from engine.lines.dump_text import dump_rows as dump_rows
-from engine.lines.json_text import how_shown as how_shown, text_piece as text_piece
-from engine.lines.line_writer import column_lines as column_lines
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
     CRC_POSITION,
@@ -45,7 +28,7 @@ from engine.record.batch_frame import (
     SMALLEST_LENGTH,
     UP_TO_MAGIC,
 )
-from engine.units import Offset, Position, Slot
+from engine.units import MAX_INT64, Offset, Position, Slot
 
 Location: TypeAlias = tuple[Position, int, Offset, Offset, int, int]
 """File position, size, base offset, last offset, magic, and index in the scratch buffer or -1."""
@@ -57,7 +40,7 @@ _LARGEST = DEFAULT_BUDGETS.batch_bytes
 
 def walk(
     buffer: Buffer,
-    table: Table,
+    table: Table | Buffer,
     start: int,
     file_position: Position,
     check_crc: bool,
@@ -68,7 +51,7 @@ def walk(
 
     Args:
         buffer: bytes of a file.
-        table: rows of BATCH_DTYPE to fill.
+        table: rows of BATCH_ROW to fill, or as many bytes.
         start: position of the first batch in the buffer.
         file_position: position of buffer[start] in the file.
         check_crc: fill `crc_ok`, which is 0 otherwise.
@@ -81,11 +64,12 @@ def walk(
     if not 0 <= start <= len(view):
         raise ValueError(f"byte {start} is not in the buffer")
     position, row = start, 0
-    while row < len(table):
+    rows = as_table(table)
+    while row < len(rows):
         size, stop = _frame(view, position, largest)
         if stop is not None:
             return row, position - start, stop
-        table[row] = _row_of(view, position, size, file_position + position - start, check_crc)
+        rows[row] = _row_of(view, position, size, file_position + position - start, check_crc)
         row += 1
         position += size
     return row, position - start, Stop.TABLE_FULL
@@ -124,7 +108,7 @@ def _last_offset(view: memoryview, position: int) -> Offset:
 def _row_of(
     view: memoryview, position: int, size: int, file_position: Position, check_crc: bool
 ) -> tuple[int, ...]:
-    """Return the fields of BATCH_DTYPE, in order."""
+    """Return the fields of BATCH_ROW, in order."""
     magic = view[position + MAGIC_POSITION]
     producer_id = producer_epoch = base_sequence = count = epoch = -1
     if magic == 2:
@@ -142,6 +126,23 @@ def _row_of(
         *(size, epoch, base_sequence, count, crc, attributes, producer_epoch),
         *(magic, good, 0, 0),
     )
+
+
+def good_rows(table: Table | Buffer, first_row: int, last_row: int) -> int:
+    """Return the end of the good batches from `first_row` on with ascending offsets.
+
+    A batch is good if its checksum is right and its offsets are possible.
+    """
+    rows = as_table(table)
+    if not 0 <= first_row <= last_row <= len(rows):
+        raise ValueError(f"rows {first_row} to {last_row} are not in the batch table")
+    for row in range(first_row, last_row):
+        base, last = int(rows["base_offset"][row]), int(rows["last_offset"][row])
+        if not (rows["crc_ok"][row] and 0 <= base <= last < MAX_INT64):
+            return row
+        if row > first_row and base <= rows["last_offset"][row - 1]:
+            return row
+    return last_row
 
 
 def find_batch(
@@ -268,7 +269,7 @@ def floor_slot(
 
 def read_batch(
     fd: int, position: Position, end: Position, offset: Offset, *, largest: int = _LARGEST
-) -> tuple[bytes, Position, Table] | None:
+) -> tuple[bytes, Position, bytes] | None:
     """Return the first batch that reaches an offset: its bytes, their position in the file, and its row.
 
     None without such a batch, or if it is damaged or starts above the offset. A returned compressed
@@ -284,11 +285,10 @@ def read_batch(
         data = os.pread(fd, found[1], found[0])
     except (OSError, CorruptRecordError, LimitExceededError):
         return None
-    table = np.zeros(1, BATCH_DTYPE)
-    rows, size, _ = walk(data, table, 0, found[0], True, largest=largest)
-    row = table[0]
-    is_past = row["magic"] == 2 and row["base_offset"] > offset
-    if not rows or not row["crc_ok"] or is_past or row["last_offset"] < offset:
+    row = bytearray(BATCH_ROW.size)
+    rows, size, _ = walk(data, row, 0, found[0], True, largest=largest)
+    header = BATCH_ROW.unpack(row)
+    is_past = header.magic == 2 and header.base_offset > offset
+    if not rows or not header.crc_ok or is_past or header.last_offset < offset:
         return None
-    table.flags.writeable = False
-    return data[:size], found[0], table
+    return data[:size], found[0], bytes(row)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from engine.arrays import np
 from engine.coding.checksums import crc32c
 from engine.coding.hashed_slots import digest_of, find_slot, read_slot, write_slot
 from engine.coding.layout import Buffer
 from engine.coding.varint import encode_varint, encode_varlong, to_int32, to_int64
-from engine.columns.batch_table import KEPT_DTYPE
+from engine.columns.batch_table import KEPT_ROW
 from engine.columns.columns import Column, Columns
 from engine.record.attributes import (
     COMPRESSION_MASK,
@@ -121,7 +120,7 @@ def keep_records(
 
     Args:
         buffer: bytes of a file.
-        table: one row of BATCH_DTYPE per batch.
+        table: one row of BATCH_ROW per batch.
         first_row, last_row: batches to write.
         columns: all records of these batches, and no others.
         kept: one bool per record, whether to keep it.
@@ -130,7 +129,7 @@ def keep_records(
         upper_bound: end of the offsets that are cleaned.
 
     Returns:
-        the bytes, a row of KEPT_DTYPE per batch, and the first row that the caller must do, or
+        the bytes, a row of KEPT_ROW per batch, and the first row that the caller must do, or
         `last_row`: a batch to compress again, or one without kept records that may have to stay.
 
     Raises:
@@ -156,11 +155,11 @@ def keep_records(
             upper_bound,
         )
         if batch is None:
-            return bytes(made), np.array(rows, KEPT_DTYPE), row
+            return bytes(made), np.array(rows, KEPT_ROW.dtype), row
         made += batch[0]
         rows.append(batch[1])
         at = end
-    return bytes(made), np.array(rows, KEPT_DTYPE), last_row
+    return bytes(made), np.array(rows, KEPT_ROW.dtype), last_row
 
 
 def _kept_batch(

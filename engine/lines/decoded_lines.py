@@ -11,13 +11,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchProblem, Problem
-from engine.columns.columns import RECORD_DTYPE, Columns, read_headers
+from engine.columns.columns import RECORD_ROW, Columns, read_headers
 from engine.columns.decoding import Row, Table
 from engine.lines.internal_fields import internal_fields
 from engine.lines.json_text import LAST_TIME_MS, time_json
@@ -33,7 +31,7 @@ from engine.record.fate import Fate
 from engine.record.record import Record
 from engine.topics.decoded_record import TopicDecoder
 
-Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
+Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
 Decode: TypeAlias = Callable[[int, int, int], Columns]
 """Function that decodes rows [first, last) to columns, up to some bytes at a time."""
 
@@ -254,7 +252,7 @@ def decoded_lines(
         budgets = replace(
             budgets,
             inflated_bytes=min(budgets.inflated_bytes, most),
-            records_per_batch=min(budgets.records_per_batch, most // RECORD_DTYPE.itemsize),
+            records_per_batch=min(budgets.records_per_batch, most // RECORD_ROW.size),
         )
 
     def rows(first: int, last: int, ahead: int) -> Columns:

@@ -11,9 +11,7 @@ import codecs
 from enum import IntFlag
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.coding.varint import to_int32, to_int64
 from engine.columns.columns import Columns
 from engine.record.attributes import (
@@ -27,7 +25,7 @@ from engine.record.attributes import (
 from engine.record.default_records import increment_sequence
 from engine.record.record import Header
 
-Table: TypeAlias = npt.NDArray[Any]
+Table: TypeAlias = "npt.NDArray[Any]"
 
 _CODECS = codec_labels("unknown({})")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -172,7 +170,7 @@ def dump_rows(
     """Return DumpLogSegments' text of rows [first_row, last_row), and the next record to show.
 
     Args:
-        table: rows of BATCH_DTYPE, of magic 2; with `columns` None of any magic.
+        table: rows of BATCH_ROW, of magic 2; with `columns` None of any magic.
         columns: their records, in the rows' order, perhaps of other rows too; None for no records.
         shape: parts to write.
         from_offset, upto_offset: the records to show, both included.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeAlias, TypedDict
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.columns.batch_table import Problem
 from engine.columns.columns import Columns, read_headers
 from engine.columns.decoding import Decoder, Row, Table
@@ -23,7 +21,7 @@ from engine.record.attributes import (
 from engine.record.fate import Fate
 from engine.record.record import Record
 
-Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
+Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
 MANY_CONTROL_RECORDS = 1000
 """A control batch with more records, or a compressed one, counts as large: the kernel does not write its lines."""
 

@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from engine import kernel
+from engine.arrays import np, npt
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Columns
 from engine.errors import (

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
+from engine.arrays import np
 from engine.budgets import MiB
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.errors import CorruptIndexError, DamagedFileError

@@ -46,7 +46,7 @@ def transaction_state(view: LogContents, until: Offset) -> TransactionState:
 def _from_offset(run: BatchRun, start: Offset) -> BatchRun:
     """Return the run without the batches below an offset."""
     keep = run.table["last_offset"] >= start
-    return run._replace(table=run.table[keep])
+    return run.with_table(run.table[keep])
 
 
 def _newest_snapshot(view: LogContents, until: Offset) -> tuple[Offset, TransactionState]:

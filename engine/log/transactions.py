@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from engine import kernel
+from engine.arrays import np, npt
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.errors import InvalidRecordError
 from engine.log.segment.scan import BatchRun, Damage, ScanItem

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
+from engine.arrays import np
 from engine.budgets import Budgets
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Columns

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Self
 
-import numpy as np
-
 from engine import kernel
+from engine.arrays import np
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
 from engine.coding.varint import read_varint

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from engine.arrays import np
 from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem
 from engine.files.source_files import SourceFile

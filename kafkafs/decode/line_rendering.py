@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import NamedTuple, TypeAlias
 
 from engine import kernel
+from engine.arrays import np, npt
 from engine.budgets import Budgets, MiB
 from engine.columns.batch_table import BatchProblem
 from engine.files.source_files import SourceFile
@@ -25,11 +24,11 @@ from kafkafs.decode.line_chunks import TextChunk
 _MOST_READ = 4 * MiB
 _PIECE_TEXT = 512 * 1024
 
-Fates: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]] | None"
+Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
 """Fate of the transaction of each batch of a run; None if none is transactional."""
 
 
-Note: TypeAlias = Callable[[BatchProblem, np.void], object]
+Note: TypeAlias = "Callable[[BatchProblem, np.void], object]"
 """Called with a batch that cannot be decoded completely."""
 
 
@@ -202,4 +201,4 @@ def _before(run: BatchRun, end: Position) -> BatchRun:
     """Return the batches of a run that start before a position."""
     if run.end_position <= end:
         return run
-    return run._replace(table=run.table[run.table["position"] < end])
+    return run.with_table(run.table[run.table["position"] < end])

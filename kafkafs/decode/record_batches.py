@@ -14,13 +14,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from engine import kernel
+from engine.arrays import np
 from engine.budgets import Budgets
-from engine.columns.batch_table import Problem
+from engine.columns.batch_table import Problem, Table
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
-from engine.log.segment.scan import BatchRun, Table
+from engine.log.segment.scan import BatchRun
 from engine.memory_gate import batches_read
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.units import MAX_INT64, Offset, Timestamp
@@ -280,9 +279,9 @@ class RecordBatches:
             from_offset=low,
             to_offset=high,
         )
-        row = run.table[0]
+        header = run.headers[0]
         fate = 0
-        if int(row["attributes"]) & TRANSACTIONAL_MASK and int(row["magic"]) == 2:
+        if header.attributes & TRANSACTIONAL_MASK and header.magic == 2:
             fates = view.fates(segment, run)
             fate = 0 if fates is None else int(fates[0])
         return RenderedBatch(segment, run, 0, options, fate, budgets=self._budgets, enough=enough)
@@ -300,7 +299,7 @@ class RecordBatches:
         path, position = batch.segment.file.path, batch.header("position")
         raise DamagedRecordError(
             CorruptRecordError(problem.detail, path=path, position=position),
-            problem_facts(problem, batch.table[batch.row], path),
+            problem_facts(problem, batch.run.table[batch.row], path),
         )
 
     # -- keeping ----------------------------------------------------------------------------------

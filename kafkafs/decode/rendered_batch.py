@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine import kernel
+from engine.arrays import np
 from engine.budgets import Budgets, MiB
 from engine.columns.batch_table import BatchProblem
+from engine.log.segment.resync import only_row
 from engine.log.segment.scan import BatchRun
 from engine.memory_gate import DECODED, LARGE, batches_decoded, batches_read
 from engine.record.fate import Fate
@@ -33,7 +33,7 @@ class RenderedBatch:
         enough: make no further line when the text has this many bytes.
 
     Attributes:
-        segment, buffer, start_position, table, row: the batch, as row `row` of `table` over `buffer`.
+        segment, buffer, start_position, headers, row: the batch, as row `row` of `headers` over `buffer`.
         lines: record lines, each with its newline.
         large: offset of the record before which the lines end, because its own line is too long to cache.
         window: number of the window that it is cached for.
@@ -47,6 +47,7 @@ class RenderedBatch:
         "buffer",
         "cost",
         "first",
+        "headers",
         "is_open",
         "large",
         "lines",
@@ -55,7 +56,6 @@ class RenderedBatch:
         "row",
         "segment",
         "start_position",
-        "table",
         "window",
     )
 
@@ -71,17 +71,17 @@ class RenderedBatch:
         enough: int = MOST_TEXT,
     ) -> None:
         self.segment = segment
-        self.buffer, self.start_position, self.table = run
+        self.buffer, self.start_position, self.headers = run
         self.row = row
         self.options = options
         self.is_open = fate == Fate.OPEN
         fates = None
         if fate:
-            fates = np.zeros(len(run.table), np.uint8)
+            fates = bytearray(len(run.headers))
             fates[row] = fate
         result = kernel.lines(
             run.buffer,
-            run.table,
+            run.headers.data,
             row,
             row + 1,
             start_position=run.start_position,
@@ -149,17 +149,16 @@ class RenderedBatch:
 
     @property
     def run(self) -> BatchRun:
-        """The bytes and the table; empty bytes for a large batch."""
-        return BatchRun(self.buffer, self.start_position, self.table)
+        """The bytes and the header; empty bytes for a large batch."""
+        return BatchRun(self.buffer, self.start_position, self.headers)
 
     def spans(self, offset: Offset) -> bool:
         """Return whether an offset lies between those of the batch's records; always False for a large batch."""
         if not self.buffer:
             return False
-        row = self.table[self.row]
+        header = self.headers[self.row]
         # The header of a compressed batch of magic 0 or 1 has only the last offset.
-        base = min(int(row["base_offset"]), self.first)
-        return base <= offset <= int(row["last_offset"])
+        return min(header.base_offset, self.first) <= offset <= header.last_offset
 
     def line(self, offset: Offset) -> bytes | None:
         """Return the line of the record at an offset."""
@@ -189,7 +188,7 @@ class RenderedBatch:
             with batches_read.room(size), batches_decoded.room(decoded):
                 columns = kernel.decode(
                     self._bytes(),
-                    self.table,
+                    self.headers.table,
                     self.row,
                     self.row + 1,
                     start_position=self.buffer_start,
@@ -210,9 +209,8 @@ class RenderedBatch:
             return self.buffer
         position, size = self.header("position"), self.header("size")
         data = self.segment.file.read_at(position, size)
-        again = np.zeros(1, self.table.dtype)
-        rows, _, _ = kernel.walk(data, again, 0, position, True, largest=max(size, 1))
-        if not rows or not again["crc_ok"][0] or again["crc"][0] != self.table["crc"][self.row]:
+        again = only_row(data, position, max(size, 1))
+        if again is None or not again.crc_ok or again.crc != self.headers[self.row].crc:
             path = self.segment.file.path
             raise ChangedFileError(
                 "the file has changed since it was opened", path=path, position=position
@@ -231,7 +229,8 @@ class RenderedBatch:
 
     def header(self, field: str) -> int:
         """Return a field of the batch's row."""
-        return int(self.table[field][self.row])
+        number: int = getattr(self.headers[self.row], field)
+        return number
 
     def raw(self) -> bytes:
         """Return the bytes of the batch on disk."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
-from engine.columns.columns import RECORD_DTYPE
+from engine.columns.columns import RECORD_ROW
 from engine.columns.matching import Automaton, Fields
 from engine.lines.internal_fields import internal_texts
 from engine.log.log_view import LogView
@@ -42,7 +42,7 @@ ENOUGH = 4 * MiB
 _ROWS = 16 * 1024
 """Number of records converted to Python numbers at a time."""
 ALL_FIELDS = frozenset({"key", "value", "headers"})
-_OPAQUE = np.dtype((np.void, RECORD_DTYPE.itemsize))
+_OPAQUE = np.dtype((np.void, RECORD_ROW.size))
 
 
 class Query(NamedTuple):
@@ -320,7 +320,7 @@ def left_out(
 def chosen(columns: kernel.Columns, indices: Indices) -> kernel.Columns:
     """Return some of the records."""
     # As opaque bytes: numpy copies a structure field by field, 20 times slower.
-    table = columns.table.view(_OPAQUE)[indices].view(RECORD_DTYPE)
+    table = columns.table.view(_OPAQUE)[indices].view(RECORD_ROW.dtype)
     return kernel.Columns(table, columns.arena, [], columns.next_row)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError, InvalidRecordError
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
@@ -33,7 +33,7 @@ class PlainRun(NamedTuple):
 
     Attributes:
         buffer, position: bytes of a file, and the position of the first one.
-        table: one row of BATCH_DTYPE per batch.
+        table: one row of BATCH_ROW per batch.
         first: first row of the run.
         columns: the records; `next_row` is one past the run's last row.
     """
@@ -62,7 +62,7 @@ class CleanedChunk:
     Args:
         buffer: bytes of a file.
         position: position of its first byte in the file.
-        table: one row of BATCH_DTYPE per batch.
+        table: one row of BATCH_ROW per batch.
         path: path of the file, for errors.
         budgets: limits of a decoded batch.
 
@@ -173,7 +173,7 @@ def chunks_of(
     Raises:
         CorruptRecordError: the bytes at a position are not a whole batch.
     """
-    table = np.zeros(_ROWS, BATCH_DTYPE)
+    table = np.zeros(_ROWS, BATCH_ROW.dtype)
     buffer = bytearray(size)
     while position < records.end:
         read = records.read_into(buffer, position)

@@ -24,7 +24,7 @@ def control_breaches(table: Table, columns: Columns) -> Iterator[Breach]:
     """Yield the breaches of control records.
 
     Args:
-        table: control batches, rows of BATCH_DTYPE.
+        table: control batches, rows of BATCH_ROW.
         columns: their records.
     """
     places = np.arange(len(columns))

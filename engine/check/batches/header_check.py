@@ -28,7 +28,7 @@ def header_breaches(
     """Yield the breaches of headers.
 
     Args:
-        table: the batches, rows of BATCH_DTYPE.
+        table: the batches, rows of BATCH_ROW.
         base_offset: base offset of their segment.
         next_base: base offset of the next segment, None for the last one.
     """

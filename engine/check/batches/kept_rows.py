@@ -14,9 +14,9 @@ from typing import IO
 import numpy as np
 
 from engine.check.partition_under_check import ROWS_KEPT, ROWS_PER_CHUNK, Table
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 
-_ROW = BATCH_DTYPE.itemsize
+_ROW = BATCH_ROW.size
 
 
 class KeptRows:
@@ -80,7 +80,7 @@ class KeptRows:
             data = os.pread(self._file.fileno(), size, at)
             if len(data) < size:
                 raise OSError("a temporary file is shorter than the data written to it")
-            yield np.frombuffer(data, BATCH_DTYPE)
+            yield np.frombuffer(data, BATCH_ROW.dtype)
 
 
 class SegmentRows:

@@ -37,7 +37,7 @@ class Breach:
         severity: Severity | None = None,
         **facts: object,
     ) -> Self:
-        """Make a breach by a batch; `batch` is a row of BATCH_DTYPE."""
+        """Make a breach by a batch; `batch` is a row of BATCH_ROW."""
         is_wrapper = batch["magic"] < 2 and batch["attributes"] & COMPRESSION_MASK
         first = None if is_wrapper else int(batch["base_offset"])
         return cls(

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Layout of engine.columns.batch_table.BATCH_DTYPE. */
+/* Layout of engine.columns.batch_table.BATCH_ROW. */
 typedef struct {
     int64_t position, base_offset, last_offset, base_timestamp, max_timestamp, producer_id;
     int32_t size, leader_epoch, base_sequence, record_count;
@@ -114,6 +114,17 @@ static int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_pos
     *filled = row;
     *consumed = at - start;
     return stop;
+}
+
+/* Returns the end of the good batches from row `first` on: right checksums, possible offsets, each above the one before. */
+static size_t kfs_good_rows(const kfs_row *rows, size_t first, size_t count) {
+    size_t row = first;
+    for (; row < count; row++) {
+        const kfs_row *it = rows + row;
+        if (!it->crc_ok || it->base_offset < 0 || it->last_offset < it->base_offset || it->last_offset == INT64_MAX) break;
+        if (row > first && it->base_offset <= it[-1].last_offset) break;
+    }
+    return row;
 }
 
 /* Returns whether a batch may start at p, with n bytes available: whole, possible fields, at or above

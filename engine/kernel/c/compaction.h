@@ -276,7 +276,7 @@ static int kfs_encode_records(const kfs_record *records, size_t n, const uint8_t
 
 /* ---- batches of magic 2 ---- */
 
-/* Layout of engine.columns.batch_table.KEPT_DTYPE. */
+/* Layout of engine.columns.batch_table.KEPT_ROW. */
 typedef struct {
     int64_t max_timestamp, max_offset;
     int32_t size, count;

@@ -10,7 +10,7 @@
 #include "codecs.h"
 #include "needle.h"
 
-/* Layout of engine.columns.columns.RECORD_DTYPE; one cache line. Sizes are -1 for null. */
+/* Layout of engine.columns.columns.RECORD_ROW; one cache line. Sizes are -1 for null. */
 typedef struct {
     int64_t offset, timestamp, key_start, value_start, headers_start;
     int32_t key_size, value_size, headers_size, headers_count, sequence, row;

@@ -4,7 +4,7 @@
 
 #include "records.h"
 
-/* Layout of engine.columns.batch_summary.SUMMARY_DTYPE. */
+/* Layout of engine.columns.batch_summary.SUMMARY_ROW. */
 typedef struct {
     int64_t first_offset, last_offset, smallest_timestamp, largest_timestamp, first_without_key;
     int32_t count, without_key, descents, inflated;

@@ -89,17 +89,17 @@ class ActiveTail:
         run = whole_run(files.ensure_open().file, size, files.base_offset, budgets=self._budgets)
         if run is None:
             return False
-        positions = run.table["position"].tolist()
-        lasts = run.table["last_offset"].tolist()
-        if not positions:
+        headers = run.headers
+        if not headers:
             return True
-        self._before_last = lasts[-2] + 1 if len(lasts) > 1 else files.base_offset
-        self.next_offset = lasts[-1] + 1
-        self._highest = lasts[-1]
-        self._last_position = positions[-1]
-        self._last_header = run.buffer[positions[-1] : positions[-1] + HEADER.size]
+        last = headers[-1]
+        self._before_last = headers[-2].last_offset + 1 if len(headers) > 1 else files.base_offset
+        self.next_offset = last.last_offset + 1
+        self._highest = last.last_offset
+        self._last_position = last.position
+        self._last_header = run.buffer[last.position : last.position + HEADER.size]
         if files.walked is not None:
-            files.walked.extend(run.table["base_offset"].tolist(), positions)
+            files.walked.extend(headers)
         return True
 
     def follow(self, take: Callable[[BatchRun], object] | None) -> bool:
@@ -205,11 +205,10 @@ class ActiveTail:
             if take is not None:
                 take(item)
             end = item.end_position
-            last = item.table["last_offset"]
-            if len(last) > 1:
-                self.next_offset = max(self.next_offset, int(last[-2]) + 1)
+            if len(item.headers) > 1:
+                self.next_offset = max(self.next_offset, item.headers[-2].last_offset + 1)
             self._before_last = self.next_offset
-            self.next_offset = max(self.next_offset, int(last[-1]) + 1)
+            self.next_offset = max(self.next_offset, item.next_offset)
             del item  # free it before the next read: a batch may be as large as the budget
         return end
 
@@ -218,12 +217,9 @@ class ActiveTail:
         # A batch below offsets that were seen before it is no start for a look-up.
         walked = self._files.walked if run.base_offset > self._highest else None
         self._highest = max(self._highest, run.next_offset - 1)
-        positions = run.table["position"]
-        if walked is not None and len(positions) == 1:
-            walked.append(run.base_offset, run.position)
-        elif walked is not None:
-            walked.extend(run.table["base_offset"].tolist(), positions.tolist())
-        self._last_position = int(positions[-1])
+        if walked is not None:
+            walked.extend(run.headers)
+        self._last_position = run.headers[-1].position
         at = self._last_position - run.start_position
         self._last_header = bytes(run.buffer[at : at + HEADER.size])
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from engine import kernel
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.arrays import np
+from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Table
 from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
 from engine.log.segment.resync import Resync
-from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, Table
+from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset, Position
@@ -92,7 +91,7 @@ class BatchSearch:
         for row in reached.tolist():
             if self._take(run, row):
                 return True
-            batch = run._replace(table=run.table[row : row + 1])
+            batch = run.with_table(run.table[row : row + 1])
             if first_offset(batch) > self._offset:
                 self._is_past = True
                 return row + 1 < len(last)
@@ -110,7 +109,7 @@ class BatchSearch:
         return bool(len(rows)) and self._take(run, int(rows[0]))
 
     def _take(self, run: BatchRun, row: int) -> bool:
-        batch = run._replace(table=run.table[row : row + 1])
+        batch = run.with_table(run.table[row : row + 1])
         if not holds(batch, self._offset):
             return False
         self.found = batch
@@ -140,35 +139,34 @@ def good_batch(file: SourceFile, position: Position, size: int, largest: int) ->
         data = file.read_at(position, size)
     except UnreadableError:
         return None
-    table = np.zeros(1, BATCH_DTYPE)
-    rows, _, _ = kernel.walk(data, table, 0, position, True, largest=largest)
-    return BatchRun(data, position, table) if rows and table["crc_ok"][0] else None
+    headers = BatchRows(bytearray(BATCH_ROW.size))
+    rows, _, _ = kernel.walk(data, headers.data, 0, position, True, largest=largest)
+    return BatchRun(data, position, headers) if rows and headers[0].crc_ok else None
 
 
-def is_wrapper(row: np.void) -> bool:
+def is_wrapper(row: BatchRow) -> bool:
     """Return whether a batch is a compressed one of magic 0 or 1, with only its last offset in the header."""
-    # As ints: numpy compares its scalars several times as slowly, and each look-up compares some.
-    return int(row["magic"]) < 2 and bool(int(row["attributes"]) & COMPRESSION_MASK)
+    return row.magic < 2 and bool(row.attributes & COMPRESSION_MASK)
 
 
 def holds(run: BatchRun, offset: Offset) -> bool:
     """Return whether the run's first batch holds an offset."""
-    row = run.table[0]
+    row = run.headers[0]
     if not is_wrapper(row):
-        return int(row["base_offset"]) <= offset <= int(row["last_offset"])
+        return row.base_offset <= offset <= row.last_offset
     columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
     if not len(columns):
-        return int(row["base_offset"]) <= offset
+        return row.base_offset <= offset
     return int(columns.offset[0]) <= offset <= int(columns.offset[-1])
 
 
 def first_offset(run: BatchRun) -> Offset:
     """Return the first offset of the run's first batch; decodes a compressed batch of magic 0 or 1."""
-    base = run.base_offset
-    if not is_wrapper(run.table[0]):
-        return base
+    row = run.headers[0]
+    if not is_wrapper(row):
+        return row.base_offset
     columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
-    return int(columns.offset[0]) if len(columns) else base
+    return int(columns.offset[0]) if len(columns) else row.base_offset
 
 
 def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from engine import kernel
+from engine.arrays import np
 from engine.columns.batch_table import Problem, holds_control
 from engine.errors import UnsupportedCodecError
 from engine.log.segment.batch_search import LOOK_UP_CHUNK

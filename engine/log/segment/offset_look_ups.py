@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from engine import kernel
+from engine.columns.batch_table import BatchRows
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError
 from engine.lines.record_line import LineOptions
@@ -120,7 +121,10 @@ class OffsetLookUps(SegmentBytes):
         run = None
         if not opened.file.unreadable or opened.can_be_read(start, end):
             found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
-            run = self._located_batch(offset, before_large) if found is None else BatchRun(*found)
+            if found is None:
+                run = self._located_batch(offset, before_large)
+            else:
+                run = BatchRun(found[0], found[1], BatchRows(found[2]))
             del found
         if run is not None and holds(run, offset):
             return run
@@ -232,13 +236,12 @@ class OffsetLookUps(SegmentBytes):
             return Extent(0, self.end, self.base_offset)
         stop = landing.position
         if landing.batch is not None:
-            base, position, size = (
-                int(landing.batch[name][0]) for name in ("base_offset", "position", "size")
-            )
-            if is_wrapper(landing.batch[0]):
+            header = BatchRows.of(landing.batch)[0]
+            base, position = header.base_offset, header.position
+            if is_wrapper(header):
                 base = first_offset(self.run_of(landing.batch))
             if base < stop_offset:
-                stop = position + size
+                stop = position + header.size
             elif landing.damage and (landing.damage.first_offset or 0) < stop_offset:
                 stop = position
         elif landing.damage and (landing.damage.first_offset or 0) < stop_offset:

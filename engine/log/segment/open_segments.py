@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import errno
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import Lock
 from time import monotonic
 from typing import Protocol, TypeVar
 
 from engine import kernel
+from engine.columns.batch_table import BatchRows
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.files.file_names import log_file_name, offset_index_name
 from engine.files.source_files import SourceFile, SourceRoot
@@ -146,13 +147,16 @@ class WalkedHints(PositionHints):
         self._positions.append(position)
         self._offsets.append(base_offset)
 
-    def extend(self, base_offsets: Sequence[Offset], positions: Sequence[Position]) -> None:
+    def extend(self, headers: BatchRows) -> None:
         """Keep the positions of batches in a row; the first of each 4 KiB of the file is enough."""
-        mark = -1
-        for base_offset, position in zip(base_offsets, positions, strict=True):
-            if position // INDEX_INTERVAL != mark:
-                mark = position // INDEX_INTERVAL
-                self.append(base_offset, position)
+        row = 0
+        while row < len(headers):
+            header = headers[row]
+            self.append(header.base_offset, header.position)
+            following = (header.position // INDEX_INTERVAL + 1) * INDEX_INTERVAL
+            row = bisect_left(
+                range(len(headers)), following, row + 1, key=lambda row: headers[row].position
+            )
 
     def floor(self, offset: Offset) -> OffsetPosition:
         place = bisect_right(self._offsets, offset) - 1

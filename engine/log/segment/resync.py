@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from engine import kernel
+from engine.arrays import np
 from engine.budgets import Budgets, MiB
 from engine.coding.checksums import crc32, crc32c
 from engine.coding.fixed_width import read_int64
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW, BatchRow
 from engine.files.unreadable import FilledFile, Stretch
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.zeros import behind_hole, first_data
@@ -59,20 +58,20 @@ class Frame(NamedTuple):
     Attributes:
         kind, reason: damage of the batch; None and "" for a good one.
         size: size of the batch in bytes; 0 when its length is not usable.
-        row: row of BATCH_DTYPE, when the batch is whole and its header can be read.
+        row: row of BATCH_ROW, when the batch is whole and its header can be read.
         found: the wrong value, where there is one.
     """
 
     kind: DamageKind | None
     reason: str
     size: int = 0
-    row: np.void | None = None
+    row: BatchRow | None = None
     found: int | None = None
 
     @property
     def base_offset(self) -> Offset | None:
         """Base offset of a good batch; None for a damaged one."""
-        return None if self.kind or self.row is None else int(self.row["base_offset"])
+        return None if self.kind or self.row is None else self.row.base_offset
 
 
 class Resync:
@@ -123,21 +122,18 @@ class Resync:
 
     def _judge(self, data: bytes, position: Position, size: int) -> Frame:
         bad = self.file.met.first_in(position, position + size)
-        table = np.zeros(1, BATCH_DTYPE)
-        rows, _, _ = kernel.walk(data, table, 0, position, True, largest=self.budgets.batch_bytes)
-        if not rows:
+        row = only_row(data, position, self.budgets.batch_bytes)
+        if row is None:
             return Frame(DamageKind.TORN_TAIL, "the file ends inside a batch")
         if bad is not None:
             is_known = bad.position >= position + HEADER.size
-            return Frame(DamageKind.UNREADABLE, bad.reason, size, table[0] if is_known else None)
-        if table["crc_ok"][0]:
-            return Frame(None, "", size, table[0])
+            return Frame(DamageKind.UNREADABLE, bad.reason, size, row if is_known else None)
+        if row.crc_ok:
+            return Frame(None, "", size, row)
         magic = data[MAGIC_POSITION]
         covered = memoryview(data)[CRC_COVERS_FROM[magic] :]
         found = crc32c(covered) if magic == CURRENT_MAGIC else crc32(covered)
-        return Frame(
-            DamageKind.CRC_MISMATCH, "the batch's checksum is wrong", size, table[0], found
-        )
+        return Frame(DamageKind.CRC_MISMATCH, "the batch's checksum is wrong", size, row, found)
 
     def goes_on(self, position: Position, frame: Frame) -> bool:
         """Return whether the good batch with this frame is followed by another good one, or by the end."""
@@ -215,7 +211,7 @@ class Resync:
             later = self._search(inner + max(frame.size, 1), limit, min_offset)
             if later is None or frame.row is None:
                 return inner
-            if self.base_offset(later) > int(frame.row["last_offset"]):
+            if self.base_offset(later) > frame.row.last_offset:
                 return inner
             inner = later
         return inner
@@ -270,8 +266,20 @@ class Resync:
                 return index
 
 
+def only_row(data: bytes, position: Position, largest: int) -> BatchRow | None:
+    """Return the header of the batch at the start of the bytes, with its checksum compared; None when it is cut off.
+
+    Args:
+        data: bytes of a file from `position` on.
+        largest: size of the largest batch.
+    """
+    row = bytearray(BATCH_ROW.size)
+    rows, _, _ = kernel.walk(data, row, 0, position, True, largest=largest)
+    return BATCH_ROW.unpack(row) if rows else None
+
+
 def unproven_offsets(
-    file: FilledFile, row: np.void, stretches: Sequence[Stretch]
+    file: FilledFile, row: BatchRow, stretches: Sequence[Stretch]
 ) -> tuple[tuple[Offset, Offset], ...]:
     """Return first and last offsets of runs of records that touch no unreadable stretch, at most 100 runs.
 
@@ -280,13 +288,13 @@ def unproven_offsets(
 
     Args:
         file: file of the batch.
-        row: row of BATCH_DTYPE of the batch.
+        row: row of BATCH_ROW of the batch.
         stretches: unreadable stretches that touch the batch.
     """
-    if row["magic"] < 2 or row["attributes"] & COMPRESSION_MASK:
+    if row.magic < 2 or row.attributes & COMPRESSION_MASK:
         return ()
-    position, size = int(row["position"]), int(row["size"])
-    table = np.array([row], BATCH_DTYPE)
+    position, size = row.position, row.size
+    table = np.array([tuple(row)], BATCH_ROW.dtype)
     columns = kernel.decode(file.read_at(position, size), table, 0, 1, start_position=position)
     records = columns.table
     ends = position + records["headers_start"] + records["headers_size"]

@@ -8,14 +8,11 @@ damaged one counts: a wrong length must not hide the batches after it.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple, TypeAlias
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Table
 from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
@@ -24,17 +21,14 @@ from engine.log.segment.resync import Frame, Resync, ScannedFile, unproven_offse
 from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD
-from engine.units import MAX_INT64, Offset, Position
-
-Table: TypeAlias = npt.NDArray[Any]
+from engine.units import Offset, Position
 
 CHUNK = 1 * MiB
-_ROWS = 4096
+_FEWEST_ROWS = 256
 _BYTES_A_ROW = 256
 _LEAST_BATCH = HEADER.size
 _AFTER_DAMAGE = 16 * 1024
 """Bytes of the first read after damage; later reads are larger."""
-_OPAQUE = np.dtype((np.void, BATCH_DTYPE.itemsize))
 
 
 class BatchRun(NamedTuple):
@@ -43,32 +37,42 @@ class BatchRun(NamedTuple):
     Attributes:
         buffer: bytes of the file from `start_position` on.
         start_position: absolute position in the file.
-        table: a row of BATCH_DTYPE for each batch, at least one; all checksums are right.
+        headers: a row of BATCH_ROW for each batch, at least one; all checksums are right.
     """
 
     buffer: bytes
     start_position: Position
-    table: Table
+    headers: BatchRows
+
+    @property
+    def table(self) -> Table:
+        """The headers as a table."""
+        return self.headers.table
+
+    def with_table(self, table: Table) -> BatchRun:
+        """Return a run of other batches in the same buffer."""
+        return self._replace(headers=BatchRows.of(table))
 
     @property
     def base_offset(self) -> Offset:
         """Base offset in the first batch's header."""
-        return int(self.table["base_offset"][0])
+        return self.headers[0].base_offset
 
     @property
     def next_offset(self) -> Offset:
         """One past the last batch's last offset."""
-        return int(self.table["last_offset"][-1]) + 1
+        return self.headers[-1].last_offset + 1
 
     @property
     def position(self) -> Position:
         """Position of the first batch in the file."""
-        return int(self.table["position"][0])
+        return self.headers[0].position
 
     @property
     def end_position(self) -> Position:
         """Position after the last batch in the file."""
-        return int(self.table["position"][-1]) + int(self.table["size"][-1])
+        last = self.headers[-1]
+        return last.position + last.size
 
     def columns(
         self, table: Table | None = None, budgets: Budgets = DEFAULT_BUDGETS
@@ -212,22 +216,14 @@ def whole_run(
         buffer = file.read_at(0, size) if size else b""
     except UnreadableError:
         return None
-    table = np.empty(size // _LEAST_BATCH + 1, BATCH_DTYPE)
-    rows, consumed, _ = kernel.walk(buffer, table, 0, 0, True, largest=budgets.batch_bytes)
-    if consumed != size:
+    room = bytearray((size // _LEAST_BATCH + 1) * BATCH_ROW.size)
+    rows, consumed, _ = kernel.walk(buffer, room, 0, 0, True, largest=budgets.batch_bytes)
+    if consumed != size or kernel.good_rows(room, 0, rows) != rows:
         return None
-    table = table[:rows]
-    expected = base_offset
-    for base, last, is_right in zip(
-        table["base_offset"].tolist(),
-        table["last_offset"].tolist(),
-        table["crc_ok"].tolist(),
-        strict=True,
-    ):
-        if not (is_right and expected <= base <= last < MAX_INT64):
-            return None
-        expected = last + 1
-    return BatchRun(buffer, 0, table)
+    headers = BatchRows(room).part(0, rows)
+    if headers and headers[0].base_offset < base_offset:
+        return None
+    return BatchRun(buffer, 0, headers)
 
 
 def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:
@@ -268,7 +264,8 @@ class _Scan:
         self.chunk = max(chunk, HEADER.size)
         self.resync = resync
         self.damage: Resync | None = None
-        self.scratch = np.empty(max(_ROWS, self.chunk // _BYTES_A_ROW), BATCH_DTYPE)
+        rows = max(_FEWEST_ROWS, self.chunk // _BYTES_A_ROW)
+        self.scratch = bytearray(rows * BATCH_ROW.size)
 
     def run(self, position: Position) -> Iterator[ScanItem]:
         """Scan from a position on."""
@@ -318,51 +315,49 @@ class _Scan:
                 largest=self.budgets.batch_bytes,
             )
             if rows:
-                # Copied as opaque bytes: numpy copies a structure field by field, 20 times slower.
-                table = self.scratch.view(_OPAQUE)[:rows].copy().view(BATCH_DTYPE)
-                bad = yield from self._good_rows(buffer, position, table)
+                found = BatchRows(bytearray(memoryview(self.scratch)[: rows * BATCH_ROW.size]))
+                bad = yield from self._good_rows(buffer, position, found)
                 if bad is not None:
-                    return (yield from self._pass_bad_batch(table[bad])), Stop.TABLE_FULL
+                    return (yield from self._pass_bad_batch(found[bad])), Stop.TABLE_FULL
             index += consumed
             if stop != Stop.TABLE_FULL:
                 return position + index, stop
 
     def _good_rows(
-        self, buffer: bytes, position: Position, table: Table
+        self, buffer: bytes, position: Position, headers: BatchRows
     ) -> Generator[ScanItem, None, int | None]:
         """Yield the rows up to the first that is not good; return the number of that row."""
-        base, last = table["base_offset"], table["last_offset"]
-        good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base) & (last < MAX_INT64)
-        bad = None if good.all() else int(np.argmin(good))
-        count = len(table) if bad is None else bad
-        back = (base[1:count] <= last[: max(count - 1, 0)]).nonzero()[0] + 1
-        first = 0
-        for stop in [*back.tolist(), count] if count else ():
-            if self.expected is not None and base[first] < self.expected:
-                yield self._out_of_order(table[first], self.expected)
-            self.expected = int(last[stop - 1]) + 1
-            yield BatchRun(buffer, position, table[first:stop])
+        first, count = 0, len(headers)
+        while first < count:
+            stop = kernel.good_rows(headers.data, first, count)
+            if stop == first:
+                return first
+            start = headers[first]
+            if self.expected is not None and start.base_offset < self.expected:
+                yield self._out_of_order(start, self.expected)
+            self.expected = headers[stop - 1].last_offset + 1
+            yield BatchRun(buffer, position, headers.part(first, stop))
             first = stop
-        return bad
+        return None
 
-    def _out_of_order(self, row: np.void, expected: Offset) -> Disorder:
+    def _out_of_order(self, row: BatchRow, expected: Offset) -> Disorder:
         return Disorder(
             self.path,
-            int(row["position"]),
-            int(row["size"]),
+            row.position,
+            row.size,
             "the batch's offset is not above the one before it",
             expected=expected,
-            found=int(row["base_offset"]),
-            first_offset=int(row["base_offset"]),
-            last_offset=int(row["last_offset"]),
+            found=row.base_offset,
+            first_offset=row.base_offset,
+            last_offset=row.last_offset,
         )
 
-    def _pass_bad_batch(self, row: np.void) -> Generator[Damage, None, Position]:
+    def _pass_bad_batch(self, row: BatchRow) -> Generator[Damage, None, Position]:
         """Pass a batch that is whole but not good; return the position to go on at."""
-        position, size = int(row["position"]), int(row["size"])
-        if not row["crc_ok"]:
+        position, size = row.position, row.size
+        if not row.crc_ok:
             return (yield from self._pass_damage(position))
-        found = int(row["base_offset"])
+        found = row.base_offset
         reason = "a batch with impossible offsets"
         yield Damage(
             self.path,
@@ -468,10 +463,10 @@ class _Scan:
             kind, reason = DamageKind.BAD_LENGTH, "a batch that states more bytes than the file has"
         expected, last = None, None if next_base is None else next_base - 1
         if frame.row is not None:
-            expected = int(frame.row["crc"])
-            base, end = int(frame.row["base_offset"]), int(frame.row["last_offset"])
+            expected = frame.row.crc
+            base, end = frame.row.base_offset, frame.row.last_offset
             if (first or 0) <= base <= end and (last is None or end <= last):
-                is_wrapper = frame.row["magic"] < 2 and frame.row["attributes"] & COMPRESSION_MASK
+                is_wrapper = frame.row.magic < 2 and frame.row.attributes & COMPRESSION_MASK
                 first, last = first if is_wrapper else base, end
         damage = self._as_unreadable(
             Damage(self.path, position, size, kind, reason, expected, frame.found, first, last)

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.columns.batch_table import BatchRows, Table
 from engine.files.file_names import time_index_name, transaction_index_name
 from engine.files.source_files import SourceFile
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log.segment.open_segments import SegmentFiles
-from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, Table, scan
+from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, scan
 from engine.record.file_records import FileRecords
 from engine.units import MAX_INT32, Offset, Position
 
@@ -110,7 +111,7 @@ class SegmentBytes:
     def run_of(self, batch: Table) -> BatchRun:
         """Read the batch of a header that a look-up found."""
         position, size = int(batch["position"][0]), int(batch["size"][0])
-        return BatchRun(self.file.read_at(position, size), position, batch)
+        return BatchRun(self.file.read_at(position, size), position, BatchRows.of(batch))
 
     def scan(
         self,

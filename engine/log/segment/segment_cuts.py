@@ -76,7 +76,7 @@ def _proven(
         if frame.base_offset is not None and prover.goes_on(entry.position, frame):
             item = next(segment.scan(entry.position, stop, chunk=_LOOK_UP_CHUNK), None)
             if isinstance(item, BatchRun) and item.position == entry.position:
-                return _cut_at(item._replace(table=item.table[:1]))
+                return _cut_at(item.with_table(item.table[:1]))
         target = entry.position + 1
     return None
 
@@ -96,7 +96,7 @@ def _scanned(segment: LogSegment, extent: Extent, targets: list[Position]) -> li
         positions = item.table["position"]
         while target is not None and target <= positions[-1]:
             row = int(positions.searchsorted(target))
-            place = _cut_at(item._replace(table=item.table[row : row + 1]))
+            place = _cut_at(item.with_table(item.table[row : row + 1]))
             if not found or place.position > found[-1].position:
                 found.append(place)
             target = next(left, None)

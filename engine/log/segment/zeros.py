@@ -6,8 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 
-import numpy as np
-
+from engine.arrays import np
 from engine.budgets import MiB
 from engine.units import Position
 

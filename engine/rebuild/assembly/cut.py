@@ -10,7 +10,6 @@ import numpy as np
 from engine import kernel
 from engine.columns.batch_table import holds_control
 from engine.errors import KafkaStorageError
-from engine.log.segment.scan import BatchRun
 from engine.rebuild.assembly.pieces import Dropped, Piece, rows_to_pieces
 from engine.record.attributes import COMPRESSION_MASK, TimestampType
 from engine.record.default_records import increment_sequence
@@ -87,7 +86,7 @@ def _parts(piece: Piece, start: Offset, stop: Offset) -> list[Piece]:
         breaks = is_edge[1:] | is_edge[:-1] | (side[1:] != side[:-1])
         edges = np.concatenate(([0], np.flatnonzero(breaks) + 1, [len(base)]))
         for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            part = BatchRun(run.buffer, run.start_position, run.table[first:end])
+            part = run.with_table(run.table[first:end])
             parts += rows_to_pieces(piece.origin, part, at_gaps=False)
         del run, part  # free it before the next one is read: a batch may be as large as the budget
     return parts

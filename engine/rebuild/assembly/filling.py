@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.log.segment.scan import BatchRun
 from engine.rebuild.assembly.pieces import Piece, rows_to_pieces
 from engine.units import MAX_INT64, Offset
 
@@ -81,9 +80,7 @@ def _parts(pieces: Sequence[Piece], candidate: Piece) -> list[Piece]:
         edges = np.concatenate(([0], np.flatnonzero(np.diff(room)) + 1, [len(room)]))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             table = run.table[first:stop]
-            parts += rows_to_pieces(
-                candidate.origin, BatchRun(run.buffer, run.start_position, table), at_gaps=False
-            )
+            parts += rows_to_pieces(candidate.origin, run.with_table(table), at_gaps=False)
         del run  # free it before the next one is read: a batch may be as large as the budget
     return parts
 

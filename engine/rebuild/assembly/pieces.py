@@ -251,7 +251,7 @@ def with_wrappers_opened(run: BatchRun) -> BatchRun:
         if 0 <= first <= table["base_offset"][row]:
             table["base_offset"][row] = first
             table["record_count"][row] = len(columns.offset)
-    return run._replace(table=table)
+    return run.with_table(table)
 
 
 def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iterator[Piece]:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.budgets import MiB
+from engine.columns.batch_table import BatchRows
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
@@ -277,7 +278,7 @@ class _Reader:
             if reason is None:
                 continue
             if row > start:
-                yield run._replace(table=run.table[start:row])
+                yield run.with_table(run.table[start:row])
             start = row + 1
             each = run.table[row]
             dropped.append(
@@ -292,7 +293,7 @@ class _Reader:
                 )
             )
         if start < len(run.table):
-            yield run._replace(table=run.table[start:])
+            yield run.with_table(run.table[start:])
 
     def _put_in_order(
         self, records: RecordsFile, found: list[Piece], bounds: Bounds
@@ -309,7 +310,7 @@ class _Reader:
         ordered: list[Piece] = []
         spare: list[Piece] = []
         for row in range(len(table)):
-            run = BatchRun(b"", 0, stated[row : row + 1])
+            run = BatchRun(b"", 0, BatchRows.of(stated[row : row + 1]))
             piece = next(rows_to_pieces(records, run, at_gaps=False))
             if not chosen[row]:
                 spare.append(piece)

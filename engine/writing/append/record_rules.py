@@ -17,7 +17,7 @@ import numpy as np
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.varint import size_of_varint, to_int64
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.columns.columns import Columns
 from engine.errors import (
     CorruptRecordError,
@@ -33,7 +33,7 @@ from engine.record.record_batch import RecordBatch
 from engine.units import NO_TIMESTAMP, Timestamp, TopicPartition
 from engine.writing.append.validation_result import ValidationMetrics
 
-_ROW = np.zeros(1, BATCH_DTYPE)
+_ROW = np.zeros(1, BATCH_ROW.dtype)
 _SHOWN = 3
 """Most record errors in the message of the error for all."""
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.coding.fixed_width import read_int32
-from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.columns.batch_table import BATCH_ROW, Stop
 from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, SMALLEST_BATCH
@@ -114,7 +114,7 @@ def _pieces(segment: WritableSegment) -> Iterator[_Piece]:
     records = segment.log
     end, position = records.size, 0
     buffer = bytearray(min(CHUNK, end))
-    table = np.zeros(min(ROWS, end // SMALLEST_BATCH[0] + 1), BATCH_DTYPE)
+    table = np.zeros(min(ROWS, end // SMALLEST_BATCH[0] + 1), BATCH_ROW.dtype)
     while position < end:
         got = records.read_into(buffer, position)
         view = memoryview(buffer)[:got]

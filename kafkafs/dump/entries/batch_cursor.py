@@ -7,7 +7,7 @@ import numpy as np
 from engine import kernel
 from engine.budgets import Budgets
 from engine.coding.fixed_width import read_int32
-from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.columns.batch_table import BATCH_ROW, Stop
 from engine.errors import CorruptRecordError
 from engine.files.source_files import SourceFile
 from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, UP_TO_MAGIC
@@ -35,7 +35,7 @@ class BatchCursor:
         self._start: Position = 0  # position of the buffer in the file
         self._next: Position = 0  # end of the walked batches
         self._stopped = True
-        self._table = np.zeros(_ROWS, BATCH_DTYPE)
+        self._table = np.zeros(_ROWS, BATCH_ROW.dtype)
         self._count = 0
         self._row = 0
         self._from: Position = 0  # no batch after this position was skipped

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from engine import kernel
+from engine.columns.batch_table import Table
 from engine.columns.columns import Columns
 from engine.lines.dump_text import DumpShape
 from engine.lines.json_text import Values
-from engine.log.segment.scan import Table
 from engine.memory_gate import LARGE
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.batch_lines import field_pieces

@@ -13,10 +13,10 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import Budgets
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW, Table
 from engine.files.source_files import SourceFile
 from engine.log.segment.damage import DamageKind
-from engine.log.segment.scan import BatchRun, Damage, Table, scan
+from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD, MAGIC_POSITION, UP_TO_MAGIC
 from engine.units import MAX_INT64, Position
 
@@ -28,7 +28,7 @@ class ShownBatches(NamedTuple):
 
     Attributes:
         buffer, start_position: bytes of the file, and their position in it.
-        table: rows of BATCH_DTYPE, as shown.
+        table: rows of BATCH_ROW, as shown.
         readable: the same rows in a form that the kernel decodes: with a known magic and ordered offsets.
         damage: damage of the batch, which is then the only row; None for good batches.
     """
@@ -80,7 +80,7 @@ def _bad_batch(
     if magic < 0 or not whole:
         return None
     data = file.read_at(damage.position, size)
-    readable = np.zeros(1, BATCH_DTYPE)
+    readable = np.zeros(1, BATCH_ROW.dtype)
     known = data if magic <= 2 else data[:MAGIC_POSITION] + b"\2" + data[MAGIC_POSITION + 1 :]
     rows, _, _ = kernel.walk(known, readable, 0, damage.position, True, largest=budgets.batch_bytes)
     if not rows:

@@ -111,7 +111,7 @@ class SearchFilter(KeyFilter):
                 start_position=run.start_position,
                 fold=fold,
             )
-            run = run._replace(table=run.table[hits != 0])
+            run = run.with_table(run.table[hits != 0])
         return run
 
     def matching(self, columns: Columns, indices: Indices) -> Indices:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.coding.varint import encode_varint
-from engine.columns.columns import RECORD_DTYPE, Columns
+from engine.columns.columns import RECORD_ROW, Columns
 from kafkafs.spark.sink.arrow_spans import Column, sizes_of, spans_of
 from kafkafs.spark.sink.frame_columns import RecordError
 
@@ -22,7 +22,7 @@ def columns_of(records: pa.RecordBatch) -> Columns:
     Raises:
         RecordError: a header has no key.
     """
-    table = np.zeros(len(records), RECORD_DTYPE)
+    table = np.zeros(len(records), RECORD_ROW.dtype)
     table["offset"] = records["offset"].to_numpy()
     table["timestamp"] = records["timestamp"].to_numpy()
     table["sequence"] = -1

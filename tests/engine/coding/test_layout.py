@@ -35,6 +35,13 @@ def test_the_dtype_of_a_layout_has_its_fields_big_endian_and_unpadded():
     assert np.frombuffer(EVERY.pack(VALUE), EVERY.dtype)[0].tolist() == tuple(VALUE)
 
 
+def test_a_native_layout_is_in_the_order_of_this_machine():
+    native = Layout(Every, "=")
+    assert native.dtype.itemsize == native.size == EVERY.size
+    assert np.frombuffer(native.pack(VALUE), native.dtype)[0].tolist() == tuple(VALUE)
+    assert native.field_struct("long").pack(VALUE.long) == struct.pack("=q", VALUE.long)
+
+
 def test_fields_follow_each_other_without_gaps():
     assert EVERY.size == 19
     assert [EVERY.position_of(name) for name in Every._fields] == [0, 1, 3, 7, 11]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.columns.columns import Columns
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.record_line import LineOptions
@@ -20,7 +20,7 @@ OPTIONS = LineOptions("orders", 0)
 
 def table_of(data: bytes, *, start_position: int = 0, check_crc: bool = True) -> np.ndarray:
     """A row for each batch; all of the data must be batches."""
-    table = np.zeros(len(data) // 26 + 1, BATCH_DTYPE)
+    table = np.zeros(len(data) // 26 + 1, BATCH_ROW.dtype)
     rows, consumed, _ = kernel_python.walk(data, table, 0, start_position, check_crc)
     assert consumed == len(data)
     return table[:rows]

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.compression import CompressionType, compress
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.columns.matching import Automaton
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.record_line import LineOptions
@@ -88,7 +88,7 @@ def hostile_batches(draw: st.DrawFn) -> bytes:
 
 def everything(kernel: ModuleType, data: bytes, **asked: Any) -> list[Any]:
     """All that a kernel says about bytes."""
-    table = np.zeros(8, BATCH_DTYPE)
+    table = np.zeros(8, BATCH_ROW.dtype)
     said = [kernel.walk(data, table, 0, 5, True), table.tolist()]
     rows = said[0][0]
     columns = kernel.decode(data, table, 0, rows, start_position=5, budgets=TIGHT)
@@ -112,6 +112,7 @@ def everything(kernel: ModuleType, data: bytes, **asked: Any) -> list[Any]:
     said.append(kernel.matching(columns, 7, automaton=AUTOMATON).tolist())
     said.append(kernel.column_lines(table[:rows], columns, **asked))
     said += [kernel.find_batch(data, start, 0, 3) for start in (0, 1, 70)]
+    said += [kernel.good_rows(table, row, rows) for row in range(rows + 1)]
     return said
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.coding.hashed_slots import BYTES_PER_SLOT, digest_of, find_slot, read_slot
-from engine.columns.columns import RECORD_DTYPE, Columns
+from engine.columns.columns import RECORD_ROW, Columns
 from engine.kernel import compiled, python as kernel_python
 from engine.record.record import Header
 from engine.writing.records.building import records_of
@@ -138,7 +138,7 @@ def test_marks_must_be_as_many_as_records(kernel: ModuleType) -> None:
 
 def test_fields_outside_of_the_arena_are_refused() -> None:
     for field in ("key", "value", "headers"):
-        table = np.zeros(1, RECORD_DTYPE)
+        table = np.zeros(1, RECORD_ROW.dtype)
         table[f"{field}_start"], table[f"{field}_size"] = 5, 6
         columns = Columns(table, memoryview(bytes(10)), [], 1)
         with pytest.raises(ValueError, match="arena"):

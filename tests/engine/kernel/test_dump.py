@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.coding.compression import CompressionType
-from engine.columns.batch_table import BATCH_DTYPE
-from engine.columns.columns import RECORD_DTYPE, Columns
+from engine.columns.batch_table import BATCH_ROW
+from engine.columns.columns import RECORD_ROW, Columns
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.dump_text import DumpShape, java_text
 from engine.record.attributes import TimestampType
@@ -56,9 +56,9 @@ def dumped(kernel: ModuleType, data: bytes, shape: int = ALL, **options: int) ->
 
 def one_value(data: bytes) -> tuple[np.ndarray, Columns]:
     """A batch with a record of which only the value is looked at."""
-    records = np.zeros(1, RECORD_DTYPE)
+    records = np.zeros(1, RECORD_ROW.dtype)
     records["key_size"], records["value_size"] = -1, len(data)
-    row = np.zeros(1, BATCH_DTYPE)
+    row = np.zeros(1, BATCH_ROW.dtype)
     row["magic"] = 2
     return row, Columns(records, memoryview(data), [], 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.columns.columns import RECORD_DTYPE, Columns
+from engine.columns.columns import RECORD_ROW, Columns
 from engine.kernel import python as kernel_python
 from engine.record.record import Header
 from engine.writing.records.building import records_of
@@ -76,7 +76,7 @@ def test_an_index_outside_is_refused(kernel: ModuleType, index: int) -> None:
 @each_kernel
 @pytest.mark.parametrize(("start", "size"), [(-1, 1), (5, 6), (11, 0), (2**62, 1), (0, 11)])
 def test_bytes_outside_the_arena_are_refused(kernel: ModuleType, start: int, size: int) -> None:
-    table = np.zeros(1, RECORD_DTYPE)
+    table = np.zeros(1, RECORD_ROW.dtype)
     table["value_start"], table["value_size"] = start, size
     columns = Columns(table, memoryview(bytes(10)), [], 1)
     with pytest.raises(ValueError, match="is outside"):
@@ -85,7 +85,7 @@ def test_bytes_outside_the_arena_are_refused(kernel: ModuleType, start: int, siz
 
 @each_kernel
 def test_more_bytes_than_a_column_can_address_are_refused(kernel: ModuleType) -> None:
-    table = np.zeros(1, RECORD_DTYPE)
+    table = np.zeros(1, RECORD_ROW.dtype)
     table["value_size"] = 1 << 20
     columns = Columns(table, memoryview(bytes(1 << 20)), [], 1)
     with pytest.raises(ValueError, match="do not fit"):
@@ -152,7 +152,7 @@ def test_lists_are_the_headers_of_the_records_that_were_named(
     ],
 )
 def test_headers_that_are_none_are_refused(kernel: ModuleType, headers: bytes) -> None:
-    table = np.zeros(1, RECORD_DTYPE)
+    table = np.zeros(1, RECORD_ROW.dtype)
     table["headers_count"], table["headers_size"] = 1, len(headers)
     columns = Columns(table, memoryview(headers + b"\x00" * 8), [], 1)
     with pytest.raises(ValueError, match="is outside"):
@@ -162,7 +162,7 @@ def test_headers_that_are_none_are_refused(kernel: ModuleType, headers: bytes) -
 @each_kernel
 @pytest.mark.parametrize(("start", "size"), [(-1, 2), (9, 3), (0, -1), (2**62, 1)])
 def test_headers_outside_the_arena_are_refused(kernel: ModuleType, start: int, size: int) -> None:
-    table = np.zeros(1, RECORD_DTYPE)
+    table = np.zeros(1, RECORD_ROW.dtype)
     table["headers_count"], table["headers_start"], table["headers_size"] = 1, start, size
     columns = Columns(table, memoryview(bytes(10)), [], 1)
     with pytest.raises(ValueError, match="is outside"):

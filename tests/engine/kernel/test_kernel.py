@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from engine import kernel
 from engine.coding import checksums
-from engine.columns.batch_table import BATCH_DTYPE, Stop
+from engine.columns.batch_table import BATCH_ROW, Stop
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.kernel import compiled
 from engine.record.attributes import TimestampType
@@ -27,13 +27,13 @@ THREE = builders.values("a", "b", "c")
 def walked(
     module: ModuleType, data: bytes, *, rows: int = 10, start: int = 0, **options: object
 ) -> tuple[np.ndarray, int, Stop]:
-    table = np.zeros(rows, BATCH_DTYPE)
+    table = np.zeros(rows, BATCH_ROW.dtype)
     filled, consumed, stop = module.walk(data, table, start, 1000, True, **options)
     return table[:filled], consumed, Stop(stop)
 
 
 def fields(row: np.void) -> dict[str, int]:
-    return {name: int(row[name]) for name in BATCH_DTYPE.names or () if "pad" not in name}
+    return {name: int(row[name]) for name in BATCH_ROW.dtype.names or () if "pad" not in name}
 
 
 # Walking
@@ -100,6 +100,35 @@ def test_a_full_table_stops_the_walk_before_the_next_batch(kernel: ModuleType) -
 
 
 @each_kernel
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        ({}, 3),
+        ({"crc_ok": 0}, 1),
+        ({"base_offset": -1}, 1),
+        ({"last_offset": 11}, 1),
+        ({"last_offset": 2**63 - 1}, 1),
+        ({"base_offset": 2}, 1),
+        ({"last_offset": 20}, 2),
+    ],
+    ids=str,
+)
+def test_good_rows_end_before_a_bad_batch_and_before_offsets_go_back(
+    kernel: ModuleType, change: dict[str, int], end: int
+) -> None:
+    table = np.zeros(3, BATCH_ROW.dtype)
+    table["base_offset"], table["last_offset"], table["crc_ok"] = [0, 12, 20], [2, 19, 29], 1
+    for name, value in change.items():
+        table[name][1] = value
+    assert kernel.good_rows(table, 0, 3) == end
+    assert kernel.good_rows(table.tobytes(), 0, 3) == end
+    assert kernel.good_rows(table, 2, 3) == 3
+    for first, last in ((-1, 2), (2, 1), (0, 4)):
+        with pytest.raises(ValueError, match="not in the batch table"):
+            kernel.good_rows(table, first, last)
+
+
+@each_kernel
 def test_a_batch_cut_anywhere_needs_more(kernel: ModuleType) -> None:
     for whole in (builders.batch(THREE), builders.message(0, None, None, magic=0)):
         for size in range(len(whole)):
@@ -155,7 +184,7 @@ def test_any_flipped_bit_behind_the_checksum_shows_in_crc_ok(
 
 @each_kernel
 def test_without_the_check_crc_ok_says_nothing(kernel: ModuleType) -> None:
-    table = np.zeros(1, BATCH_DTYPE)
+    table = np.zeros(1, BATCH_ROW.dtype)
     kernel.walk(builders.batch(THREE), table, 0, 0, False)
     assert table["crc_ok"].tolist() == [0]
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.compression import CompressionType
-from engine.columns.batch_table import BATCH_DTYPE, Problem
+from engine.columns.batch_table import BATCH_ROW, Problem
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.json_text import Values
 from engine.lines.lines_result import LinesResult
@@ -181,7 +181,7 @@ def test_lines_of_real_brokers_are_the_same_from_both_kernels(kind: str) -> None
     for partition in fixtures_data.partitions(kind):
         for path in fixtures_data.logs(kind, partition)[:2]:
             data = path.read_bytes()[:20_000]
-            table = np.zeros(1000, BATCH_DTYPE)
+            table = np.zeros(1000, BATCH_ROW.dtype)
             rows, _, _ = compiled.walk(data, table, 0, 0, True)
             asked = {"start_position": 0, "options": OPTIONS}
             found = compiled.lines(data, table, 0, rows, **asked)

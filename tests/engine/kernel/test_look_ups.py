@@ -109,9 +109,9 @@ def test_the_batch_comes_with_its_row_and_place(kernel: ModuleType, path: Path) 
     file, at = File(path, batches), 0
     for n, data in enumerate(batches):
         for offset in range(10 * n, 10 * n + 3):
-            found, position, table = kernel.read_batch(file.fd, 0, file.size, offset)
+            found, position, row = kernel.read_batch(file.fd, 0, file.size, offset)
             assert (found, position) == (data, at)
-            assert table.tobytes() == table_of(data, start_position=at).tobytes()
+            assert row == table_of(data, start_position=at).tobytes()
         at += len(data)
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from engine import kernel
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import TimestampType
 from engine.record.record import Header, Record
@@ -51,7 +51,7 @@ def lines_of(records: Sequence[Rec], values: str, writers: Sequence[str] = KERNE
     """The lines of records in one batch by `record_line`, after the kernels agreed with it and on the size."""
     options = LineOptions("t", 0, values=values)
     made = batch(records, producer=Producer(id=7, epoch=1, sequence=5), transactional=True)
-    table = np.zeros(1, BATCH_DTYPE)
+    table = np.zeros(1, BATCH_ROW.dtype)
     reference = [reference_line(record, index, options) for index, record in enumerate(records)]
     for name in writers:
         kernel.use(name)

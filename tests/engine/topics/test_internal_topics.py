@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 from engine import kernel
 from engine.coding.varint import encode_unsigned_varint
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.record.attributes import CONTROL_MASK
 from engine.topics import internal_topics as topics
 from engine.topics.decoded_record import (
@@ -60,7 +60,7 @@ def records_of(kind: str, partition: str) -> Iterator[tuple[int, bytes | None, b
     """Offset, key and value of the records of a partition that are not control records."""
     for path in sorted((log_dir(kind) / partition).glob("*.log")):
         data = path.read_bytes()
-        table = np.zeros(10_000, BATCH_DTYPE)
+        table = np.zeros(10_000, BATCH_ROW.dtype)
         rows, _, _ = kernel.walk(data, table, 0, 0, True)
         columns = kernel.decode(data, table, 0, rows, start_position=0)
         for index, row in enumerate(columns.row.tolist()):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from engine.columns.batch_table import BATCH_DTYPE, BatchProblem, Problem
+from engine.columns.batch_table import BATCH_ROW, BatchProblem, Problem
 from engine.errors import CorruptRecordError, UnsupportedCodecError
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
@@ -18,7 +18,7 @@ DAMAGE = Damage(
 
 
 def row(**fields: int) -> np.void:
-    table = np.zeros(1, BATCH_DTYPE)
+    table = np.zeros(1, BATCH_ROW.dtype)
     for name, value in fields.items():
         table[name] = value
     return table[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from engine.columns.columns import RECORD_DTYPE, Columns
+from engine.columns.columns import RECORD_ROW, Columns
 from engine.columns.matching import Automaton, Fields
 from kafkafs.decode.regex_automaton import automaton_of
 from tests.engine.kernel.kernels import KERNELS, each_kernel
@@ -42,7 +42,7 @@ fields = st.lists(
 
 def found(kernel: ModuleType, automaton: Automaton, texts: list[bytes]) -> list[bool]:
     """What a kernel says of each text as a value."""
-    table = np.zeros(len(texts), RECORD_DTYPE)
+    table = np.zeros(len(texts), RECORD_ROW.dtype)
     at = 0
     for row, text in zip(table, texts, strict=True):
         row["key_start"] = row["value_start"] = at

@@ -40,7 +40,7 @@ class Rows:
         partition: partition of the records.
         segment: base offset of the segment.
         columns: decoded records of the run.
-        table: BATCH_DTYPE rows of the run; `columns.row` is an index into them.
+        table: BATCH_ROW rows of the run; `columns.row` is an index into them.
         fates: fate of each row of the table; None when none is transactional.
         indices: chosen records, ascending.
         decoder: decoder of an internal topic's records; None for raw bytes.

@@ -49,7 +49,7 @@ class HeaderRun:
     Attributes:
         partition: partition of the batches.
         segment: base offset of the segment.
-        table: rows of the batches, of BATCH_DTYPE.
+        table: rows of the batches, of BATCH_ROW.
         facts: facts of each batch.
         fates: fate of each batch; None when none is transactional or fates are not needed.
         is_lenient: whether a timestamp that Spark cannot hold becomes null.

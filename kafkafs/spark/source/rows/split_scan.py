@@ -136,7 +136,7 @@ def _before(
         if item.position >= end:
             return
         if isinstance(item, BatchRun) and item.end_position > end:
-            item = item._replace(table=item.table[item.table["position"] < end])
+            item = item.with_table(item.table[item.table["position"] < end])
         yield item
 
 

@@ -14,16 +14,16 @@ from engine.check.batches.kept_rows import KeptRows, SegmentRows
 from engine.check.log_dir_check import CheckOptions, SourceCheck
 from engine.check.partition_under_check import SegmentUnderCheck
 from engine.check.rules.finding import Finding
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.log.log_directory import open_source
 from tests import fixtures_data
 from tests.engine.check.logs import Clock
 
-ROW = BATCH_DTYPE.itemsize
+ROW = BATCH_ROW.size
 
 
 def table(first: int, count: int) -> Any:
-    rows = np.zeros(count, BATCH_DTYPE)
+    rows = np.zeros(count, BATCH_ROW.dtype)
     rows["base_offset"] = np.arange(first, first + count)
     return rows
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.budgets import Budgets
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.files.source_files import SourceRoot
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan
@@ -80,7 +80,7 @@ def test_a_run_lets_its_rows_be_found_in_its_buffer() -> None:
     made = batches(20)
     for item in everything(b"".join(made), chunk=700):
         assert isinstance(item, BatchRun)
-        assert item.table.dtype == BATCH_DTYPE
+        assert item.table.dtype == BATCH_ROW.dtype
         for row in item.table:
             at = int(row["position"]) - item.start_position
             assert item.buffer[at : at + int(row["size"])] in made

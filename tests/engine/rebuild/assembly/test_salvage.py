@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from engine.columns.batch_table import BATCH_DTYPE
+from engine.columns.batch_table import BATCH_ROW
 from engine.rebuild.assembly.salvage import heaviest_chain
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
@@ -251,7 +251,7 @@ def test_a_batch_of_an_impossible_leader_epoch_stays_and_is_named(tmp_path):
 def test_the_chain_with_the_most_records_is_found():
     random = Random(7)
     for _ in range(200):
-        table = np.zeros(random.randrange(1, 9), BATCH_DTYPE)
+        table = np.zeros(random.randrange(1, 9), BATCH_ROW.dtype)
         table["base_offset"] = [random.randrange(20) for _ in table]
         table["last_offset"] = table["base_offset"] + [random.randrange(4) for _ in table]
         table["record_count"] = [random.randrange(1, 5) for _ in table]
