@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from engine.arrays import npt
 from engine.coding.layout import Int32, Int64, Layout
 from engine.columns.batch_table import BatchProblem
-from engine.columns.decoding import Row
+
+if TYPE_CHECKING:
+    from engine.columns.decoding import Row
 
 
 class SummaryRow(NamedTuple):

@@ -6,43 +6,48 @@ results. Call the functions through the module (`kernel.walk(...)`), because `us
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from engine.columns.columns import Columns
-from engine.kernel import python as kernel_python, zipped as zipped_kernel
-from engine.kernel.python import (
-    column_lines,
-    contains,
-    decode,
-    dump_rows,
-    encode_records,
-    find_batch,
-    floor_slot,
-    gather,
-    gather_headers,
-    good_rows,
-    how_shown,
-    keep_records,
-    lines,
-    locate,
-    matching,
-    offsets_of,
-    put_keys,
-    read_batch,
-    read_line,
-    read_record,
-    record_facts,
-    summarize,
-    text_piece,
-    walk,
-)
 from engine.lines.lines_result import LinesResult
 from engine.lines.record_line import LineOptions
+
+if TYPE_CHECKING:
+    from engine.kernel.python import (
+        column_lines,
+        contains,
+        decode,
+        dump_rows,
+        encode_records,
+        find_batch,
+        floor_slot,
+        gather,
+        gather_headers,
+        good_rows,
+        how_shown,
+        keep_records,
+        lines,
+        locate,
+        matching,
+        offsets_of,
+        put_keys,
+        read_batch,
+        read_line,
+        read_record,
+        record_facts,
+        summarize,
+        text_piece,
+        walk,
+    )
 
 try:
     from engine.kernel import compiled
 except ImportError:  # pragma: no cover
-    _compiled: ModuleType | None = zipped_kernel.load(globals().get("__loader__"))
+    from engine.kernel import zipped
+
+    _compiled: ModuleType | None = zipped.load(globals().get("__loader__"))
 else:
     _compiled = compiled
 
@@ -82,7 +87,7 @@ __all__ = [
 _SAME_IN_BOTH = {"Columns", "LineOptions", "LinesResult", "is_compiled", "name", "use"}
 """Names that `use` does not replace."""
 
-name = "python"
+name: str
 """Kernel in use: "compiled" or "python"."""
 
 
@@ -99,10 +104,10 @@ def use(which: str) -> None:
         ValueError: the name is another.
     """
     global name
-    modules = {"compiled": _compiled, "python": kernel_python}
-    if which not in modules:
+    if which not in ("compiled", "python"):
         raise ValueError(f"no kernel is called {which!r}")
-    module = modules[which]
+    # The twin is imported where it is used: its import takes longer than a look-up.
+    module = _compiled if which == "compiled" else import_module("engine.kernel.python")
     if module is None:
         raise ModuleNotFoundError("the compiled kernel was not built: run scripts/setup")
     for function in set(__all__) - _SAME_IN_BOTH:
@@ -110,5 +115,4 @@ def use(which: str) -> None:
     name = which
 
 
-if _compiled is not None:
-    use("compiled")
+use("python" if _compiled is None else "compiled")

@@ -2,7 +2,7 @@
 """The compiled kernel: the inner loops of bulk reading and look-ups, without the GIL.
 
 Signatures and results are those of engine.kernel.python, which is the reference; the work is in the C
-headers in c/. Use it through engine.kernel.
+headers in c/. Use it through engine.kernel. What only Python can do is imported where it is called.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -20,13 +20,7 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.columns.batch_summary import SUMMARY_ROW, AppendFacts, SummaryResult
 from engine.columns.batch_table import BATCH_ROW, KEPT_ROW, BatchProblem
 from engine.columns.columns import RECORD_ROW, Columns, describe
-from engine.kernel.python import (
-    column_lines as column_lines_in_python, lines as lines_in_python, read_line as read_line_in_python,
-    read_record as read_record_in_python,
-)
-from engine.columns.record_facts import record_facts as record_facts_in_python
 from engine.record.attributes import CONTROL_MASK
-from engine.lines.decoded_lines import decoded_lines
 from engine.columns.framing import frame_error
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.columns.payload import inflate
@@ -644,6 +638,8 @@ def record_facts(batch, *, budgets=DEFAULT_BUDGETS):
     finally:
         _give_worker(worker)
     if not fine:
+        from engine.columns.record_facts import record_facts as record_facts_in_python
+
         return record_facts_in_python(batch, budgets=budgets)
     return AppendFacts(found.count, found.first_offset, found.last_offset, found.smallest_timestamp,
                        found.largest_timestamp, found.without_key, found.descents, size)
@@ -700,6 +696,8 @@ def read_record(
     if found == KFS_NO_MEMORY:
         raise MemoryError
     if found == KFS_NEEDS_PYTHON:
+        from engine.kernel.python import read_record as read_record_in_python
+
         return read_record_in_python(fd, position, end, offset, largest=largest, budgets=budgets)
     return None
 
@@ -747,6 +745,8 @@ cdef class _Lines:
 
     cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
         """Write the lines of a control batch in Python; return its problem, or None."""
+        from engine.kernel.python import lines as lines_in_python
+
         result = lines_in_python(
             buffer, table, row, row + 1, start_position=self.state.run.start_position,
             options=self.python_options, fates=self.python_fates, measure=self.options.measure,
@@ -761,6 +761,8 @@ cdef class _Lines:
 
     cdef size_t control_columns(self, table, columns, int fate, size_t at) except? 0:
         """Write the lines of decoded records of a control batch in Python; return where the next batch begins."""
+        from engine.lines.line_writer import column_lines as column_lines_in_python
+
         others = np.flatnonzero(columns.row[at:] != columns.row[at])
         cdef size_t stop = at + <size_t>others[0] if len(others) else <size_t>len(columns)
         result = column_lines_in_python(
@@ -820,6 +822,8 @@ def read_line(int fd, int64_t position, int64_t end, int64_t offset, options, *,
     if found == KFS_NO_MEMORY:
         raise MemoryError
     if found == KFS_NEEDS_PYTHON:
+        from engine.kernel.python import read_line as read_line_in_python
+
         return read_line_in_python(fd, position, end, offset, options, most=most, budgets=budgets)
     return None
 
@@ -837,6 +841,8 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
     found = None
     state.open(buffer, table, first_row, last_row, start_position, budgets)
     if options.decoder is not None:
+        from engine.lines.decoded_lines import decoded_lines
+
         return decoded_lines(decode, buffer, table, first_row, last_row, start_position=start_position, options=options,
                              fates=fates, measure=measure, budgets=budgets, enough=enough, first_record=first_record,
                              most=most)
@@ -885,6 +891,8 @@ def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t 
     of.records, of.count = <const kfs_record *>records.data, records.size // RECORD_SIZE
     of.rows, of.row_count = <const kfs_row *>rows.data, rows.size // ROW_SIZE
     if options.decoder is not None:
+        from engine.lines.line_writer import column_lines as column_lines_in_python
+
         return column_lines_in_python(table, columns, options=options, fates=fates, fate=fate,
                                       first_record=first_record, measure=measure, enough=enough, most=most)
     state.open(b"", table, 0, 0, 0, DEFAULT_BUDGETS)

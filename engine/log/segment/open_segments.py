@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from engine import kernel
 from engine.columns.batch_table import BatchRows
@@ -24,10 +24,12 @@ from engine.files.unopened_file import UnopenedFile
 from engine.files.unreadable import MEDIA_ERRORS
 from engine.index.offset_index import ENTRY, OffsetIndex
 from engine.index.slots import BytesSlots
-from engine.kernel.python import Location
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
 from engine.units import MAX_INT32, Offset, OffsetPosition, Position
+
+if TYPE_CHECKING:
+    from engine.kernel.python import Location
 
 SMALL_INDEX = 64 * 1024
 """An offset index up to this size is kept whole while its segment is open."""
