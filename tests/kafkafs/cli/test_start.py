@@ -45,7 +45,6 @@ LOOK_UPS = [
     ["cat", "orders-0/offset/35"],
     ["ls"],
     ["ls", "orders-0/offset/35"],
-    ["ls", "-l", "orders-0"],
     ["offsets"],
 ]
 
