@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from engine import kernel
-from engine.arrays import np
 from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Table
 from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
