@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -11,7 +12,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import bundle
+import debian_package
 import notices
+import single_file
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -26,7 +30,7 @@ def main(arguments: list[str], usage: str) -> None:
     """Make the products that are named."""
     options = [each for each in arguments if each.startswith("-")]
     names = [each for each in arguments if not each.startswith("-")] or list(PRODUCTS)
-    if set(options) - {"--verify"} or set(names) - set(PRODUCTS):
+    if set(options) - {"--verify", "--try"} or set(names) - set(PRODUCTS):
         sys.exit(usage)
     os.environ["SOURCE_DATE_EPOCH"] = output("git", "log", "-1", "--format=%ct", cwd=ROOT)
     os.environ["PYTHONHASHSEED"] = "0"
@@ -36,6 +40,8 @@ def main(arguments: list[str], usage: str) -> None:
     if "--verify" in options:
         verify(names)
     make(names, ROOT / "dist")
+    if "--try" in options:
+        run(str(HERE / "try_in_roots"), str(ROOT / "dist"))
 
 
 def make(names: list[str], dist: Path) -> None:
@@ -64,6 +70,7 @@ def verify(names: list[str]) -> None:
     ):
         for folder in (one, two):
             shutil.rmtree(CACHE / "wheels", ignore_errors=True)
+            bundled_wheels.cache_clear()
             make(names, Path(folder))
         first, second = ((Path(folder) / "SHA256SUMS").read_text() for folder in (one, two))
         if first != second:
@@ -151,10 +158,61 @@ def spark(dist: Path) -> None:
     run(tool("python"), "-c", code, str(dist), cwd=ROOT)
 
 
+# -- with their own Python -----------------------------------------------------------------------------
+
+
+def deb(dist: Path) -> None:
+    """The Debian package."""
+    clear(dist, "kafkafs_*.deb")
+    with tempfile.TemporaryDirectory() as folder:
+        debian_package.build(own_python(Path(folder)), dist)
+
+
+def single(dist: Path) -> None:
+    """The single file."""
+    for old in dist.glob(f"kafkafs-*-{os.uname().machine}"):
+        old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        single_file.build(own_python(Path(folder)), dist)
+
+
+def own_python(folder: Path) -> Path:
+    """Return the program in a folder with its own Python and the kernel for exactly this Python."""
+    return bundle.build(folder / "kafkafs", Path(PYTHON), bundled_wheels(), tool)
+
+
+@functools.cache
+def bundled_wheels() -> list[Path]:
+    """Return the wheels of the program and of all that it needs."""
+    wheels = CACHE / "wheels"
+    own = wheels / "own"
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir(parents=True)
+    codecs = notices.copy_codecs(own / "codecs")
+    built = build_wheel(own, KAFKAFS_CODECS=str(codecs), KAFKAFS_EXACT_PYTHON="1")
+    others = [line for line in bundled_versions() if not line.startswith("pyfuse3==")]
+    downloaded = wheels / "others"
+    shutil.rmtree(downloaded, ignore_errors=True)
+    run(
+        tool("pip"),
+        "download",
+        "-q",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "-d",
+        str(downloaded),
+        *others,
+    )
+    return [built, pyfuse3(), *sorted(downloaded.glob("*.whl"))]
+
+
 PRODUCTS: dict[str, Callable[[Path], None]] = {
     "sdist": sdist,
     "wheel": wheel,
     "spark": spark,
+    "deb": deb,
+    "single": single,
 }
 
 

@@ -1,0 +1,135 @@
+"""The Debian package: the program's folder as /usr/lib/kafkafs, its commands, man pages, completion and examples.
+
+Codecs and small libraries come from Debian's packages here, so that they get its security updates.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from build_backend import ROOT, version
+
+HOME = "usr/lib/kafkafs"
+DEPENDS = (
+    "libc6 (>= 2.36), libexpat1, libffi8, zlib1g, libstdc++6, libssl3t64 | libssl3, fuse3, "
+    "libzstd1, liblz4-1, libdeflate0, libsnappy1v5"
+)
+CONTROL = """Package: kafkafs
+Version: {version}
+Architecture: {architecture}
+Maintainer: The kafkafs authors <kafkafs@localhost>
+Installed-Size: {size}
+Depends: {depends}
+Section: utils
+Priority: optional
+Description: read, check, mount and rebuild Apache Kafka log directories
+ Works without a broker, and without changing a byte of the source: shows
+ log directories as a tree in which offsets and timestamps are paths, finds
+ damage, predicts what a broker would do, and makes a log directory that a
+ broker loads. It has its own Python.
+"""
+COMMAND = """#!/usr/lib/kafkafs/bin/python3.11 -IS
+import sys
+
+sys.argv.insert(0, "")
+exec(compile(open("/usr/lib/kafkafs/kafkafs.py").read(), "/usr/lib/kafkafs/kafkafs.py", "exec"))
+"""
+FSTAB = """# Lines of /etc/fstab. The source must be mounted before it.
+/var/lib/kafka/data  /mnt/kafka  fuse.kafkafs  ro,allow_other,nofail,x-systemd.requires-mounts-for=/var/lib/kafka  0 0
+"""
+UNIT = """# /etc/systemd/system/kafkafs.service
+[Unit]
+Description=Kafka's log directory as files
+RequiresMountsFor=/var/lib/kafka/data
+
+[Service]
+ExecStart=/usr/bin/kafkafs mount -f -o allow_other /var/lib/kafka/data /mnt/kafka
+ExecStop=/usr/bin/kafkafs umount /mnt/kafka
+Restart=on-failure
+
+[Install]
+WantedBy=multi-user.target
+"""
+SHELLS = {
+    "bash": "usr/share/bash-completion/completions/kafkafs",
+    "zsh": "usr/share/zsh/vendor-completions/_kafkafs",
+    "fish": "usr/share/fish/vendor_completions.d/kafkafs.fish",
+}
+
+
+def build(bundle: Path, dist: Path) -> Path:
+    """Make the package out of the program's folder; return its path."""
+    tree = bundle.parent / "deb"
+    home = tree / HOME
+    home.parent.mkdir(parents=True)
+    bundle.rename(home)
+    shutil.rmtree(home / "lib" / "system")
+    shutil.rmtree(home / "lib/python3.11/site-packages/kafkafs/engine/kernel/codecs")
+    _write(tree / "usr/bin/kafkafs", COMMAND, 0o755)
+    for name in ("mount.kafkafs", "mount.fuse.kafkafs"):
+        (tree / "usr/sbin").mkdir(exist_ok=True)
+        (tree / "usr/sbin" / name).symlink_to("../bin/kafkafs")
+    _documents(tree, home)
+    architecture = _ask("dpkg", "--print-architecture")
+    size = sum(path.lstat().st_size for path in tree.rglob("*") if path.is_file()) // 1024
+    control = CONTROL.format(
+        version=version(), architecture=architecture, size=size, depends=DEPENDS
+    )
+    _write(tree / "DEBIAN/control", control)
+    when = int(os.environ["SOURCE_DATE_EPOCH"])
+    for path in [tree, *tree.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o755)
+        os.utime(path, (when, when), follow_symlinks=False)
+    made = dist / f"kafkafs_{version()}_{architecture}.deb"
+    _ask("dpkg-deb", "--root-owner-group", "-Zzstd", "-z9", "--build", str(tree), str(made))
+    return made
+
+
+def _documents(tree: Path, home: Path) -> None:
+    """Write man pages, completion, examples, the licence and the list of changes."""
+    documents = tree / "usr/share/doc/kafkafs"
+    _write(documents / "copyright", (ROOT / "LICENSE").read_text(encoding="utf-8"))
+    _write(documents / "changelog.gz", (ROOT / "CHANGELOG.md").read_bytes())
+    _write(documents / "examples/fstab", FSTAB)
+    _write(documents / "examples/kafkafs.service", UNIT)
+    licences = sorted(home.glob("lib/python3.11/site-packages/*.dist-info/METADATA"))
+    names = [f"{path.parent.name.removesuffix('.dist-info')}\n" for path in licences]
+    notice = "Inside /usr/lib/kafkafs: Debian's Python (lib/python3.11/LICENSE), and, each with its licence in\nlib/python3.11/site-packages/*.dist-info:\n\n"
+    _write(documents / "NOTICE", notice + "".join(names))
+    manuals = tree / "usr/share/man/man1"
+    manuals.mkdir(parents=True)
+    code = f"import sys, runpy; sys.path.append({str(home / 'lib/python3.11/site-packages')!r}); sys.argv = ['', {str(manuals)!r}]; runpy.run_path({str(Path(__file__).with_name('man_pages.py'))!r}, run_name='__main__')"
+    python = str(home / "bin/python3.11")
+    libraries = {**os.environ, "LC_ALL": "C.UTF-8"}
+    subprocess.run([python, "-ISB", "-c", code], check=True, env=libraries)
+    for page in sorted(manuals.iterdir()):
+        _write(page.with_name(f"{page.name}.gz"), page.read_bytes())
+        page.unlink()
+    for shell, place in SHELLS.items():
+        code = "import sys; sys.path.append(sys.prefix + '/lib/python3.11/site-packages'); from kafkafs.cli import cli; cli(prog_name='kafkafs')"
+        environment = {**os.environ, "_KAFKAFS_COMPLETE": f"{shell}_source"}
+        made = subprocess.run(
+            [python, "-ISB", "-c", code],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        _write(tree / place, made.stdout)
+
+
+def _write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """Write a file; one whose name ends with .gz is compressed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data, 9, mtime=0) if path.suffix == ".gz" else data)
+    path.chmod(mode)
+
+
+def _ask(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
