@@ -168,7 +168,8 @@ def range_options(command: Command) -> Command:
         range_stop: str | None,
         **named: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        return command(*given, extent=range_of(range_start, range_stop), **named)
+        extent = range_of(range_start, range_stop, may_be_empty=bool(named.get("allow_empty")))
+        return command(*given, extent=extent, **named)
 
     for option in (
         zone_option,
@@ -190,7 +191,7 @@ def range_options(command: Command) -> Command:
     return with_range  # type: ignore[return-value]
 
 
-def range_of(start: str | None, stop: str | None) -> LogRange:
+def range_of(start: str | None, stop: str | None, *, may_be_empty: bool = False) -> LogRange:
     """Return the range of --from and --to.
 
     Raises:
@@ -200,7 +201,7 @@ def range_of(start: str | None, stop: str | None) -> LogRange:
     from engine.log.log_bound import LogRange
 
     found = LogRange(bound_of(start, "--from"), bound_of(stop, "--to"))
-    if found.is_backwards:
+    if found.is_backwards and not may_be_empty:
         raise click.UsageError(f"--from {start} is not before --to {stop}, and --to is exclusive")
     return found
 
