@@ -107,7 +107,7 @@ def use(which: str) -> None:
     if which not in ("compiled", "python"):
         raise ValueError(f"no kernel is called {which!r}")
     # The twin is imported where it is used: its import takes longer than a look-up.
-    module = _compiled if which == "compiled" else import_module("engine.kernel.python")
+    module = _compiled if which == "compiled" else import_module(f"{__name__}.python")
     if module is None:
         raise ModuleNotFoundError("the compiled kernel was not built: run scripts/setup")
     for function in set(__all__) - _SAME_IN_BOTH:
