@@ -37,7 +37,7 @@ def pages(site: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_of_a_command_is_its_help(pages: Path, name: str) -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "kafkafs", name, "--help"],
-        capture_output=True, text=True, check=True, env={"COLUMNS": "82"},
+        capture_output=True, text=True, check=True, env={"COLUMNS": "80"},
     ).stdout  # fmt: skip
     assert shown.strip() in (pages / "commands" / f"{name}.md").read_text()
 

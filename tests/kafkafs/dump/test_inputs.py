@@ -131,7 +131,7 @@ def test_index_entries_outside_a_range_are_left_out(log_dir: Path) -> None:
 
 
 def test_a_bound_that_is_neither_offset_nor_instant_is_refused(log_dir: Path) -> None:
-    found = dump(log_dir, "--from", "yesterday")
+    found = dump(log_dir, "--from", "someday")
     assert found.status == 2
     assert "neither an offset (digits) nor a time such as" in found.err
 
