@@ -15,6 +15,7 @@ from engine.log.log_view import LogView
 from engine.log.proven_end import (
     EndProof,
     first_offset_without_records,
+    orphan_indexes,
 )
 from engine.log.segment.damage import DamageKind
 from engine.rebuild.assembly.cut import first_at_or_after
@@ -314,14 +315,22 @@ class _Planner:
     def _missing(
         self, dropped: Sequence[Dropped], start: Offset, end: Offset, held: Offset
     ) -> Iterable[MissingOffsets]:
-        """Yield the gaps; in a compacted log only those with damage inside, and those from `held` on."""
+        """Yield the gaps; in a compacted log only those with damage inside, those from the base offset of a segment
+        on that lost its records file but not its indexes, and those from `held` on.
+        """
         at = start
+        orphans = sorted(
+            {base for view in self.merged.views for base in orphan_indexes(view.listing)}
+        )
         for piece in self.merged.pieces:
-            if piece.base_offset > at and (
-                not (self.merged.is_compacted or piece.is_legacy)
-                or _touches(dropped, at, piece.base_offset)
-            ):
-                yield MissingOffsets(at, piece.base_offset)
+            following = piece.base_offset
+            if following > at:
+                lost = next((base for base in orphans if at <= base < following), None)
+                is_explained = self.merged.is_compacted or piece.is_legacy
+                if not is_explained or _touches(dropped, at, following):
+                    lost = at
+                if lost is not None:
+                    yield MissingOffsets(lost, following)
             at = max(at, piece.next_offset)
         if self.merged.is_compacted and not _touches(dropped, at, end):
             at = max(at, held)

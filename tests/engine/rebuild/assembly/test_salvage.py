@@ -239,6 +239,19 @@ def test_offsets_that_compaction_took_are_not_missing(tmp_path):
     assert log_bytes(tmp_path / "target") == b"".join(sparse[:4] + sparse[5:])
 
 
+def test_a_lost_segment_of_a_compacted_log_is_missing_if_its_index_is_there(tmp_path):
+    sparse = [
+        builders.batch([Rec(b"a", offset=at), Rec(b"b", offset=at + 7)], at)
+        for at in range(0, 200, 20)
+    ]
+    folder = simple_log(tmp_path, *sparse[:4]).folder
+    (folder / f"{160:020}.log").write_bytes(b"".join(sparse[8:]))
+    (folder / f"{100:020}.index").write_bytes(b"")
+    result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
+    assert result.partitions[0]["missing"] == [{"first_offset": 100, "next_offset": 160}]
+    assert result.lost_something
+
+
 def test_a_batch_of_an_impossible_leader_epoch_stays_and_is_named(tmp_path):
     batches = [text(offset, epoch=2) for offset in range(0, 50, 5)]
     batches[4] = text(20, epoch=999)
