@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from engine.arrays import np, npt
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
-from engine.columns.batch_table import BatchProblem, Problem
+from engine.columns.batch_table import BatchProblem, BatchRows, Problem
 from engine.columns.columns import RECORD_ROW, Columns, read_headers
 from engine.columns.decoding import Row, Table
 from engine.lines.internal_fields import internal_fields
@@ -229,7 +229,7 @@ class DecodedLines:
 def decoded_lines(
     decode: Callable[..., Columns],
     buffer: Buffer,
-    table: Table,
+    table: Table | Buffer,
     first_row: int,
     last_row: int,
     *,
@@ -245,7 +245,9 @@ def decoded_lines(
     """Return the lines that `kernel.lines` returns for options with a decoder.
 
     Args:
-        decode: the kernel's function of that name; the other arguments are those of `kernel.lines`.
+        decode: the kernel's function of that name.
+        table: the headers, as a table or as the bytes of its rows.
+        The other arguments are those of `kernel.lines`.
     """
 
     if most:
@@ -260,7 +262,8 @@ def decoded_lines(
             buffer, table, first, last, start_position=start_position, budgets=budgets, enough=ahead
         )
 
-    writing = DecodedLines(rows, table, options, fates, enough, most)
+    headers = table if isinstance(table, np.ndarray) else BatchRows(table).table
+    writing = DecodedLines(rows, headers, options, fates, enough, most)
     return writing.lines(first_row, last_row, measure=measure, first_record=first_record)
 
 

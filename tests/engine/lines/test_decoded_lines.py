@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.compression import CompressionType
+from engine.columns.batch_table import BatchRows
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.decoded_lines import decoded_lines
 from engine.lines.json_text import Values
@@ -125,6 +126,8 @@ def test_both_kernels_and_both_passes_agree(
     assert result == kernel_python.lines(data, table, 0, len(table), **asked)
     assert result.text is not None
     assert len(result.text) == result.size
+    rows = BatchRows.of(table).data
+    assert compiled.lines(data, rows, 0, len(table), **asked) == result
     measured = compiled.lines(data, table, 0, len(table), measure=True, **asked)
     assert measured == result._replace(text=None)
     for line in result.text.splitlines():

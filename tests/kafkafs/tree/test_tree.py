@@ -138,6 +138,17 @@ def test_offsets_that_no_record_has_are_not_there(partition: tuple[Tree, str, st
             folder.lookup(str(offset))
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets-0", "__transaction_state-0"])
+def test_a_record_of_an_internal_topic_has_the_line_that_it_has_among_others(
+    trees: dict[str, Tree], name: str
+) -> None:
+    tree = trees["current"]
+    lines = records_in(tree, f"{name}/records")
+    assert lines
+    for line in lines[:: max(len(lines) // 20, 1)]:
+        assert lines_of(tree.resolve(f"{name}/offset/{line['offset']}")) == [line]
+
+
 def test_a_deleted_record_is_not_served_with_its_neighbours(trees: dict[str, Tree]) -> None:
     folder = trees["current"].resolve("trimmed-0/offset")
     assert isinstance(folder, Directory)
