@@ -145,7 +145,7 @@ def test_the_end_of_a_new_topic_says_nothing_of_a_deleted_ones_folder(tmp_path: 
     (made.log_dir / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 5000\n")
     (made.log_dir / "replication-offset-checkpoint").unlink()
     folder = made.folder.rename(made.log_dir / "orders-0.0123456789abcdef-delete")
-    result = made_of(tmp_path, topics=(folder.name,))
+    result = made_of(tmp_path, partitions=(folder.name,))
     assert result.partitions[0]["logEndOffset"] == made.next_offset
     assert not result.lost_something
 
