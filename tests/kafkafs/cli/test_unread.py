@@ -91,7 +91,7 @@ def test_cat_goes_on_with_the_next_path(
     told = captured.err.decode().splitlines()
     assert told == [
         f"kafkafs: {source}/orders-0: {DENIED}",
-        "kafkafs: codec-gzip-0/offset/9999: no record with this offset",
+        "kafkafs: codec-gzip-0/offset/9999: no record with this offset; log start 0, end 900",
     ]
 
 

@@ -97,7 +97,7 @@ def test_a_search_prints_lines_and_exits_like_grep(run: Run) -> None:
     assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == [3, 4]
     said = done.stderr.splitlines()
     assert any("kafkafs search: 100%, searching: " in line for line in said)
-    assert "kafkafs: 567 more: -m prints more, --to writes all" in said
+    assert "kafkafs: 567 more: -m prints more, --output writes all" in said
     assert said[-1] == "found  569 records in 408.1 KiB"
     nothing = run("search", SAMPLE, "--key-equals", "nobody", "--json")
     assert (nothing.exit_code, json.loads(nothing.stdout)["records"]) == (1, 0)
