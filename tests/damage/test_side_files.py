@@ -104,7 +104,7 @@ def test_faults_061_to_065_an_offset_index_is_a_hint(
     path_of(tmp_path, "index", base).write_bytes(OFFSET_INDEXES[case])
     found = look(tmp_path)
     assert_all_is_there(found)
-    if case.startswith("061"):
+    if case.startswith("061") and not base:  # a small active segment is read without its index
         assert found.noted("offset_index")
 
 
@@ -254,7 +254,7 @@ def test_fault_069_a_folder_with_indexes_only_is_an_empty_log(tmp_path: Path, lo
         path_of(tmp_path, "log", base).unlink()
     found = look(tmp_path)
     assert found.names["t-0/records"] == []
-    assert found.names["t-0/offset"] == []
+    assert found.names["t-0/offset"] == ["README.txt"]
 
 
 # -- zeros
