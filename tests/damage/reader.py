@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, TypeAlias
 from engine import kernel
 from engine.budgets import MiB
 from tests.damage.survey import Survey, survey
+from tests.fixtures_data import log_dir
 
 Look: TypeAlias = Callable[..., Survey]
 """What the fixture of that name gives: surveys a source, see conftest."""
@@ -128,5 +129,12 @@ def _status(name: str) -> int:
     raise AssertionError(name)
 
 
+def _import_all() -> None:
+    """Import the modules that a look-up imports at its first use, such as numpy; a survey uses them all."""
+    for partition in ("orders-0", "txn-0"):
+        survey(str(log_dir("sample") / partition))
+
+
 if __name__ == "__main__":
+    _import_all()
     _serve(sys.stdin.buffer, sys.stdout.buffer)
