@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 
 import pyfuse3
 import trio
@@ -143,6 +144,8 @@ class Session:
         self._ready = True
         self._report.ready(sentence)
         notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
+        # A start is quicker without numpy; the first look-ups of many readers should not wait for it.
+        await trio.to_thread.run_sync(import_module, "numpy", abandon_on_cancel=True)
 
     async def _watch_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
         async for number in signals:
