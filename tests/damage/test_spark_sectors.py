@@ -10,6 +10,7 @@ from kafkafs.spark.session import why_not
 from tests.damage.spark_sectors import main
 
 
+@pytest.mark.spark_commands
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "never")
 def test_spark_jobs_lose_exactly_the_batches_in_each_sector() -> None:

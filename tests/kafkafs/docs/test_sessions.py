@@ -8,8 +8,16 @@ import pytest
 
 from tests.doc_sessions import DOCUMENTS, PREPARATIONS, Session, matches, run, sessions_of
 
+
+def marks_of(session: Session) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.mount] if session.mounts else []
+    if any("kafkafs spark" in step.command for step in session.steps):
+        marks.append(pytest.mark.spark_commands)
+    return marks
+
+
 SESSIONS = [
-    pytest.param(each, id=each.name, marks=[pytest.mark.mount] if each.mounts else [])
+    pytest.param(each, id=each.name, marks=marks_of(each))
     for document in DOCUMENTS
     for each in sessions_of(document)
 ]
