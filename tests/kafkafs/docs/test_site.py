@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -16,20 +14,15 @@ from kafkafs.cli import COMMANDS
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(scope="module")
-def site() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "scripts" / "docs_site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+STAGE = "import sys, pathlib, docs_site; docs_site.stage(pathlib.Path(sys.argv[1]))"
 
 
 @pytest.fixture(scope="module")
-def pages(site: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    site.stage(folder)
+    # In a process of its own: click keeps the help option of a command's first call, which tests make without `-h`.
+    command = [sys.executable, "-c", STAGE, str(folder)]
+    subprocess.run(command, check=True, cwd=ROOT / "scripts")
     return folder / "pages"
 
 
