@@ -308,19 +308,15 @@ def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:
 
 def _size_of(log: PartitionLog) -> int:
     try:
-        return sum(_sizes(log.view()))
+        return log.view().size
     except (OSError, KafkaStorageError):
         return 0
     finally:
         log.forget()
 
 
-def _sizes(view: LogView) -> Iterator[int]:
-    return (view.segment_at(place).size for place in range(len(view)))
-
-
 def _is_small(view: LogView) -> bool:
-    return len(view) <= _FEW and sum(_sizes(view)) <= _SMALL
+    return len(view) <= _FEW and view.size <= _SMALL
 
 
 def _unreadable(log: PartitionLog, facts: dict[str, Any]) -> Finding:

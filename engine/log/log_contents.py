@@ -246,6 +246,11 @@ class LogContents:
         place = bisect_right(self.base_offsets, offset) - 1
         return None if place < 0 else self.segment_at(place)
 
+    @property
+    def size(self) -> int:
+        """Size of all records files in bytes."""
+        return sum(self.segment_at(place).size for place in range(len(self)))
+
     def segments_from(self, offset: Offset) -> Iterator[LogSegment]:
         """Yield the segment that may hold an offset, or else the first one, and those after it."""
         for place in range(max(bisect_right(self.base_offsets, offset) - 1, 0), len(self)):

@@ -75,7 +75,7 @@ def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -
         "maxTimestamp": None if newest is None else newest.timestamp,
         "maxTimestampOffset": None if newest is None else newest.offset,
         "segments": len(view),
-        "size": sum(segment.size for segment in view.segments_from(0)),
+        "size": view.size,
         "live": view.live,
     }
 

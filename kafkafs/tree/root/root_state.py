@@ -59,7 +59,8 @@ class RootStateFolder(Directory):
             owner,
             ttl=context.ttl(context.is_live),
             memo=context.memo,
-            version=tuple(root.stat().st_mtime_ns for root in context.source.roots),
+            # Sizes of files and the broker's process change without a trace in the log dirs' own times.
+            version=None if context.is_snapshot else object(),
         )
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
@@ -153,7 +154,7 @@ def summary(context: Context) -> dict[str, Any]:
         try:
             view = log.view()
             segments += len(view)
-            size += sum(segment.size for segment in view.segments_from(0))
+            size += view.size
         except (KafkaStorageError, OSError) as error:
             unread.append({"partition": name, "error": exception_facts(error)})
         if not context.is_snapshot:

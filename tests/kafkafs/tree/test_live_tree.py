@@ -1,5 +1,6 @@
 """A log that is being written, rolled, compacted and deleted under the tree, and a snapshot of one."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,16 @@ def test_new_records_show_up(tree: Tree, log: BuiltLog) -> None:
     assert offsets_of(tree.resolve("orders-0/offset/30")) == [30]
     assert offsets_of(tree.resolve("orders-0/offset/28..")) == list(range(28, 35))
     assert tree.resolve("orders-0/offset/latest").target == "34"  # type: ignore[attr-defined]
+
+
+def test_the_sources_summary_counts_appended_bytes(tree: Tree, log: BuiltLog) -> None:
+    def size() -> object:
+        return json.loads(content_of(tree.resolve("state/summary.json")))["segmentBytes"]
+
+    before, batch = size(), text_batch(30, 5)
+    log.append(batch)
+    look_again(tree)
+    assert size() == before + len(batch)
 
 
 def test_an_open_stream_follows_the_log_as_tail_does(tree: Tree, log: BuiltLog) -> None:
