@@ -15,6 +15,7 @@ from engine.record.batch_frame import HEADER
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 
 Table: TypeAlias = npt.NDArray[Any]
+TimeSpan: TypeAlias = tuple[Timestamp, Timestamp]
 
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
@@ -25,7 +26,7 @@ MOST_PRODUCERS = 10_000
 POWERS = 32
 _CODECS = codec_labels("unknown {}")
 _FACTORS = (10, 6, 6, 4)
-"""From minutes to ten minutes, hours, six hours and days; tenfold from there on."""
+"""Factors of successive step widths: minute to 10 minutes, to hour, to 6 hours, to day; later factors are 10."""
 
 
 class TimeCounts:
@@ -208,14 +209,13 @@ class LogStatistics:
         plain = np.where(inflated > 0, inflated + HEADER.size, table["size"])
         for codec in np.unique(codecs).tolist():
             mine = codecs == codec
-            self.codecs.setdefault(_CODECS[codec], CodecCounts()).add(
-                CodecCounts(
-                    int(mine.sum()),
-                    int(summaries["count"][mine].sum()),
-                    int(table["size"][mine].sum(dtype=np.int64)),
-                    int(plain[mine].sum()),
-                )
+            counts = CodecCounts(
+                int(mine.sum()),
+                int(summaries["count"][mine].sum()),
+                int(table["size"][mine].sum(dtype=np.int64)),
+                int(plain[mine].sum()),
             )
+            add_codecs(self.codecs, {_CODECS[codec]: counts})
 
     def _count_times(self, summaries: Table, segment: _Segment) -> None:
         summaries = summaries[summaries["count"] > 0]
@@ -231,8 +231,8 @@ class LogStatistics:
         first = int(smallest.min()) if len(smallest) else int(largest.min())
         last = int(largest.max())
         segment.widen(first, last)
-        self.first_timestamp, self.last_timestamp = _span(
-            self.first_timestamp, self.last_timestamp, first, last
+        self.first_timestamp, self.last_timestamp = joined_span(
+            (self.first_timestamp, self.last_timestamp), (first, last)
         )
         self.times.add(largest, summaries["count"])
         newest = np.maximum.accumulate(np.concatenate(([self._newest], largest)))
@@ -255,16 +255,22 @@ class _Segment:
     last_timestamp: Timestamp = NO_TIMESTAMP
 
     def widen(self, first: Timestamp, last: Timestamp) -> None:
-        self.first_timestamp, self.last_timestamp = _span(
-            self.first_timestamp, self.last_timestamp, first, last
+        self.first_timestamp, self.last_timestamp = joined_span(
+            (self.first_timestamp, self.last_timestamp), (first, last)
         )
 
 
-def _span(
-    first: Timestamp, last: Timestamp, other: Timestamp, other_last: Timestamp
-) -> tuple[Timestamp, Timestamp]:
-    """Return the span of two pairs of timestamps, of which the first may be -1 for none."""
-    return other if first < 0 else min(first, other), max(last, other_last)
+def joined_span(one: TimeSpan, other: TimeSpan) -> TimeSpan:
+    """Return the first and last timestamp of two spans; a span without a timestamp is (-1, -1)."""
+    if one[0] < 0:
+        return other
+    return one if other[0] < 0 else (min(one[0], other[0]), max(one[1], other[1]))
+
+
+def add_codecs(sums: dict[str, CodecCounts], counts: dict[str, CodecCounts]) -> None:
+    """Add counts by codec to sums by codec."""
+    for codec, each in counts.items():
+        sums.setdefault(codec, CodecCounts()).add(each)
 
 
 def _add_powers(counts: Table, numbers: Table) -> None:

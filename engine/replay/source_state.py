@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ from engine.log.partition_log import PartitionLog
 from engine.replay.cluster import ClusterReplay
 from engine.replay.groups.group import CommittedOffset, Group, Member
 from engine.replay.groups.groups import replay_groups
-from engine.replay.groups.known_groups import KnownGroups
-from engine.replay.groups.share_rows import ShareRows
+from engine.replay.groups.known_groups import SHARE, KnownGroups
+from engine.replay.groups.share_rows import ShareRow, ShareRows
 from engine.replay.groups.shares import SharesImage, replay_shares
 from engine.replay.internal_logs import InternalLogs
 from engine.replay.log_ends import LogEnds, lag
@@ -109,6 +109,15 @@ class SourceState:
         groups = self.groups.image(until) if self.groups.exists else None
         shares = self.shares.image(until) if self.shares.exists else SharesImage((), until)
         return KnownGroups(groups, shares, until)
+
+    def lag_rows(self, group: Group, known: KnownGroups) -> Iterable[GroupRow | ShareRow]:
+        """Return the rows of a group of any kind, up to the time of `known`.
+
+        Raises OSError, UnsupportedCodecError.
+        """
+        if group.kind == SHARE:
+            return self.share_rows(group, known)
+        return self.rows(group, known.until)
 
     def share_rows(self, group: Group, known: KnownGroups) -> ShareRows:
         """Return the rows of a share group."""

@@ -118,7 +118,7 @@ def groups(
             chosen = [
                 group
                 for group in chosen
-                if any(choice.takes(_place(row)) for row in _rows(state, group, known))
+                if any(choice.takes(_place(row)) for row in state.lag_rows(group, known))
             ]
             if not chosen:
                 raise NothingMatchedError("no group has a row for --topic and --partition")
@@ -148,12 +148,6 @@ def _report_missing(image: KnownGroups, patterns: Iterable[NamePattern]) -> bool
     return bool(missing)
 
 
-def _rows(state: SourceState, group: Group, known: KnownGroups) -> Iterable[GroupRow | ShareRow]:
-    if group.kind == "share":
-        return state.share_rows(group, known)
-    return state.rows(group, known.until)
-
-
 def _place(row: GroupRow | ShareRow) -> NamedPartition:
     facts = row.facts()
     return NamedPartition.of(TopicPartition(facts["topic"], facts["partition"]))
@@ -177,7 +171,7 @@ def _offsets(
 ) -> None:
     for group in found:
         header, keys = (_SHARE_OFFSETS, _SHARE_KEYS) if group.kind == "share" else (_OFFSETS, _KEYS)
-        rows = _rows(state, group, known)
+        rows = state.lag_rows(group, known)
         if choice:
             rows = [row for row in rows if choice.takes(_place(row))]
         if as_json:

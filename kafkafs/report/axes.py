@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from engine.check.log_statistics import DAY_MS, HOUR_MS, MINUTE_MS
-from kafkafs.report import amounts
+from engine.units import LAST_TIME
+from kafkafs import amounts
 
 WIDTH = 1000
 """Width of a picture's coordinates: its SVG is as wide as the page."""
@@ -18,7 +19,6 @@ _TIME_STEPS = (
     *(n * HOUR_MS for n in (1, 2, 3, 6, 12)),
     *(n * DAY_MS for n in (1, 2, 7, 14)),
 )
-_END_OF_CALENDAR = 253_402_300_800_000
 
 
 class Mark(NamedTuple):
@@ -76,7 +76,7 @@ class Axis:
 
     def _months(self, most: int) -> Iterator[tuple[int, str]]:
         """Yield beginnings of months or years."""
-        if self.end >= _END_OF_CALENDAR:
+        if self.end > LAST_TIME:
             return
         first = datetime.fromtimestamp(self.first / 1000, UTC)
         months = max((self.end - self.first) // (30 * DAY_MS), 1)

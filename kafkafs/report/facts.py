@@ -16,7 +16,13 @@ import numpy as np
 from engine import kernel
 from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import CheckOptions, SourceCheck
-from engine.check.log_statistics import POWERS, CodecCounts, LogStatistics, TimeCounts
+from engine.check.log_statistics import (
+    POWERS,
+    CodecCounts,
+    LogStatistics,
+    TimeCounts,
+    add_codecs,
+)
 from engine.check.rules.finding import Finding
 from engine.clock import Clock
 from engine.errors import KafkaStorageError
@@ -34,8 +40,6 @@ from engine.version import __version__
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from engine.replay.groups.share_rows import ShareRow
     from engine.replay.source_state import GroupRow
 
@@ -223,6 +227,7 @@ class FactsReader:
         self._jobs = jobs
         self._clock = clock
         self._advance = advance
+        self._damaged_logs = 0
 
     def read(self) -> SourceFacts:
         """Read everything and return the facts."""
@@ -270,15 +275,13 @@ class FactsReader:
     def _add_partition(self, summary: PartitionSummary, log: PartitionLog) -> None:
         counted = summary.statistics or LogStatistics()
         facts = PartitionFacts.of(summary, log.topic_partition)
-        if facts.damaged and sum(bool(each.damaged) for each in self.facts.partitions) >= (
-            MOST_DAMAGED_LOGS
-        ):
+        if facts.damaged and self._damaged_logs >= MOST_DAMAGED_LOGS:
             facts.damaged = ()
+        self._damaged_logs += bool(facts.damaged)
         self.facts.partitions.append(facts)
         topic = facts.place.topic
         self.facts.topics.setdefault(topic, TopicFacts(topic)).add(facts, counted)
-        for codec, counts in counted.codecs.items():
-            self.facts.codecs.setdefault(codec, CodecCounts()).add(counts)
+        add_codecs(self.facts.codecs, counted.codecs)
         self.facts.batch_sizes += counted.batch_sizes
         self.facts.batch_records += counted.batch_records
         self.facts.times.merge(counted.times)
@@ -297,12 +300,7 @@ class FactsReader:
                 group = known.group(name)
                 if group is None:
                     continue
-                rows: Iterable[GroupRow | ShareRow] = (
-                    state.share_rows(group, known)
-                    if group.kind == "share"
-                    else state.rows(group, known.until)
-                )
-                lags = [_lag_of(row) for row in rows]
+                lags = [_lag_of(row) for row in state.lag_rows(group, known)]
                 self.facts.groups.append(_group(group, lags[:left]))
                 left -= len(lags)
                 if left <= 0:

@@ -14,8 +14,9 @@ from typing import Any
 import jinja2
 
 from engine.check.rules.rules import RULES
-from kafkafs.decode.shown_text import printable
-from kafkafs.report import amounts, pictures
+from kafkafs import amounts
+from kafkafs.decode.shown_text import printable_lines
+from kafkafs.report import pictures
 from kafkafs.report.axes import Axis
 from kafkafs.report.facts import RuleFindings, SourceFacts
 from kafkafs.report.partition_facts import TopicFacts
@@ -98,7 +99,7 @@ def _template() -> jinja2.Template:
         "ratio": amounts.ratio,
         "time": amounts.time,
         "minute": amounts.minute,
-        "noun": amounts.noun,
+        "counted": amounts.counted,
         "unquoted": amounts.without_quotes,
     }
     environment.globals |= {"RULES": RULES}
@@ -108,7 +109,7 @@ def _template() -> jinja2.Template:
 def _shown(value: object) -> object:
     """Return a value as the template prints it: names without characters that a reader cannot see."""
     if type(value) is str:
-        return "\n".join(map(printable, value.split("\n"))) if not value.isprintable() else value
+        return printable_lines(value)
     return amounts.NONE if value is None else value
 
 

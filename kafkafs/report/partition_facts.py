@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from engine.check.batches.holes import Hole
 from engine.check.log_check import PartitionSummary
-from engine.check.log_statistics import CodecCounts, LogStatistics, SegmentCounts, TimeCounts
+from engine.check.log_statistics import (
+    CodecCounts,
+    LogStatistics,
+    SegmentCounts,
+    TimeCounts,
+    add_codecs,
+    joined_span,
+)
 from engine.units import Offset, Timestamp, TopicPartition
 
 MOST_BLOCKS = 48
@@ -182,14 +189,11 @@ class TopicFacts:
         self.records += facts.records
         self.largest = max(self.largest, facts.records)
         self.without_key += facts.without_key
-        if facts.first_timestamp >= 0:
-            first = self.first_timestamp
-            self.first_timestamp = (
-                facts.first_timestamp if first < 0 else min(first, facts.first_timestamp)
-            )
-            self.last_timestamp = max(self.last_timestamp, facts.last_timestamp)
-        for codec, counts in statistics.codecs.items():
-            self.codecs.setdefault(codec, CodecCounts()).add(counts)
+        self.first_timestamp, self.last_timestamp = joined_span(
+            (self.first_timestamp, self.last_timestamp),
+            (facts.first_timestamp, facts.last_timestamp),
+        )
+        add_codecs(self.codecs, statistics.codecs)
         self.times.merge(statistics.times)
         self.found.update(facts.found)
 

@@ -13,7 +13,7 @@ import numpy as np
 from engine.check.log_statistics import DAY_MS, HOUR_MS, MINUTE_MS, TimeCounts
 from engine.check.rules.rules import RULES
 from engine.log.segment.damage import DamageKind
-from kafkafs.report import amounts
+from kafkafs import amounts
 from kafkafs.report.axes import WIDTH, Axis, main_span, round_step
 from kafkafs.report.partition_facts import DamagedFile, PartitionFacts
 
@@ -115,7 +115,7 @@ def rate(times: TimeCounts) -> Rate | None:
     for step, records in shown.items():
         x, across = axis.span(step * width, (step + 1) * width, 0.6)
         bar = max(records * _RATE_HEIGHT / most, 1)
-        told = f"{amounts.minute(step * width)}: {amounts.noun(records, 'record')}"
+        told = f"{amounts.minute(step * width)}: {amounts.counted(records, 'record')}"
         y = round(_RATE_HEIGHT - bar, 1)
         picture.shapes.append(Shape(x, y, across, round(bar, 1), "bar", told))
     scale = round_step(most / 5)
@@ -124,7 +124,7 @@ def rate(times: TimeCounts) -> Rate | None:
         for number in range(scale, most + 1, scale)
     ]
     if outside:
-        left = amounts.noun(sum(each for _, each in outside), "record")
+        left = amounts.counted(sum(each for _, each in outside), "record")
         picture.left_out = (
             f"{left} far from the others in time, from {amounts.minute(outside[0][0])} to"
             f" {amounts.minute(outside[-1][0])}, are not drawn."
@@ -183,9 +183,9 @@ def by_time(partitions: Sequence[PartitionFacts], span: Axis | None) -> Picture 
             x, width = span.span(block.first_timestamp, block.last_timestamp)
             kind = "hole" if block.has_hole else f"block{number % 2}"
             text = (
-                f"{each.name}, {amounts.noun(block.segments, 'segment')} from offset"
+                f"{each.name}, {amounts.counted(block.segments, 'segment')} from offset"
                 f" {block.first_offset}: {amounts.time(block.first_timestamp)} to"
-                f" {amounts.time(block.last_timestamp)}, {amounts.noun(block.records, 'record')},"
+                f" {amounts.time(block.last_timestamp)}, {amounts.counted(block.records, 'record')},"
                 f" {amounts.size(block.size)}"
             )
             picture.shapes.append(Shape(x, row * LANE + 4, width, LANE - 8, kind, text))
@@ -207,8 +207,8 @@ def by_offset(partitions: Sequence[PartitionFacts]) -> Picture | None:
         for number, block in enumerate(each.blocks):
             x, width = axis.span(block.first_offset, block.next_offset)
             text = (
-                f"{each.name}, {amounts.noun(block.segments, 'segment')}: offsets {block.first_offset}"
-                f"..{block.next_offset}, {amounts.noun(block.records, 'record')}, {amounts.size(block.size)}"
+                f"{each.name}, {amounts.counted(block.segments, 'segment')}: offsets {block.first_offset}"
+                f"..{block.next_offset}, {amounts.counted(block.records, 'record')}, {amounts.size(block.size)}"
             )
             kind = f"block{number % 2}"
             picture.shapes.append(Shape(x, top + 4, width, LANE - 8, kind, text))

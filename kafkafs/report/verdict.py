@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafkafs.report.amounts import count, noun, size, without_quotes
+from kafkafs.amounts import count, counted, size, without_quotes
 from kafkafs.report.facts import SourceFacts
 
 
@@ -34,11 +34,11 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
     hurt = sum(each.state in ("error", "warning") for each in facts.partitions)
     if errors or warnings:
         counts = " and ".join(
-            noun(number, word)
+            counted(number, word)
             for number, word in ((errors, "error"), (warnings, "warning"))
             if number
         )
-        place = f" in {noun(hurt, 'partition')}" if hurt else ""
+        place = f" in {counted(hurt, 'partition')}" if hurt else ""
         yield Sentence(
             "error" if errors else "warning", f"The check found {counts}{place}.", "findings"
         )
@@ -55,14 +55,18 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
     lost = sum(each.hole_bytes for each in facts.partitions)
     if lost:
         files = sum(len(each.damaged) for each in facts.partitions)
-        yield Sentence("error", f"Damage covers {size(lost)} in {noun(files, 'file')}.", "damage")
+        yield Sentence(
+            "error", f"Damage covers {size(lost)} in {counted(files, 'file')}.", "damage"
+        )
     if facts.unread:
-        yield Sentence("error", f"{noun(len(facts.unread), 'place')} could not be read.", "source")
+        yield Sentence(
+            "error", f"{counted(len(facts.unread), 'place')} could not be read.", "source"
+        )
     if facts.notes:
         yield Sentence("warning", "Not everything could be found out.", "source")
     yield from _start(facts)
     if facts.hanging:
-        text = f"{noun(facts.hanging, 'transaction')} will never end without help."
+        text = f"{counted(facts.hanging, 'transaction')} will never end without help."
         yield Sentence("error", text, "transactions")
 
 
@@ -87,12 +91,12 @@ def _start(facts: SourceFacts) -> Iterator[Sentence]:
         yield Sentence("warning", text, "start")
     elif start.lost_bytes:
         text = (
-            f"A start of {broker} would lose {noun(start.lost_records, 'record')}"
+            f"A start of {broker} would lose {counted(start.lost_records, 'record')}"
             f" ({size(start.lost_bytes)})."
         )
         yield Sentence("error", text, "start")
     elif start.changed:
-        text = f"A start of {broker} would change or serve errors from {noun(len(start.changed), 'log')}."
+        text = f"A start of {broker} would change or serve errors from {counted(len(start.changed), 'log')}."
         yield Sentence("warning", text, "start")
     elif any(each.hole_bytes for each in facts.partitions):
         text = f"{broker.capitalize()} would start, take no record away, and serve errors at the damage."

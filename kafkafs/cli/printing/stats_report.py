@@ -8,11 +8,18 @@ from typing import Any
 import click
 
 from engine.check.log_check import PartitionSummary
-from engine.check.log_statistics import CodecCounts, LogStatistics, TimeCounts
+from engine.check.log_statistics import (
+    CodecCounts,
+    LogStatistics,
+    TimeCounts,
+    add_codecs,
+    joined_span,
+)
 from engine.check.rules.finding import Finding
+from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import sparkline
 from kafkafs.cli.printing.check_report import UNREAD
-from kafkafs.cli.printing.table import counted, duration, moment, print_json, print_table
+from kafkafs.cli.printing.table import duration, moment, print_json, print_table
 
 _HEADER = (
     "PARTITION", "BYTES", "BATCHES", "RECORDS", "CODECS", "RATIO", "PRODUCERS", "KEYLESS", "LATE",
@@ -65,15 +72,11 @@ class StatsReport(ABC):
         self.partitions += 1
         self.records += summary.records
         self.size += summary.size
-        for codec, each in counts.codecs.items():
-            self.codecs.setdefault(codec, CodecCounts()).add(each)
+        add_codecs(self.codecs, counts.codecs)
         self.times.merge(counts.times)
-        if counts.first_timestamp >= 0:
-            first = self.first
-            self.first = (
-                min(first, counts.first_timestamp) if first >= 0 else counts.first_timestamp
-            )
-            self.last = max(self.last, counts.last_timestamp)
+        self.first, self.last = joined_span(
+            (self.first, self.last), (counts.first_timestamp, counts.last_timestamp)
+        )
         known = self.topics.setdefault(topic, [0, 0, 0])
         known[0] += 1
         known[1] += summary.records
