@@ -18,6 +18,8 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_PARTITION_LEADER_EPOCH = -1
+LAST_TIME = 253_402_300_799_999
+"""Last millisecond of the year 9999, the last one that RFC 3339 can write."""
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from engine.units import Timestamp
+from engine.units import LAST_TIME, Timestamp
 
 NONE = "–"
-_END_OF_CALENDAR = 253_402_300_800_000
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _QUOTED = re.compile(r"(?<!\w)(?:b?'(?:[^'\\]|\\.)*'|b?\"(?:[^\"\\]|\\.)*\")")
 
@@ -81,7 +80,7 @@ def time(timestamp: Timestamp | None) -> str:
     """
     if timestamp is None or timestamp < 0:
         return NONE
-    if timestamp >= _END_OF_CALENDAR:
+    if timestamp > LAST_TIME:
         return str(timestamp)
     return datetime.fromtimestamp(timestamp / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
@@ -112,14 +111,14 @@ def length(milliseconds: int) -> str:
     return " ".join(parts[:2])
 
 
-def noun(number: int, word: str) -> str:
+def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> noun(1, "batch"), noun(2000, "batch"), noun(0, "topic")
+    >>> counted(1, "batch"), counted(2000, "batch"), counted(0, "topic")
     ('1 batch', '2,000 batches', '0 topics')
     """
-    ending = "" if number == 1 else "es" if word.endswith("ch") else "s"
-    return f"{count(number)} {word}{ending}"
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count(number)} {noun}{ending}"
 
 
 def without_quotes(sentence: str) -> str:

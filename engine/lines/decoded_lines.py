@@ -14,11 +14,11 @@ from typing import NamedTuple, TypeAlias
 from engine.arrays import np, npt
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
-from engine.columns.batch_table import BatchProblem, BatchRows, Problem
+from engine.columns.batch_table import BatchProblem, Problem, as_table
 from engine.columns.columns import RECORD_ROW, Columns, read_headers
 from engine.columns.decoding import Row, Table
 from engine.lines.internal_fields import internal_fields
-from engine.lines.json_text import LAST_TIME_MS, time_json
+from engine.lines.json_text import time_json
 from engine.lines.lines_result import LinesResult
 from engine.lines.record_line import LineOptions, record_line, transaction_json
 from engine.record.attributes import (
@@ -30,6 +30,7 @@ from engine.record.attributes import (
 from engine.record.fate import Fate
 from engine.record.record import Record
 from engine.topics.decoded_record import TopicDecoder
+from engine.units import LAST_TIME
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
 Decode: TypeAlias = Callable[[int, int, int], Columns]
@@ -262,8 +263,7 @@ def decoded_lines(
             buffer, table, first, last, start_position=start_position, budgets=budgets, enough=ahead
         )
 
-    headers = table if isinstance(table, np.ndarray) else BatchRows(table).table
-    writing = DecodedLines(rows, headers, options, fates, enough, most)
+    writing = DecodedLines(rows, as_table(table), options, fates, enough, most)
     return writing.lines(first_row, last_row, measure=measure, first_record=first_record)
 
 
@@ -281,7 +281,7 @@ def _transaction(batch: _Batch, fate: int) -> bytes:
 
 def _time(timestamp: int) -> bytes:
     """Return `time_json`, with the second cached: most records share it with others."""
-    if not 0 <= timestamp <= LAST_TIME_MS:
+    if not 0 <= timestamp <= LAST_TIME:
         return b"null"
     return b'%s%03dZ"' % (_second(timestamp // 1000), timestamp % 1000)
 

@@ -15,13 +15,12 @@ from enum import IntEnum
 from functools import cache
 
 from engine.coding.layout import Buffer
+from engine.units import LAST_TIME
 
 JSON_DEPTH = 128
 """Deepest nesting of arrays and objects; deeper JSON is shown as text."""
 JSON_NUMBER = 4300
 """Most characters of a number, the limit of Python's json; JSON with longer ones is shown as text."""
-LAST_TIME_MS = 253_402_300_799_999
-"""Last millisecond of the year 9999."""
 
 
 class Values(IntEnum):
@@ -185,7 +184,7 @@ def _json_piece(
 
 def time_json(ms: int) -> bytes:
     """Return milliseconds since 1970 as an RFC 3339 string in UTC; null before 1970 and after the year 9999."""
-    if not 0 <= ms <= LAST_TIME_MS:
+    if not 0 <= ms <= LAST_TIME:
         return b"null"
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
     return f'"{moment.isoformat(timespec="milliseconds")[:-6]}Z"'.encode()

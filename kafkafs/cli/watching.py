@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
+from kafkafs.amounts import counted, size
 from kafkafs.cli.arguments import json_option
-from kafkafs.cli.printing.table import counted, duration, print_json, print_table
+from kafkafs.cli.printing.table import duration, print_json, print_table
 from kafkafs.decode.shown_text import printable
 
 MOST_PROBLEMS = 5
@@ -109,15 +110,15 @@ def _print(mountpoint: Path, facts: dict[str, Any]) -> None:
     )
     most = max(facts["largestMemoryBytes"], facts["memoryBytes"])
     click.echo(
-        f"  memory {_size(facts['memoryBytes'])} (at most {_size(most)}), "
+        f"  memory {size(facts['memoryBytes'])} (at most {size(most)}), "
         f"{counted(facts['openDescriptors'], 'descriptor')}, {counted(facts['threads'], 'thread')} "
         f"({facts['busyThreads']} busy), {counted(facts['openHandles'], 'open file')}"
     )
     looks = facts["cacheHits"] + facts["cacheMisses"]
     hits = f"{counted(facts['cacheHits'], 'hit')} in {counted(looks, 'look-up')}"
     click.echo(
-        f"  read {_size(facts['bytesPerSecond'])}/s, {_size(numbers['bytesRead'])} in all; "
-        f"cache {_size(facts['cachedBytes'])}, {hits}"
+        f"  read {size(round(facts['bytesPerSecond']))}/s, {size(numbers['bytesRead'])} in all; "
+        f"cache {size(facts['cachedBytes'])}, {hits}"
     )
     click.echo(
         f"  {counted(facts['problems'], 'problem')} found so far, "
@@ -136,12 +137,3 @@ def _print(mountpoint: Path, facts: dict[str, Any]) -> None:
         where = problem.get("file") or problem.get("path") or ""
         click.echo(printable(f"  {problem.get('kind')}: {where} {problem.get('reason', '')}"))
     click.echo()
-
-
-def _size(number: float) -> str:
-    """Format a number of bytes in decimal units."""
-    for unit in ("B", "kB", "MB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} GB"

@@ -104,11 +104,9 @@ class RecordBatches:
     def line(self, view: LogView, offset: Offset) -> tuple[bytes, Timestamp] | None:
         """Return the line of the record at `offset`, and its timestamp; None if only `find` can tell."""
         if offset < view.log_start_offset:
-            return None
+            return None  # the window of a record may have lines of deleted ones
         if view is not self._view:
             self._adopt(view)
-        if offset < view.log_start_offset:
-            return None  # the window of a record may have lines of deleted ones
         window = offset // WINDOW
         batch = self._by_window.get(window)
         line = None if batch is None else batch.line(offset)

@@ -155,13 +155,7 @@ class Search:
 
     def results(self, segment: LogSegment, part: ScanItem) -> Iterator[Match | DamageFacts]:
         """Yield a part's matching records in log order, some at a time, and the places that cannot be searched."""
-        if isinstance(part, BatchRun):
-            yield from self._results_in(segment, part)
-        elif not part.is_quiet:
-            yield damage_facts(part)
-
-    def _results_in(self, segment: LogSegment, run: BatchRun) -> Iterator[Match | DamageFacts]:
-        for chunk in self.chunks(segment, run):
+        for chunk in self.chunks(segment, part):
             if not isinstance(chunk, Chunk):
                 yield chunk
             elif self.only_count and len(chunk.hits):
@@ -171,15 +165,11 @@ class Search:
 
     def found(self, segment: LogSegment, part: ScanItem) -> Iterator[list[Found] | DamageFacts]:
         """Yield what matches in a part, one list for each matching record, and the places that cannot be searched."""
-        if not isinstance(part, BatchRun):
-            if not part.is_quiet:
-                yield damage_facts(part)
-            return
-        is_control = controls(part)
         for chunk in self.chunks(segment, part):
             if not isinstance(chunk, Chunk):
                 yield chunk
                 continue
+            is_control = controls(chunk.run)
             for index in chunk.hits.tolist():
                 texts = fields_of(
                     chunk.columns, index, self.query, self.options.decoder, is_control
@@ -193,13 +183,21 @@ class Search:
                 ]
 
     def chunks(
-        self, segment: LogSegment, run: BatchRun, *, with_shown: bool = False
+        self, segment: LogSegment, part: ScanItem, *, with_shown: bool = False
     ) -> Iterator[Chunk | DamageFacts]:
-        """Yield the decoded records of a run, some at a time, and the places that cannot be searched.
+        """Yield the decoded records of a part, some at a time, and the places that cannot be searched.
 
         Args:
             with_shown: whether all records are wanted, also those of batches without a match.
         """
+        if isinstance(part, BatchRun):
+            yield from self._chunks_of(segment, part, with_shown=with_shown)
+        elif not part.is_quiet:
+            yield damage_facts(part)
+
+    def _chunks_of(
+        self, segment: LogSegment, run: BatchRun, *, with_shown: bool
+    ) -> Iterator[Chunk | DamageFacts]:
         literal = self.query.literal
         is_selective = not (with_shown or self.is_inverted or self.options.decoder is not None)
         needle = literal.content if is_selective else b""

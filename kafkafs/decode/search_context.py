@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from engine.log.segment.scan import BatchRun
-from kafkafs.decode.error_line import damage_facts
 from kafkafs.decode.search import Chunk, DamageFacts, Indices, Match, Search
 
 SEPARATOR = b"--\n"
@@ -38,11 +37,8 @@ class ContextSearch:
         self._left = 0
         for search in searches:
             for segment, part in search.parts():
-                if not isinstance(part, BatchRun):
-                    if not part.is_quiet:
-                        yield damage_facts(part)
-                    continue
-                yield int(part.table["size"].sum())
+                if isinstance(part, BatchRun):
+                    yield int(part.table["size"].sum())
                 for chunk in search.chunks(segment, part, with_shown=True):
                     if not isinstance(chunk, Chunk):
                         yield chunk

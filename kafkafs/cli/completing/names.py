@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -79,10 +79,15 @@ def _sources(context: click.Context) -> tuple[str, ...]:
     return tuple(several)
 
 
-def _source(context: click.Context) -> LogSource:
+@contextmanager
+def _opened(context: click.Context) -> Iterator[LogSource]:
     from engine.log.log_directory import open_source
 
-    return open_source([path for text in _sources(context) for path in source_paths(text)])
+    source = open_source([path for text in _sources(context) for path in source_paths(text)])
+    try:
+        yield source
+    finally:
+        source.close()
 
 
 def _last_item(names: Callable[[click.Context], Iterable[str]]) -> Completer:
@@ -96,38 +101,26 @@ def _last_item(names: Callable[[click.Context], Iterable[str]]) -> Completer:
 
 
 def _topics(context: click.Context) -> list[str]:
-    source = _source(context)
-    try:
+    with _opened(context) as source:
         return sorted({log.topic_partition.topic for log in source.partitions().values()})
-    finally:
-        source.close()
 
 
 def _partitions(context: click.Context) -> list[str]:
-    source = _source(context)
-    try:
+    with _opened(context) as source:
         return list(source.partitions())
-    finally:
-        source.close()
 
 
 def _groups(context: click.Context, _: str) -> list[str]:
+    from engine.replay.internal_logs import InternalLogs
     from engine.replay.source_state import SourceState
+    from engine.topics.topic_names import CONSUMER_OFFSETS
 
-    source = _source(context)
-    try:
-        logs = (
-            log
-            for log in source.partitions().values()
-            if log.topic_partition.topic == "__consumer_offsets"
-        )
-        views = filter(None, (log.view_or_none() for log in logs))
-        size = sum(segment.size for view in views for segment in view.segments)
-        if size > MOST_BYTES:
+    with _opened(context) as source:
+        logs = InternalLogs(source)
+        views = filter(None, (log.view_or_none() for log in logs.of(CONSUMER_OFFSETS)))
+        if sum(view.size for view in views) > MOST_BYTES:
             return []
-        return list(SourceState(source, lambda _: None).known_groups(None).names)
-    finally:
-        source.close()
+        return list(SourceState(source, logs=logs).known_groups().names)
 
 
 def _paths(context: click.Context, begun: str) -> Iterator[str]:
@@ -136,19 +129,16 @@ def _paths(context: click.Context, begun: str) -> Iterator[str]:
     from kafkafs.tree.tree import Tree
 
     folder, slash, _ = begun.rpartition("/")
-    source = _source(context)
-    try:
+    with _opened(context) as source:
+        tree = Tree(source)
         inside = [name for name, log in source.partitions().items() if not log.folder]
         for start in ("", *inside):  # also paths inside of a partition's folder
             with suppress(NotFound, NotADirectory):
-                names = filter(None, (start, *folder.split("/")))
-                node = Tree(source).resolve("/".join(names))
+                node = tree.resolve("/".join(filter(None, (start, *folder.split("/")))))
                 for entry in node.entries(0) if isinstance(node, Directory) else ():
                     name = f"{folder}{slash}{entry.name}"
                     if name.startswith(begun):
                         yield name + ("/" if entry.kind is Kind.DIRECTORY else "")
-    finally:
-        source.close()
 
 
 def _rules(_: click.Context, __: str) -> Iterable[str]:

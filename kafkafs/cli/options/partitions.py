@@ -49,7 +49,7 @@ def partition_options(command: Command) -> Command:
 
 
 def topic_option(command: Command) -> Command:
-    """Add --topic alone, where partitions are not chosen; the command gets `choice`."""
+    """Add --topic to a command that has no --partition; the command gets `choice`, a PartitionChoice."""
 
     @wraps(command)
     def with_choice(*given: Any, chosen_topics: tuple[str, ...], **named: Any) -> Any:  # noqa: ANN401
@@ -106,15 +106,13 @@ def choice_of(topics: Iterable[str], partitions: Iterable[str] = ()) -> Partitio
     Raises:
         click.BadParameter: one is malformed.
     """
-    for option, given in (
-        ("--topic", {"topics": topics}),
-        ("--partition", {"partitions": partitions}),
-    ):
-        try:
-            PartitionChoice.parse(**given)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint=option) from None
-    return PartitionChoice.parse(topics, partitions)
+    option = "--topic"
+    try:
+        choice = PartitionChoice.parse(topics)
+        option = "--partition"
+        return choice._replace(partitions=PartitionChoice.parse(partitions=partitions).partitions)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
 
 
 def kafkas_choice(choice: PartitionChoice, text: str) -> PartitionChoice:

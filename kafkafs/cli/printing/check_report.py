@@ -17,8 +17,9 @@ from engine.check.log_check import PartitionSummary
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.files.read_failures import IMAGE_FIRST
+from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import strip
-from kafkafs.cli.printing.table import counted, print_json
+from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import printable
 
 _SHOWN_HOLES = 10

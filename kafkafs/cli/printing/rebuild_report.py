@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli.printing.table import counted
+from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.units import LAST_TIME
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.decode.shown_text import json_text, printable
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 MISSING = "-"
 MOST_WARNINGS = 20
-_END_OF_CALENDAR = 253_402_300_800_000
 
 
 def print_table(
@@ -41,15 +41,9 @@ def print_json(facts: dict[str, Any]) -> None:
     click.echo(json_text(facts))
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 batch", "2,000 batches"."""
-    plural = "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{'' if number == 1 else plural}"
-
-
 def moment(timestamp: int | None) -> str | None:
     """Format a timestamp in milliseconds as RFC 3339; None for no timestamp (None or negative)."""
-    if timestamp is None or not 0 <= timestamp < _END_OF_CALENDAR:
+    if timestamp is None or not 0 <= timestamp <= LAST_TIME:
         return None if timestamp is None or timestamp < 0 else str(timestamp)
     at = datetime.fromtimestamp(timestamp / 1000, tz=UTC)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp % 1000:03}Z"
