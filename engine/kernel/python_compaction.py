@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from engine.arrays import np
 from engine.coding.checksums import crc32c
+from engine.coding.compression import CompressionType, compress
 from engine.coding.hashed_slots import digest_of, find_slot, read_slot, write_slot
 from engine.coding.layout import Buffer
 from engine.coding.varint import encode_varint, encode_varlong, to_int32, to_int64
 from engine.columns.batch_table import KEPT_ROW
 from engine.columns.columns import Column, Columns
+from engine.errors import UnsupportedCodecError
 from engine.record.attributes import (
     COMPRESSION_MASK,
     CONTROL_MASK,
@@ -130,7 +132,7 @@ def keep_records(
 
     Returns:
         the bytes, a row of KEPT_ROW per batch, and the first row that the caller must do, or
-        `last_row`: a batch to compress again, or one without kept records that may have to stay.
+        `last_row`: a batch to compress again but by LZ4, or one without kept records that may have to stay.
 
     Raises:
         ValueError: the table, the columns and the buffer do not fit together.
@@ -180,7 +182,8 @@ def _kept_batch(
     needs_horizon = not has_horizon and bool((columns.value_size[kept] < 0).any())
     if count == len(columns) and not needs_horizon:
         return batch, (header.max_timestamp, last_offset, len(batch), count)
-    if header.attributes & COMPRESSION_MASK:
+    codec = header.attributes & COMPRESSION_MASK
+    if codec not in (CompressionType.NONE, CompressionType.LZ4):
         return None
     timestamps = columns.timestamp[kept]
     base = delete_horizon if needs_horizon else int(timestamps[0])
@@ -190,6 +193,11 @@ def _kept_batch(
     if header.attributes & TIMESTAMP_TYPE_MASK:
         newest = header.max_timestamp
     records = encode_records(columns, kept, header.base_offset, base)
+    if codec == CompressionType.LZ4:
+        try:
+            records = compress(CompressionType.LZ4, records)
+        except UnsupportedCodecError:
+            return None
     size = HEADER.size + len(records)
     if size > MAX_INT32:
         return None

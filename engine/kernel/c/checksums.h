@@ -42,6 +42,13 @@ static inline uint32_t kfs_le32(const uint8_t *p) {
     return v;
 }
 
+static inline void kfs_put_le32(uint8_t *p, uint32_t v) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    memcpy(p, &v, 4);
+}
+
 static inline uint64_t kfs_le64(const uint8_t *p) {
     uint64_t v;
     memcpy(&v, p, 8);

@@ -45,6 +45,7 @@ static struct {
     unsigned (*zstd_is_error)(size_t);
     int (*lz4_block)(const char *, char *, int, int);
     int (*lz4_linked_block)(const char *, char *, int, int, const char *, int);
+    int (*lz4_compress)(const char *, char *, int, int);
     void *(*deflate_create)(void);
     void (*deflate_free)(void *);
     int (*deflate_gzip)(void *, const void *, size_t, void *, size_t, size_t *, size_t *);
@@ -70,6 +71,7 @@ static void kfs_codecs_init(void) {
         if (!(kfs_symbol(library, "LZ4_decompress_safe", &kfs_library.lz4_block) &
               kfs_symbol(library, "LZ4_decompress_safe_usingDict", &kfs_library.lz4_linked_block)))
             kfs_library.lz4_block = NULL;
+    if (library) kfs_symbol(library, "LZ4_compress_default", &kfs_library.lz4_compress);
     if ((library = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL)))
         if (!(kfs_symbol(library, "libdeflate_crc32", &kfs_library_crc32) &
               kfs_symbol(library, "libdeflate_alloc_decompressor", &kfs_library.deflate_create) &
@@ -275,6 +277,39 @@ static int kfs_inflate(kfs_codec_contexts *contexts, int codec, int magic, const
     if (codec == KFS_CODEC_ZSTD) done = kfs_inflate_zstd(contexts, p, n, limit, to);
     if (!done) to->size = before;
     return done;
+}
+
+/* Appends a frame as engine.coding.lz4_frame makes it at Kafka's default level: independent blocks of 64 KiB. Returns 0
+ * and leaves `to` unchanged without the library or memory. */
+static int kfs_deflate_lz4(const uint8_t *p, size_t n, kfs_bytes *to) {
+    static const uint8_t head[6] = {0x04, 0x22, 0x4D, 0x18, 0x60, 0x40};
+    enum { BLOCK = 65536, BLOCK_BOUND = BLOCK + BLOCK / 255 + 16 };
+    size_t before = to->size;
+    if (KFS_UNLIKELY(kfs_no_libraries) || !kfs_library.lz4_compress || !kfs_reserve(to, sizeof head + 1)) return 0;
+    memcpy(to->data + to->size, head, sizeof head);
+    to->size += sizeof head;
+    to->data[to->size++] = (uint8_t)(kfs_xxh32(head + 4, 2) >> 8);
+    for (size_t left = n, size; left; left -= size, p += size) {
+        size = left < BLOCK ? left : BLOCK;
+        if (!kfs_reserve(to, 4 + BLOCK_BOUND)) goto refused;
+        uint8_t *block = to->data + to->size;
+        int made = kfs_library.lz4_compress((const char *)p, (char *)block + 4, (int)size, BLOCK_BOUND);
+        if (made <= 0) goto refused;
+        uint32_t word = (uint32_t)made;
+        if ((size_t)made >= size) { /* stored */
+            memcpy(block + 4, p, size);
+            word = (uint32_t)size | 0x80000000u;
+        }
+        kfs_put_le32(block, word);
+        to->size += 4 + (word & 0x7FFFFFFFu);
+    }
+    if (!kfs_reserve(to, 4)) goto refused;
+    kfs_put_le32(to->data + to->size, 0);
+    to->size += 4;
+    return 1;
+refused:
+    to->size = before;
+    return 0;
 }
 
 #endif

@@ -302,17 +302,23 @@ static inline void kfs_put_be64(uint8_t *p, uint64_t v) {
     memcpy(p, &v, 8);
 }
 
-/* Writes an uncompressed batch anew with those of its `count` records that are kept; *out must have room for its
- * header. Returns KFS_OK, KFS_NO_MEMORY, KFS_BAD_TABLE, or KFS_NEEDS_PYTHON if it becomes too long. */
+/* Writes a batch anew, plain or with LZ4, with those of its `count` records that are kept; `plain` is room for the
+ * records before they are compressed. Returns KFS_OK, KFS_NO_MEMORY, KFS_BAD_TABLE, or KFS_NEEDS_PYTHON if it becomes
+ * too long or is not compressed here. */
 static int kfs_rewrite_batch(const kfs_row *row, const uint8_t *head, const kfs_keeping *of, size_t first, size_t count,
-                             int64_t base_timestamp, int has_horizon, kfs_kept *made, kfs_bytes *out) {
+                             int64_t base_timestamp, int has_horizon, kfs_kept *made, kfs_bytes *plain,
+                             kfs_bytes *out) {
     size_t start = out->size;
+    int codec = kfs_codec_of(row);
+    if (codec != KFS_CODEC_NONE && codec != KFS_CODEC_LZ4) return KFS_NEEDS_PYTHON;
     if (!kfs_reserve(out, KFS_V2_OVERHEAD)) return KFS_NO_MEMORY;
     memcpy(out->data + start, head, KFS_V2_OVERHEAD);
     out->size += KFS_V2_OVERHEAD;
+    plain->size = 0;
     int reason = kfs_encode_records(of->records + first, count, of->kept + first, of->arena, of->arena_size,
-                                    row->base_offset, base_timestamp, out);
+                                    row->base_offset, base_timestamp, codec == KFS_CODEC_NONE ? out : plain);
     if (reason) return reason;
+    if (codec == KFS_CODEC_LZ4 && !kfs_deflate_lz4(plain->data, plain->size, out)) return KFS_NEEDS_PYTHON;
     size_t size = out->size - start;
     if (size > INT32_MAX) return KFS_NEEDS_PYTHON;
     uint8_t *p = out->data + start;
@@ -329,8 +335,8 @@ static int kfs_rewrite_batch(const kfs_row *row, const uint8_t *head, const kfs_
 }
 
 /* Appends rows [first, last) to *out with the records that are kept: a batch that loses none as it is. Stops at a
- * batch that the caller must do, and sets *stopped to it: one to compress again, and one without kept records that
- * may have to stay. The records are those of the rows, all of them. */
+ * batch that the caller must do, and sets *stopped to it: one to compress again but by LZ4, and one without kept
+ * records that may have to stay. The records are those of the rows, all of them. */
 static int kfs_keep_rows(const kfs_run *run, int32_t first, int32_t last, const kfs_keeping *of, kfs_kept *made,
                          int32_t *stopped, kfs_bytes *out) {
     size_t at = 0;
@@ -363,10 +369,10 @@ static int kfs_keep_rows(const kfs_run *run, int32_t first, int32_t last, const 
             made->max_offset = row->last_offset;
             made->max_timestamp = row->max_timestamp;
         } else {
-            if (kfs_codec_of(row) != KFS_CODEC_NONE) return KFS_OK;
             made->max_timestamp = row->attributes & KFS_TIMESTAMP_TYPE_MASK ? row->max_timestamp : newest;
             int64_t base = has_horizon ? row->base_timestamp : needs_horizon ? of->delete_horizon : oldest;
-            int reason = kfs_rewrite_batch(row, head, of, at, count, base, has_horizon || needs_horizon, made, out);
+            int reason = kfs_rewrite_batch(row, head, of, at, count, base, has_horizon || needs_horizon, made,
+                                           run->arena, out);
             if (reason) out->size = start;
             if (reason == KFS_NEEDS_PYTHON) return KFS_OK;
             if (reason) return reason;

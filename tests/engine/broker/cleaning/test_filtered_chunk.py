@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -170,6 +171,19 @@ def test_columns_and_records_give_the_same_batches(data: bytes, latest: int, siz
         assert facts(by_columns(left, by, size)) == facts(expected)
 
 
+@pytest.mark.usefixtures("each_kernel")
+@pytest.mark.parametrize("size", [65_536, 70_000, 200_000])
+def test_a_batch_of_several_lz4_blocks_is_compressed_again_as_by_records(size: int) -> None:
+    noise = random.Random(size).randbytes(size)
+    fields = [(b"a", noise), (b"a", b"v" * size), (b"b", noise)]
+    inside = (SimpleRecord(key, value, NOW) for key, value in fields)
+    data = bytes(records_of(*inside, compression=CompressionType.LZ4).buffer)
+    first, second = (filter_of(data, upper_bound=9, latest=2) for _ in range(2))
+    made = by_columns(data, first, 1000)
+    assert made.messages_retained == 2
+    assert facts(made) == facts(filter_to(MemoryRecords(data).batches(), second))
+
+
 def test_a_hashed_map_keeps_what_a_map_of_keys_keeps() -> None:
     data = b"".join(
         bytes(records_of(SimpleRecord(b"%d" % (n % 7), b"v"), base_offset=n).buffer)
@@ -241,10 +255,11 @@ def test_no_batch_is_written_anew_where_nothing_goes(
     assert by_columns(data, by, 10**6).output == data
 
 
-def test_a_plain_batch_costs_no_call_of_its_own() -> None:
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4])
+def test_a_plain_batch_costs_no_call_of_its_own(codec: CompressionType) -> None:
     counts = []
     for batches in (50, 500):
-        data = plain_log(batches=batches)
+        data = plain_log(batches=batches, codec=codec)
         by = filter_of(data, upper_bound=10 * batches, latest=10 * batches - 1)
         for key in range(0, 10 * batches, 3):
             by.offset_map.put(b"key-%d" % key, 10 * batches)  # so that each batch loses records
