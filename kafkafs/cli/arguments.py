@@ -12,6 +12,7 @@ from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
 from kafkafs.cli.completing import names
 from kafkafs.cli.printing.output import fail, sentence_of
+from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
@@ -73,6 +74,10 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
     from engine.log.log_directory import open_source
 
     source = open_source(source_paths(sources))
+    if verbosity().is_verbose:
+        from kafkafs.cli.printing.source_details import print_opened
+
+        print_opened(source)
     try:
         try:
             yield source
@@ -91,6 +96,10 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
         elif report_unread(source.unread() + source.unread_folders()):
             raise click.exceptions.Exit(EXIT_CANNOT_READ)
     finally:
+        if verbosity().is_verbose:
+            from kafkafs.cli.printing.source_details import print_passed_over
+
+            print_passed_over(source)
         source.close()
 
 

@@ -12,6 +12,7 @@ import click
 from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import partition_options, require_choice
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.exit_codes import EXIT_FINDINGS
 
@@ -76,6 +77,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
     callback=_list_rules,
     help="Print all rules and exit.",
 )
+@verbosity_options
 def check(
     sources: tuple[str, ...],
     choice: PartitionChoice,

@@ -20,12 +20,19 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.paths import node_at
-from kafkafs.cli.printing.output import write_output
+from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.output import fail, write_output
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.tree.node import Directory, File, Link, Node
 
 if TYPE_CHECKING:
+    from engine.log.log_bound import LogRange
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_choice import PartitionChoice
     from kafkafs.tree.tree import Tree
 
 _ERROR_LINE = re.compile(rb'\{"error":\{.*?"kind":"(\w+)"')
@@ -37,9 +44,14 @@ PIECE = 1 << 20
 
 @click.command()
 @one_source_argument
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=names.paths)
+@click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names.paths)
+@partition_options
+@range_options
 @values_option
-def cat(source: str, paths: tuple[str, ...], values: str) -> None:
+@verbosity_options
+def cat(
+    source: str, paths: tuple[str, ...], choice: PartitionChoice, extent: LogRange, values: str
+) -> None:
     """Write files of the tree to standard output, with the same bytes as in a mount.
 
     \b
@@ -47,16 +59,26 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
     kafkafs cat /var/lib/kafka/data orders-0/offset/35.value > value.bin
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
+    kafkafs cat /var/lib/kafka/data --topic orders --from today-1d --to today
+
+    Without a PATH, --topic, --partition, --from and --to choose records, which are
+    written partition by partition, as in PARTITION/offset/A..B.
 
     Reports on standard error what cannot be read, and writes the rest. Exit status: 0 complete, 1 some
     of it is damaged, 3 some of it could not be read.
     """
+    is_chosen = bool(choice or any(extent))
+    if is_chosen == bool(paths):
+        raise click.UsageError(
+            "name PATHs, or choose records with --topic, --partition, --from and --to"
+            + (": not both" if paths else "")
+        )
     with (
         open_tree(source, values) as tree,
         Failures() as failures,
         Progress("written", quiet=sys.stdout.isatty()) as progress,
     ):
-        for path in paths:
+        for path in paths or chosen_ranges(tree.source, choice, extent, failures):
             node = failures.tried(resolved, tree, path)
             if isinstance(node, Directory):
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
@@ -68,6 +90,36 @@ def cat(source: str, paths: tuple[str, ...], values: str) -> None:
                     progress.advance(len(data))
                 errors.report(failures)
             write_output(b"", flush=True)
+
+
+def chosen_ranges(
+    source: LogSource, choice: PartitionChoice, extent: LogRange, failures: Failures
+) -> Iterator[str]:
+    """Yield the paths of the chosen records, one for each partition that has some.
+
+    Raises:
+        NothingMatchedError: the choice takes no partition.
+        click.exceptions.Exit: no chosen partition has records in the range.
+    """
+    from kafkafs.tree.selection import proper_logs
+
+    logs = require_partitions(source)
+    require_choice(choice, logs)
+    is_empty = True
+    for log in map(logs.__getitem__, proper_logs(logs)):
+        if choice.takes(log):
+            view = failures.tried(log.view)
+            if view is None:
+                is_empty = False
+                continue
+            start, stop = extent.offsets_in(view, view.log_start_offset, view.log_end_offset)
+            if start < stop:
+                is_empty = False
+                yield f"{log.name}/offset/{start}..{stop}"
+            log.forget()
+    if is_empty:
+        fail("no chosen partition has records in the range")
+        raise click.exceptions.Exit(EXIT_FINDINGS)
 
 
 class ErrorLines:
@@ -107,9 +159,9 @@ def resolved(tree: Tree, path: str) -> Node:
 @one_source_argument
 @click.argument("path", shell_complete=names.paths)
 @click.argument("dest", type=click.Path(path_type=Path))
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @values_option
-def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
+@verbosity_options
+def cp(source: str, path: str, dest: Path, values: str) -> None:
     """Copy a file or a folder of the tree to DEST, with modes and times.
 
     \b
@@ -133,7 +185,7 @@ def cp(source: str, path: str, dest: Path, quiet: bool, values: str) -> None:
             )
         target = dest / (clean_path(path).rsplit("/", 1)[-1] or "kafka") if dest.is_dir() else dest
         refuse_inside_source(target, [root.path for root in tree.source.roots])
-        with Failures() as failures, Progress("copied", quiet=quiet) as progress:
+        with Failures() as failures, Progress("copied") as progress:
             copy(node, target, progress, failures)
 
 

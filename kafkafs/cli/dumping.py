@@ -11,13 +11,17 @@ from kafkafs.cli.arguments import Command
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import partition_options
 from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import write_output
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.verbosity import detail
 
 if TYPE_CHECKING:
     from engine.log.log_bound import LogRange
     from engine.log.partition_choice import PartitionChoice
+    from kafkafs.dump.dump_file import DumpFile
     from kafkafs.dump.dump_options import DumpOptions
+    from kafkafs.dump.inputs import MissingInput
 
 STRING_DECODERS = (
     "org.apache.kafka.tools.api.StringDecoder",
@@ -84,6 +88,7 @@ def _decoder_options(command: Command) -> Command:
     metavar="N",
     help="Largest batch, in bytes, that an index entry may point to. [default: 5242880]",
 )
+@verbosity_options
 def dump(
     paths: tuple[str, ...],
     file_list: str | None,
@@ -128,11 +133,16 @@ def dump(
     run = dump_json if as_json or form == "jsonl" else dump_text
     with Progress("dumped", quiet=sys.stdout.isatty()) as progress:
         inputs = expand(arguments, DumpExtent(*extent) if any(extent) else None, choice)
-        run(inputs, options, report, progress.advance)
+        run(map(_told, inputs), options, report, progress.advance)
     write_output(b"", flush=True)
     status = 3 if report.unreadable else int(report.findings > 0)
     if status:
         raise click.exceptions.Exit(status)
+
+
+def _told(each: DumpFile | MissingInput) -> DumpFile | MissingInput:
+    detail(f"reading {each.shown}")
+    return each
 
 
 def _are_strings(classes: tuple[str, ...]) -> bool:

@@ -23,6 +23,7 @@ from kafkafs.cli.options.partitions import (
     patterns_of,
 )
 from kafkafs.cli.options.times import at_option
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.table import print_json, print_table, replaying, warn
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
@@ -73,6 +74,7 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 @partition_options
 @at_option
 @json_option
+@verbosity_options
 def groups(
     source: str,
     names: tuple[str, ...],

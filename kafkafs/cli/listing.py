@@ -17,6 +17,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.paths import node_at
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
@@ -32,6 +33,7 @@ from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
 @click.option("-d", "directory", is_flag=True, help="List the path itself, not its entries.")
 @json_option
 @values_option
+@verbosity_options
 def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, values: str) -> None:
     """List a path of the tree that a mount of SOURCE would show.
 

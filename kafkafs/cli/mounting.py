@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from kafkafs.cli.arguments import VALUE_MODES, source_paths
+from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.verbosity import detail, note, verbosity
 from kafkafs.decode.shown_text import printable
 
 BUDGET_HELP = (
@@ -58,6 +60,7 @@ BUDGET_HELP = (
     help="Form of keys and values in record lines.",
 )
 @click.option("--debug", is_flag=True, help="Log every request that fails.")
+@verbosity_options
 def mount(
     sources: tuple[str, ...],
     mountpoint: str,
@@ -78,7 +81,11 @@ def mount(
     try:
         chosen = mounting.parse_options(options)
         given = {name: value for name, value in flags.items() if value not in (None, False)}
-        run(daemon, source_paths(sources), mountpoint, replace(chosen, **given))
+        if verbosity().is_quiet:
+            given["quiet"] = True
+        paths = source_paths(sources)
+        detail(f"mounting {', '.join(paths)} on {mountpoint}")
+        run(daemon, paths, mountpoint, replace(chosen, **given))
     except mounting.MountError as error:
         leave(error)
 
@@ -96,6 +103,7 @@ def mount(
     metavar="SECONDS",
     help="Wait at most this long for the daemon to end.",
 )
+@verbosity_options
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount, and wait until the daemon is gone.
 
@@ -107,7 +115,7 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     from kafkafs.mount.mounting import MountError
 
     try:
-        sys.exit(unmounting.umount(mountpoint, lazy=lazy, timeout=timeout))
+        sys.exit(unmounting.umount(mountpoint, lazy=lazy, timeout=timeout, note=note))
     except MountError as error:
         leave(error)
 

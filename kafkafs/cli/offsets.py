@@ -25,6 +25,7 @@ from kafkafs.cli.options.partitions import (
     require_partitions,
 )
 from kafkafs.cli.options.times import FORMS, time_of, zone_option
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import fail, write_line
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
@@ -108,6 +109,7 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
     help="Use isolation level read_committed: latest is the last stable offset.",
 )
 @json_option
+@verbosity_options
 def offsets(
     sources: tuple[str, ...],
     time_text: str,

@@ -11,8 +11,10 @@ import click
 import engine
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.table import print_json
+from kafkafs.cli.printing.table import counted, print_json
+from kafkafs.cli.printing.verbosity import detail
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object for each log and log dir."
 )
+@verbosity_options
 def plan(
     sources: tuple[str, ...],
     choice: PartitionChoice,
@@ -89,6 +92,8 @@ def plan(
         source_paths(sources), version, clean=clean, verifies=verify, choice=choice
     ) as start:
         folders = {each.name: each for log_dir in start.log_dirs for each in log_dir.folders}
+        for each in start.log_dirs:
+            detail(f"reading {each.path}: {counted(len(each.folders), 'partition')}")
         named = {name: NamedPartition(name, each.partition) for name, each in folders.items()}
         require_choice(choice, named)
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
@@ -105,7 +110,7 @@ def _print_json(start: StartPlan) -> bool:
     from kafkafs.cli.printing import plan_report as report
 
     summary = report.PlanSummary()
-    with Progress("planning") as progress:
+    with Progress("planned") as progress:
         start.on_read = progress.advance
         for log_dir, log in start.logs():
             summary.add(log)
@@ -123,7 +128,7 @@ def _print_text(start: StartPlan, *, files: bool) -> bool:
         for line in report.dir_lines(log_dir):
             click.echo(line)
     summary = report.PlanSummary()
-    with Progress("planning") as progress:
+    with Progress("planned") as progress:
         start.on_read = progress.advance
         for _, log in start.logs():
             summary.add(log)

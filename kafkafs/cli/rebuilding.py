@@ -16,8 +16,10 @@ import engine
 from kafkafs.cli.arguments import report_unread, source_paths
 from kafkafs.cli.options.partitions import choice_of, partition_texts
 from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.rebuild_report import closing_line, print_partitions
 from kafkafs.cli.printing.table import print_json
+from kafkafs.cli.printing.verbosity import detail
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
@@ -77,7 +79,7 @@ if TYPE_CHECKING:
     "--verify", metavar="LOG-DIR", help="Compare a rebuilt log dir with its manifest instead."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@verbosity_options
 def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # noqa: ANN401
     """Make a new log dir TARGET out of SOURCE, with the same offsets, that a broker loads.
 
@@ -111,11 +113,13 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     from engine.rebuild.rebuilt import EmptyResultError
 
     options = _options(source, given)
+    for path in (*source_paths((source,)), *given["merge"]):
+        detail(f"reading {path}")
     logging.getLogger(engine.__name__).addHandler(
         logging.NullHandler()
     )  # the report has the losses
     try:
-        with _stoppable(), RebuildProgress(quiet=given["quiet"]) as progress:
+        with _stoppable(), RebuildProgress() as progress:
             result = run(
                 source_paths((source,)),
                 target,
@@ -228,10 +232,10 @@ class RebuildProgress:
     The steps alternate from partition to partition. A line for each change would never be old enough to appear.
     """
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+    def __init__(self) -> None:
         self._step = ""
         self._line: Any = None
+        self._bytes = dict.fromkeys(_STEPS, 0)
 
     def __enter__(self) -> Self:
         return self
@@ -240,13 +244,22 @@ class RebuildProgress:
         """Count bytes that were read, written or verified."""
         from kafkafs.cli.printing.progress import Progress
 
+        self._bytes[step] += count
         if not self._step or _STEPS.index(step) > _STEPS.index(self._step):
-            self.__exit__()
-            self._step, self._line = step, Progress(step, quiet=self._quiet).__enter__()
+            self._end_line()
+            self._step, self._line = step, Progress(step).__enter__()
+            self._line.sums_up = False
         if step == self._step:
             self._line.advance(count)
 
     def __exit__(self, *_: object) -> None:
+        from kafkafs.cli.printing.progress import size
+
+        self._end_line()
+        for step, count in self._bytes.items():
+            detail(f"{step}: {size(count)}")
+
+    def _end_line(self) -> None:
         line, self._line = self._line, None
         if line is not None:
             line.__exit__(None, None, None)

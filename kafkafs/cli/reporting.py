@@ -14,6 +14,7 @@ import engine
 from engine.errors import SourceError
 from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
@@ -36,6 +37,7 @@ _COLORS = {"error": "red", "warning": "yellow", "fine": None}
 )
 @partition_options
 @jobs_option
+@verbosity_options
 def report(
     sources: tuple[str, ...],
     output: str,
@@ -65,7 +67,7 @@ def report(
     logging.getLogger(engine.__name__).setLevel(
         logging.CRITICAL
     )  # the page has all that a plan warns of
-    with open_log_source(sources) as source, Progress("report: read") as progress:
+    with open_log_source(sources) as source, Progress("read") as progress:
         require_partitions(source)
         require_choice(choice, source.partitions())
         _refuse_inside(source, output)

@@ -24,8 +24,10 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.paths import found_at
 from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.verbosity import quiet_option, verbose_option
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.shown_text import printable
 from kafkafs.tree.selection import Selection, select
@@ -108,7 +110,8 @@ COUNT = click.IntRange(min=0)
     metavar="N",
     help="Print N records before and after, in offset order of the partition.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; set only the exit status.")
+@quiet_option("Print no results, no progress and no notes; set the exit status.")
+@verbose_option
 @click.option(
     "--field",
     "fields",
@@ -180,10 +183,10 @@ def grep(
     shown.pop("extended_regexp")
     for name in ("before", "after"):
         shown[name] = around if shown[name] is None else shown[name]
-    output = GrepOutput(GrepFlags(**shown))
+    output = GrepOutput(GrepFlags(**shown, quiet=verbosity().is_quiet))
     with (
         open_log_source((source,)) as logs,
-        Progress("searched", quiet=output.flags.quiet) as progress,
+        Progress("searched") as progress,
     ):
         require_choice(choice, require_partitions(logs))
         selections = [

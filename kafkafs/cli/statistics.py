@@ -10,6 +10,7 @@ import click
 
 from kafkafs.cli.arguments import jobs_option, json_option, open_log_source, source_argument
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.exit_codes import EXIT_FINDINGS
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @partition_options
 @jobs_option
 @json_option
+@verbosity_options
 def stats(
     sources: tuple[str, ...], choice: PartitionChoice, jobs: int | None, as_json: bool
 ) -> None:

@@ -17,6 +17,7 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.completing import names as completing
 from kafkafs.cli.options.partitions import choice_of, require_partitions, topic_option
 from kafkafs.cli.options.times import at_option
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.table import print_json, replaying, warn
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
 @at_option
 @json_option
+@verbosity_options
 def topics(
     source: str,
     names: tuple[str, ...],

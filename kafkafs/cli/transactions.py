@@ -15,6 +15,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.times import at_option
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.table import (
     duration,
     moment,
@@ -57,6 +58,7 @@ _OPEN = (
 @partition_options
 @at_option
 @json_option
+@verbosity_options
 def transactions(
     source: str, form: str | None, choice: PartitionChoice, at: int | None, as_json: bool
 ) -> None:

@@ -75,10 +75,10 @@ class RingHandler(logging.Handler):
 SYSTEM_LOG = "/dev/log"
 
 
-def set_up(*, path: str | None, to_terminal: bool, debug: bool) -> RingHandler:
+def set_up(*, path: str | None, to_terminal: bool, debug: bool, quiet: bool = False) -> RingHandler:
     """Send the log to memory, and optionally to a file and the terminal. Return the handler in memory.
 
-    With neither, warnings go to the system's log, because the lines in memory end with the daemon.
+    A quiet terminal gets only warnings and errors. With neither, warnings go to the system's log, because the lines in memory end with the daemon.
 
     Raises OSError if the log file cannot be opened.
     """
@@ -90,7 +90,9 @@ def set_up(*, path: str | None, to_terminal: bool, debug: bool) -> RingHandler:
     if path is not None:
         handlers.append(logging.handlers.WatchedFileHandler(path, encoding="utf-8"))
     if to_terminal:
-        handlers.append(logging.StreamHandler(sys.stderr))
+        terminal = logging.StreamHandler(sys.stderr)
+        terminal.setLevel(logging.WARNING if quiet else logging.NOTSET)
+        handlers.append(terminal)
     if len(handlers) == 1 and os.path.exists(SYSTEM_LOG):
         handlers += _system_log()
     root = logging.getLogger()

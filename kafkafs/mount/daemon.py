@@ -103,7 +103,10 @@ def _serve(
     """Open the source, mount, serve until the end; return the exit status."""
     try:
         ring = daemon_log.set_up(
-            path=options.log_file, to_terminal=options.foreground, debug=options.debug
+            path=options.log_file,
+            to_terminal=options.foreground,
+            debug=options.debug,
+            quiet=options.quiet,
         )
     except OSError as error:
         report.failed(f"log file {options.log_file}: {error.strerror}", EXIT_CANNOT_READ)

@@ -76,6 +76,8 @@ class MountOptions:
     """Number of entries of a folder that are listed with attributes; the others are names only."""
     log_file: str | None = None
     debug: bool = False
+    quiet: bool = False
+    """Print only warnings and errors of the log on the terminal."""
     budgets: Budgets = field(default_factory=Budgets)
 
 

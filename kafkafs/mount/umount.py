@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from kafkafs.decode.shown_text import printable
@@ -19,11 +20,19 @@ ANSWER_SECONDS = 2.0
 SHOWN_USERS = 5
 
 
-def umount(mountpoint: str, *, lazy: bool = False, timeout: float = 30.0) -> int:
+def umount(
+    mountpoint: str,
+    *,
+    lazy: bool = False,
+    timeout: float = 30.0,
+    note: Callable[[str], None] = lambda _: None,
+) -> int:
     """Unmount, and wait up to `timeout` seconds for the daemon's end; return the exit status.
 
     With `lazy` the mount disappears at once, and the daemon ends when the last open file is closed; this is waited for
     only if no process uses the mount now.
+
+    `note` gets a sentence that is no error.
 
     Raises MountError: not a kafkafs mount, in use, or no permission.
     """
@@ -42,7 +51,7 @@ def umount(mountpoint: str, *, lazy: bool = False, timeout: float = 30.0) -> int
             _wait_until_gone(path, timeout)
             return 0
         if users:
-            _say(f"{path} is detached; the daemon (process {pid}) ends with its last user")
+            note(f"{path} is detached; the daemon (process {pid}) ends with its last user")
             return 0
         if not _ends_within(daemon, timeout):
             _say(f"{path} is unmounted, but its daemon (process {pid}) is still running")

@@ -244,7 +244,7 @@ def kill_a_restore(source: Path, target: Path, chance: random.Random) -> bool:
     """Kill the driver of a restore, Python and JVM, once it has begun; whether it was not done yet."""
     command = [sys.executable, "-m", "kafkafs", "spark", "restore", str(source), str(target)]
     process = subprocess.Popen(
-        [*command, "--master", "local[2]", "--no-progress"],
+        [*command, "--master", "local[2]", "--quiet"],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

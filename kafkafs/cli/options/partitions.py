@@ -13,9 +13,9 @@ import click
 
 from engine.errors import SourceError
 from engine.log.partition_choice import Choosable, NamePattern, PartitionChoice
-from engine.log.unmatched import unmatched_partition
 from kafkafs.cli.arguments import Command
 from kafkafs.cli.completing import names
+from kafkafs.cli.printing.verbosity import detail
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -147,11 +147,16 @@ def require_choice(
     """
     unmatched = choice.unmatched(logs)
     if unmatched is not None:
+        from engine.log.unmatched import unmatched_partition
+
         raise NothingMatchedError(
             unmatched_partition(option or unmatched[0], unmatched[1].text, logs)
         )
     if choice and not any(map(choice.takes, logs.values())):
         raise NothingMatchedError("no partition matches --topic and --partition together")
+    if choice:
+        taken = sum(map(choice.takes, logs.values()))
+        detail(f"chosen: {taken} of {len(logs):,} partitions")
 
 
 def require_partitions(source: LogSource) -> Mapping[str, PartitionLog]:

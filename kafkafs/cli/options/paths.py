@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from engine.log.unmatched import most_like, unmatched_partition
 from kafkafs.cli.arguments import clean_path
 from kafkafs.tree.errors import NotADirectory, NotFound
 
@@ -55,6 +54,7 @@ def found_at(source: LogSource, path: str, find: Callable[[str], Result]) -> Res
 
 def explained(source: LogSource, path: str, error: NotFound) -> NotFound:
     """Return an error with what there is in place of a path."""
+    from engine.log.unmatched import unmatched_partition
     from kafkafs.tree.root.root import OWN_NAMES
 
     parts = path.split("/")
@@ -90,6 +90,7 @@ def _offsets(view: LogView | None, parts: list[str]) -> str | None:
 
 def _like(source: LogSource, path: str) -> str | None:
     """Return a similar path, with the first name that does not exist replaced."""
+    from engine.log.unmatched import most_like
     from kafkafs.tree.node import Directory
     from kafkafs.tree.tree import Tree
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import click
 
+from kafkafs.cli.printing.verbosity import detail, verbosity
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Progress:
 
     Attributes:
         total: expected bytes, for a bar; None when unknown.
+        sums_up: whether a verbose command prints the bytes and the time at the end.
     """
 
     PATIENCE = 1.0
@@ -38,12 +40,14 @@ class Progress:
     def __init__(self, verb: str, *, quiet: bool = False) -> None:
         self.verb = verb
         self.words = ""
-        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self.active = not quiet and self._is_terminal
-        self._prints_lines = not quiet and not self._is_terminal
+        self._verbosity = verbosity()
+        quiet = quiet or self._verbosity.is_quiet
+        self.active = not quiet and is_terminal()
+        self._prints_lines = not quiet and not is_terminal()
+        self.sums_up = True
         self.bytes = 0
         self.total: int | None = None
-        self.started = time.monotonic()
+        self.started = self._began = time.monotonic()
         self.bar: Bar | None = None
         self.task: TaskID | None = None
         self._lock = threading.RLock()
@@ -109,7 +113,7 @@ class Progress:
         """Show the line after a silence; of several Progress objects only the newest has a line."""
         while not self._ended.wait(self.SILENCE / 4):
             with self._lock:
-                if self._ended.is_set():
+                if self._ended.is_set() or self._verbosity.is_quiet:
                     return
                 is_newest = Progress._alive[-1:] == [self]
                 if not is_newest:
@@ -161,6 +165,14 @@ class Progress:
             if self.bar is not None:
                 self.bar.stop()
                 self.bar = self.task = None
+        if self.bytes and self.sums_up:
+            seconds = time.monotonic() - self._began
+            detail(f"{self.verb}: {size(self.bytes)} in {seconds:.2f} s")
+
+
+def is_terminal() -> bool:
+    """Return whether standard error is a terminal that moves its cursor."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def size(count: float) -> str:

@@ -79,6 +79,6 @@ def warn(unreadable: Iterable[Unreadable], notes: Iterable[str] = ()) -> bool:
 @contextmanager
 def replaying() -> Iterator[Callable[[int], None]]:
     """Show progress while internal topics are read; yield the function that counts bytes."""
-    with Progress("Replaying") as progress:
+    with Progress("replayed") as progress:
         yield progress.advance
     progress.active = False  # later reads happen while results are printed

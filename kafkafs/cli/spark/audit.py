@@ -8,6 +8,7 @@ import click
 
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.options.partitions import topic_option
+from kafkafs.cli.printing.verbosity import detail
 from kafkafs.cli.spark.job import job_options, run_job
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def audit(
     The findings are those of `kafkafs check`. Tasks check partitions in parallel, large partitions
     segment by segment. Exit status: 0 nothing found but notes, 1 errors or warnings.
     """
+
+    detail(f"reading {', '.join(source_paths(sources))}")
 
     def job(spark: SparkSession, on_progress: OnProgress) -> Audit:
         from kafkafs.spark.jobs import audit as auditing

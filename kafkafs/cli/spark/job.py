@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kafkafs.cli.arguments import Command
+from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.table import cell, print_json, print_table
+from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
@@ -40,14 +42,9 @@ Found = TypeVar("Found", bound="JobSummary")
 
 
 def job_options(command: Command) -> Command:
-    """Add --master, --conf, --json and --progress, which every job has, as keyword arguments of a command."""
+    """Add --master, --conf and --json, as keyword arguments of a command, and --quiet and --verbose."""
     for option in (
-        click.option(
-            "--progress/--no-progress",
-            "progress",
-            default=None,
-            help="Show progress on standard error; by default only on a terminal.",
-        ),
+        verbosity_options,
         click.option(
             "--json", "as_json", is_flag=True, help="Print the summary as one JSON object."
         ),
@@ -82,12 +79,12 @@ def run_job(
         given: the options of `job_options`.
         name: name of the job.
         job: runs the job and returns its summary.
-        results: prints the results on standard output; the summary then goes to standard error. --json prints the
+        results: prints the results on standard output; the summary is then a note on standard error. --json prints the
             summary alone.
         status: computes the exit status; by default 1 when there are findings, else 0.
     """
     with job_session(given, name) as spark:
-        with shown_progress(name, wanted=given["progress"]) as on_progress:
+        with shown_progress(name) as on_progress:
             summary = job(spark, on_progress)
         if given["as_json"]:
             print_json(summary.facts())
@@ -95,7 +92,8 @@ def run_job(
             show(summary)
         else:
             results(summary)
-            show(summary, err=True)
+            if not verbosity().is_quiet:
+                show(summary, err=True)
     sys.exit(bool(summary.findings) if status is None else status(summary))
 
 

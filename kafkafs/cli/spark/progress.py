@@ -1,8 +1,7 @@
-"""Progress of a Spark job: a bar on a terminal; elsewhere, with --progress, a line now and then."""
+"""Progress of a Spark job: a bar on a terminal, elsewhere a line now and then; with --verbose also one for each step."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,41 +9,38 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.printing.progress import Progress, is_terminal
+from kafkafs.cli.printing.verbosity import verbosity
+
 if TYPE_CHECKING:
     from kafkafs.spark.jobs.progress import JobProgress, OnProgress
 
-LINE_EVERY = 10.0
-
 
 @contextmanager
-def shown_progress(job: str, *, wanted: bool | None) -> Iterator[OnProgress]:
-    """Yield the function that takes the progress of a job.
-
-    Args:
-        job: name of the job.
-        wanted: whether to show progress; None shows it on a terminal only.
-    """
-    is_terminal = sys.stderr.isatty()
-    if wanted is False or (wanted is None and not is_terminal):
+def shown_progress(job: str) -> Iterator[OnProgress]:
+    """Yield the function that takes the progress of a job of this name."""
+    chosen = verbosity()
+    if chosen.is_quiet:
         yield lambda _: None
-    elif is_terminal:
+    elif is_terminal():
         with _bar(job) as on_progress:
             yield on_progress
     else:
-        yield _Lines(job)
+        yield _Lines(job, each_step=chosen.is_verbose)
 
 
 class _Lines:
-    def __init__(self, job: str) -> None:
+    def __init__(self, job: str, *, each_step: bool) -> None:
         self._job = job
-        self._last: tuple[str, float] | None = None
+        self._each_step = each_step
+        self._step = ""
+        self._printed = time.monotonic()
 
     def __call__(self, progress: JobProgress) -> None:
         now = time.monotonic()
-        last = self._last
-        is_news = last is None or last[0] != progress.step or progress.share >= 1
-        if is_news or (last is not None and now - last[1] >= LINE_EVERY):
-            self._last = progress.step, now
+        is_news = self._each_step and (progress.step != self._step or progress.share >= 1)
+        if is_news or now - self._printed >= Progress.EVERY:
+            self._step, self._printed = progress.step, now
             click.echo(f"kafkafs {self._job}: {_said(progress)}", err=True)
 
 

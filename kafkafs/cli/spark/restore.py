@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from engine.coding.compression import CODEC_NAMES
+from kafkafs.cli.printing.verbosity import detail
 from kafkafs.cli.spark.export import FORMATS
 from kafkafs.cli.spark.job import job_options, pairs, run_job
 
@@ -94,6 +95,8 @@ def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
     keywords = {name: given[name] for name in ("form", "topics", "incomplete", "tasks")}
     keywords["topics"] = ",".join(given["topics"]) or None
     keywords["renames"] = pairs(given["renames"], "--rename")
+
+    detail(f"reading {source}")
 
     def job(spark: Any, on_progress: Any) -> Any:  # noqa: ANN401
         from kafkafs.spark.jobs.restore import restore as run

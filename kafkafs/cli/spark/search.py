@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import source_argument
+from kafkafs.cli.printing.verbosity import note
 from kafkafs.cli.spark.export import FORMATS
 from kafkafs.cli.spark.job import job_options, report_damage, run_job
 from kafkafs.cli.spark.selection import selected, selection_options
@@ -112,7 +113,7 @@ def _print(summary: SearchSummary) -> None:
     sys.stdout.buffer.flush()
     more = summary.records - len(summary.rows)
     if more and summary.target is None:
-        click.echo(f"kafkafs: {more} more: -m prints more, --output writes all", err=True)
+        note(f"{more} more: -m prints more, --output writes all")
 
 
 def _header(text: str) -> tuple[str, str | None]:

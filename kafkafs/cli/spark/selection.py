@@ -16,6 +16,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
 )
 from kafkafs.cli.options.times import range_options
+from kafkafs.cli.printing.verbosity import detail
 from kafkafs.cli.spark.job import pairs
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def selected(sources: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         NothingMatchedError: the source can be opened here, and lacks the topics.
     """
     paths = source_paths(sources)
+    detail(f"reading {', '.join(paths)}")
     found: dict[str, Any] = {"path": paths}
     options: dict[str, str | bool] = {"onCorrupt": given["on_corrupt"]}
     options |= pairs(given["options"], "--option")

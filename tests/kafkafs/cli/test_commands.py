@@ -49,6 +49,43 @@ def test_cat_follows_links_to_a_record_by_time() -> None:
     assert line["offset"] == offset
 
 
+SAMPLE = str(log_dir("sample"))
+
+
+def places(result: Result) -> list[tuple[int, int]]:
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    return [(line["partition"], line["offset"]) for line in lines]
+
+
+def test_cat_writes_the_records_of_chosen_partitions_in_a_half_open_range() -> None:
+    found = run("cat", SAMPLE, "-t", "orders", "--from", "997", "--to", "999")
+    assert (found.exit_code, places(found)) == (0, [(0, 997), (0, 998), (1, 997), (1, 998)])
+
+
+def test_cat_takes_times_as_every_command_does() -> None:
+    path = run("cat", SAMPLE, "orders-1/time/2023-11-14T22:20..2023-11-14T22:30/records.jsonl")
+    words = ("-p", "orders-1", "--from", "2023-11-14T22:20", "--to", "2023-11-14T22:30")
+    found = run("cat", SAMPLE, *words)
+    assert (found.exit_code, found.stdout) == (0, path.stdout)
+    assert len(places(found)) > 10
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--from", "5000"], 1, "no chosen partition has records in the range"),
+        (["-t", "nobody"], 2, "no partition matches --topic nobody"),
+        ([], 2, "name PATHs, or choose records with --topic"),
+        (["-t", "orders", "orders-0/offset/1"], 2, "--from and --to: not both"),
+    ],
+    ids=str,
+)
+def test_cat_of_no_records_is_an_error(words: list[str], status: int, said: str) -> None:
+    found = run("cat", SAMPLE, *words)
+    assert (found.exit_code, found.stdout) == (status, "")
+    assert said in found.stderr
+
+
 def test_cat_of_a_folder_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     status, error = status_of(capsys, "cat", CURRENT, "orders-0")
     assert status == 2

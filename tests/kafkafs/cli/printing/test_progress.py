@@ -75,7 +75,7 @@ def test_nothing_is_shown_when_quiet(shown: list[str]) -> None:
 
 
 def test_a_rebuild_of_many_partitions_shows_one_line(shown: list[str]) -> None:
-    with RebuildProgress(quiet=False) as progress:
+    with RebuildProgress() as progress:
         for _ in range(40):
             progress.advance("read", 1)
             progress.advance("written", 1)

@@ -85,14 +85,14 @@ def test_an_export_prints_a_table_or_facts(run: Run, tmp_path: Path) -> None:
     assert lines[-1] == f"written  file://{tmp_path}/out (parquet)"
     again = run(
         *("export", SAMPLE, tmp_path / "out", "--topic", "orders", "--resume", "--json"),
-        *("--progress", "--from", "2023-11-14T23:00"),
+        *("--verbose", "--from", "2023-11-14T23:00"),
     )
     facts = json.loads(again.stdout)
     assert (again.exit_code, facts["records"], facts["recordsBefore"]) == (0, 0, 132)
 
 
 def test_a_search_prints_lines_and_exits_like_grep(run: Run) -> None:
-    done = run("search", SAMPLE, "--value", "Lagos", "-m", "2", "--progress")
+    done = run("search", SAMPLE, "--value", "Lagos", "-m", "2", "--verbose")
     assert done.exit_code == 0, done.output
     assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == [3, 4]
     said = done.stderr.splitlines()
