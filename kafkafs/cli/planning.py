@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 import engine
+from kafkafs.amounts import counted
 from kafkafs.cli.arguments import source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.table import counted, print_json
+from kafkafs.cli.printing.table import print_json
 from kafkafs.cli.printing.verbosity import detail
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 

@@ -8,6 +8,7 @@ import pwd
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import click
@@ -19,7 +20,7 @@ from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.rebuild_report import closing_line, print_partitions
 from kafkafs.cli.printing.table import print_json
-from kafkafs.cli.printing.verbosity import detail
+from kafkafs.cli.printing.verbosity import detail, verbosity
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
@@ -230,9 +231,12 @@ class RebuildProgress:
     """The progress line of the furthest step that has begun.
 
     The steps alternate from partition to partition. A line for each change would never be old enough to appear.
+    Several threads may count.
     """
 
     def __init__(self) -> None:
+        self._lock = Lock()
+        self._is_quiet = verbosity().is_quiet
         self._step = ""
         self._line: Any = None
         self._bytes = dict.fromkeys(_STEPS, 0)
@@ -244,13 +248,14 @@ class RebuildProgress:
         """Count bytes that were read, written or verified."""
         from kafkafs.cli.printing.progress import Progress
 
-        self._bytes[step] += count
-        if not self._step or _STEPS.index(step) > _STEPS.index(self._step):
-            self._end_line()
-            self._step, self._line = step, Progress(step).__enter__()
-            self._line.sums_up = False
-        if step == self._step:
-            self._line.advance(count)
+        with self._lock:
+            self._bytes[step] += count
+            if not self._step or _STEPS.index(step) > _STEPS.index(self._step):
+                self._end_line()
+                self._step, self._line = step, Progress(step, quiet=self._is_quiet).__enter__()
+                self._line.sums_up = False
+            if step == self._step:
+                self._line.advance(count)
 
     def __exit__(self, *_: object) -> None:
         from kafkafs.cli.printing.progress import size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from kafkafs.cli.printing.table import counted
+from kafkafs.amounts import counted
 from kafkafs.cli.printing.verbosity import detail
 
 if TYPE_CHECKING:

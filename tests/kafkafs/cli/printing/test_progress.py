@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
 import pytest
 
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.verbosity import Verbosity
 from kafkafs.cli.rebuilding import RebuildProgress
 
 
@@ -83,3 +85,30 @@ def test_a_rebuild_of_many_partitions_shows_one_line(shown: list[str]) -> None:
         wait_for(shown, 2)
     assert shown[:2] == ["start", "written"]
     assert shown.count("start") == 1
+
+
+def test_threads_that_begin_a_step_together_show_one_line(shown: list[str]) -> None:
+    with RebuildProgress() as progress:
+        threads = [
+            threading.Thread(target=progress.advance, args=("verified", 1)) for _ in range(16)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(Progress._alive) == 1
+    assert Progress._alive == []
+
+
+def test_a_quiet_rebuild_shows_nothing_of_its_threads(
+    shown: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = Verbosity()
+    chosen.is_quiet = True
+    monkeypatch.setattr("kafkafs.cli.rebuilding.verbosity", lambda: chosen)
+    with RebuildProgress() as progress:
+        thread = threading.Thread(target=progress.advance, args=("verified", 1))
+        thread.start()
+        thread.join()
+        time.sleep(0.1)
+    assert not shown
