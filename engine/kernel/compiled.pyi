@@ -19,6 +19,7 @@ from engine.kernel.python import (
     put_keys as put_keys,
     read_batch as read_batch,
     read_line as read_line,
+    read_lines as read_lines,
     read_record as read_record,
     record_facts as record_facts,
     summarize as summarize,

@@ -7,10 +7,11 @@ headers in c/. Use it through engine.kernel. What only Python can do is imported
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+    PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 import os
@@ -168,6 +169,8 @@ cdef extern from "c/kernel.h" nogil:
 
     int kfs_put_columns(const kfs_columns *columns, const uint8_t *fates, int fate, size_t *at,
                         const kfs_line_options *options, kfs_lines *lines)
+    int kfs_read_good_rows(int fd, int64_t start, int64_t end, int64_t least_offset, int64_t largest, kfs_bytes *file,
+                           kfs_row *rows, size_t count)
     int kfs_how_shown(const uint8_t *src, size_t len, int mode)
     size_t kfs_put_piece(uint8_t *dst, const uint8_t *src, size_t len, int encoding, size_t most, size_t *at,
                          int *in_string)
@@ -285,6 +288,8 @@ cdef enum:
     LARGEST_KEPT = 4 << 20
     KEPT_BLOCKS = 4
     KEPT_WORKERS = 4
+    # Room beyond the expected size of a text: a line is written where its longest form would fit.
+    SPARE = 64 << 10
 
 cdef int64_t LARGEST_BATCH = DEFAULT_BUDGETS.batch_bytes
 cdef int64_t LEAST_OFFSET = -(1 << 63), MOST_OFFSET = (1 << 63) - 1
@@ -309,6 +314,29 @@ cdef void _take_block(kfs_bytes *into) noexcept:
         into.data = NULL
         into.capacity = 0
     into.size = 0
+
+
+cdef void _take_block_of(kfs_bytes *into, size_t size) noexcept:
+    """Return kept memory of at least `size` bytes, but not more than twice as much, or empty memory."""
+    global _kept_block_count
+    cdef int i
+    for i in range(_kept_block_count):
+        if size <= _kept_blocks[i].capacity <= 2 * size:
+            into[0] = _kept_blocks[i]
+            into.size = 0
+            _kept_block_count -= 1
+            _kept_blocks[i] = _kept_blocks[_kept_block_count]
+            return
+
+
+cdef void _fit_block(kfs_bytes *block) noexcept:
+    """Return the memory beyond twice the bytes of a block: a long line needed it only while it was written."""
+    cdef size_t room = block.size + SPARE
+    cdef void *data
+    if block.capacity > 2 * room:
+        data = realloc(block.data, room)
+        if data != NULL:
+            block.data, block.capacity = <uint8_t *>data, room
 
 
 cdef void _give_block(kfs_bytes *block) noexcept:
@@ -727,6 +755,7 @@ cdef class _Lines:
     cdef const uint8_t *fates
     cdef object python_options, python_fates
     cdef _Bytes fates_bytes
+    cdef _Block block
 
     cdef int open(self, _Run state, options, fates, bint measure, Py_ssize_t enough, Py_ssize_t most) except -1:
         self.state = state
@@ -742,6 +771,53 @@ cdef class _Lines:
             self.fates = self.fates_bytes.data
         self.lines.text = &state.worker.text
         return 0
+
+    cdef int write_into(self, _Block block, size_t size) except -1:
+        """Write the text into memory that becomes the result; about `size` bytes."""
+        self.block = block
+        self.lines.text = &block.bytes
+        _take_block_of(&block.bytes, size)
+        if not kfs_reserve(&block.bytes, size):
+            raise MemoryError
+        return 0
+
+    cdef object write(self, buffer, table, int32_t *row, int32_t last, size_t first_record, budgets):
+        """Write the lines of rows from *row on; *row is then after the last one begun. Return its problem, or None."""
+        cdef _Run state = self.state
+        cdef int32_t stopped
+        cdef kfs_payload payload
+        cdef kfs_problem problem
+        cdef int reason
+        found = None
+        if self.options.most:
+            state.run.limits.inflated = min(state.run.limits.inflated, <int64_t>self.options.most)
+            state.run.limits.records = min(state.run.limits.records, <int64_t>(self.options.most // RECORD_SIZE))
+        while row[0] < last and found is None and not self.lines.full:
+            with nogil:
+                reason = kfs_put_rows(&state.run, self.fates, row[0], last, first_record, &self.options, &self.lines,
+                                      &stopped, &payload, &problem)
+            if stopped != row[0]:
+                row[0], first_record = stopped, 0
+            if not reason:
+                continue
+            if reason == KFS_LARGE_ROW:
+                self.lines.full = self.lines.large = 1
+                self.lines.next_record = first_record
+            elif reason == KFS_CONTROL_ROW:
+                found = self.control_row(buffer, table, row[0], first_record, budgets)
+            else:
+                found = self.odd_row(reason, row[0], first_record, &payload, &problem)
+            if not self.lines.full:
+                row[0] += 1
+                first_record = 0
+        return found
+
+    cdef object result(self, Py_ssize_t rows, problem):
+        text = None
+        if not self.options.measure:
+            text = PyBytes_FromStringAndSize(<const char *>self.lines.text.data, <Py_ssize_t>self.lines.text.size)
+        return LinesResult(text, self.lines.size, rows, problem, self.lines.records,
+                           self.lines.next_record if self.lines.full else 0, bool(self.lines.large))
 
     cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
         """Write the lines of a control batch in Python; return its problem, or None."""
@@ -834,11 +910,7 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
     """Return the record lines of rows [first_row, last_row), up to the first row with a problem."""
     cdef _Run state = _Run.__new__(_Run)
     cdef _Lines out = _Lines.__new__(_Lines)
-    cdef int32_t row = <int32_t>first_row, last = <int32_t>last_row, stopped
-    cdef kfs_payload payload
-    cdef kfs_problem problem
-    cdef int reason
-    found = None
+    cdef int32_t row = <int32_t>first_row
     state.open(buffer, table, first_row, last_row, start_position, budgets)
     if options.decoder is not None:
         from engine.lines.decoded_lines import decoded_lines
@@ -847,33 +919,40 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
                              fates=fates, measure=measure, budgets=budgets, enough=enough, first_record=first_record,
                              most=most)
     out.open(state, options, fates, measure, enough, most)
-    if most > 0:
-        state.run.limits.inflated = min(state.run.limits.inflated, <int64_t>most)
-        state.run.limits.records = min(state.run.limits.records, <int64_t>(most // RECORD_SIZE))
-    if first_record < 0:
-        first_record = 0
-    while row < last and found is None and not out.lines.full:
-        with nogil:
-            reason = kfs_put_rows(&state.run, out.fates, row, last, <size_t>first_record, &out.options, &out.lines,
-                                  &stopped, &payload, &problem)
-        if stopped != row:
-            row, first_record = stopped, 0
-        if not reason:
-            continue
-        if reason == KFS_LARGE_ROW:
-            out.lines.full = out.lines.large = 1
-            out.lines.next_record = <size_t>first_record
-        elif reason == KFS_CONTROL_ROW:
-            found = out.control_row(buffer, table, row, first_record, budgets)
-        else:
-            found = out.odd_row(reason, row, first_record, &payload, &problem)
-        if not out.lines.full:
-            row += 1
-            first_record = 0
-    text = None if measure else PyBytes_FromStringAndSize(
-        <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
-    return LinesResult(text, out.lines.size, row - first_row, found, out.lines.records,
-                       out.lines.next_record if out.lines.full else 0, bool(out.lines.large))
+    problem = out.write(buffer, table, &row, <int32_t>last_row, <size_t>max(first_record, 0), budgets)
+    return out.result(row - first_row, problem)
+
+
+def read_lines(int fd, int64_t start, int64_t end, Py_ssize_t rows, Py_ssize_t size, *, options, int64_t least_offset=-1,
+               fates=None, budgets=DEFAULT_BUDGETS, Py_ssize_t most=0):
+    """Return the record lines of the bytes [start, end) of a file; None if unusual."""
+    cdef _Run state = _Run.__new__(_Run)
+    cdef _Lines out = _Lines.__new__(_Lines)
+    cdef _Worker worker
+    cdef _Bytes filled
+    cdef int32_t row = 0
+    cdef int64_t largest = budgets.batch_bytes
+    cdef bint is_good
+    if options.decoder is not None or not 0 <= start <= end:
+        return None
+    table = bytearray(rows * ROW_SIZE)
+    filled = _hold(table, True)
+    state.open(b"", table, 0, rows, start, budgets)
+    worker = state.worker
+    with nogil:
+        is_good = kfs_read_good_rows(fd, start, end, least_offset, largest, &worker.file, <kfs_row *>filled.data,
+                                     <size_t>rows)
+    if not is_good:
+        return None
+    state.run.buf, state.run.size = worker.file.data, <size_t>(end - start)
+    out.open(state, options, fates, False, NO_BOUND, most)
+    out.write_into(_Block.__new__(_Block), <size_t>size + SPARE)
+    buffer = PyMemoryView_FromMemory(<char *>worker.file.data, end - start, PyBUF_READ)
+    problem = out.write(buffer, table, &row, <int32_t>rows, 0, budgets)
+    if problem is not None or out.lines.full or out.lines.size != <size_t>size:
+        return None
+    _fit_block(&out.block.bytes)
+    return memoryview(out.block).toreadonly()
 
 
 def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t first_record=0,
@@ -906,10 +985,7 @@ def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t 
             raise MemoryError
         elif reason:
             raise ValueError("a field is outside the arena, or a row outside the batch table")
-    text = None if measure else PyBytes_FromStringAndSize(
-        <const char *>out.lines.text.data, <Py_ssize_t>out.lines.text.size)
-    return LinesResult(text, out.lines.size, not out.lines.full, None, out.lines.records,
-                       out.lines.next_record if out.lines.full else 0, bool(out.lines.large))
+    return out.result(not out.lines.full, None)
 
 
 def how_shown(data, int mode):

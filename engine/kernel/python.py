@@ -5,7 +5,9 @@ Every function has the signature and results of its compiled twin, only slower.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from typing import Any
 
 from engine.arrays import np, npt
 from engine.budgets import DEFAULT_BUDGETS, Budgets
@@ -248,6 +250,50 @@ def read_line(
     if not made.text or made.is_large:
         return None
     return made.text, int(columns.timestamp[places[0]])
+
+
+def read_lines(
+    fd: int,
+    start: Position,
+    end: Position,
+    rows: int,
+    size: int,
+    *,
+    options: LineOptions,
+    least_offset: Offset = -1,
+    fates: npt.NDArray[np.uint8] | None = None,
+    budgets: Budgets = DEFAULT_BUDGETS,
+    most: int = 0,
+) -> memoryview | None:
+    """Return the record lines of the bytes [start, end) of a file, when they are known to hold only good batches.
+
+    Args:
+        fd: the file.
+        rows, size: the numbers of batches and of bytes of lines.
+        options, fates, budgets, most: as for `lines`.
+        least_offset: smallest offset that may follow.
+
+    Returns:
+        None for anything unusual: another number, a batch that is not good, not in order or above a bound, options with
+        a decoder.
+    """
+    if options.decoder is not None or not 0 <= start <= end:
+        return None
+    try:
+        data = os.pread(fd, end - start, start)
+    except OSError:
+        return None
+    table = np.empty(rows, BATCH_ROW.dtype)
+    filled, consumed, _ = walk(data, table, 0, start, True, largest=budgets.batch_bytes)
+    if len(data) != end - start or (filled, consumed) != (rows, len(data)):
+        return None
+    if good_rows(table, 0, rows) < rows or (rows and table["base_offset"][0] < least_offset):
+        return None
+    asked: dict[str, Any] = {"fates": fates, "budgets": budgets, "most": most}
+    found = lines(data, table, 0, rows, start_position=start, options=options, **asked)
+    if found.problem is not None or found.rows_done < rows or found.size != size:
+        return None
+    return memoryview(found.text or b"")
 
 
 # Search

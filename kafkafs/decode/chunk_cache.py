@@ -5,16 +5,21 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import TypeAlias
+
+Text: TypeAlias = bytes | memoryview
+"""Decoded text; a view is on memory that is used again when the last view is gone."""
 
 
 class _Pending:
     """A chunk that a thread is making."""
 
-    __slots__ = ("done", "text")
+    __slots__ = ("callbacks", "done", "text")
 
     def __init__(self) -> None:
+        self.callbacks: list[Callable[[], object]] = []
         self.done = threading.Event()
-        self.text: bytes | None = None
+        self.text: Text | None = None
 
 
 class ChunkCache:
@@ -29,14 +34,14 @@ class ChunkCache:
         self.bytes = 0
         self.hits = 0
         self.misses = 0
-        self._chunks: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._chunks: OrderedDict[Hashable, Text] = OrderedDict()
         self._pending: dict[Hashable, _Pending] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._chunks)
 
-    def peek(self, key: Hashable) -> bytes | None:
+    def peek(self, key: Hashable) -> Text | None:
         """Return the chunk if it is cached; counts as a use."""
         with self._lock:
             text = self._chunks.get(key)
@@ -49,7 +54,15 @@ class ChunkCache:
         """Whether the chunk is cached or being made."""
         return key in self._chunks or key in self._pending
 
-    def get(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
+    def notify(self, key: Hashable, callback: Callable[[], object]) -> bool:
+        """Call `callback` from another thread when the chunk is made, or failed. Return False if it is not being made."""
+        with self._lock:
+            pending = self._pending.get(key)
+            if pending is not None:
+                pending.callbacks.append(callback)
+        return pending is not None
+
+    def get(self, key: Hashable, make: Callable[[], Text]) -> Text:
         """Return the chunk; call `make` if it is missing. Raises what `make` raises."""
         while True:
             with self._lock:
@@ -74,9 +87,11 @@ class ChunkCache:
             with self._lock:
                 del self._pending[key]
             mine.done.set()
+            for callback in mine.callbacks:
+                callback()
         return mine.text
 
-    def _keep(self, key: Hashable, text: bytes) -> None:
+    def _keep(self, key: Hashable, text: Text) -> None:
         size = len(text)
         if size > self.max_bytes:
             return

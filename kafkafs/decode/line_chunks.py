@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Any, NamedTuple
 
+from engine.budgets import MiB
 from engine.units import Offset, Position
 
 ANY_OFFSET = -1
@@ -50,7 +52,30 @@ class TextChunk(NamedTuple):
         """Bytes of text."""
         return self.text_end - self.text_start
 
+    def follows(self, other: TextChunk) -> bool:
+        """Whether the same scan measured this chunk right after the other, so that one scan can decode both."""
+        return (
+            self.part == other.part
+            and self.start == other.end
+            and self.scan_end == other.scan_end
+            and not self.is_piece
+            and not other.is_piece
+        )
 
+
+def _joined(chunks: list[TextChunk]) -> TextChunk:
+    """Return consecutive chunks as one."""
+    last = chunks[-1]
+    fates = None
+    if any(chunk.fates is not None for chunk in chunks):
+        fates = b"".join(chunk.fates or bytes(chunk.rows) for chunk in chunks)
+    return chunks[0]._replace(
+        text_end=last.text_end, end=last.end, rows=sum(chunk.rows for chunk in chunks), fates=fates
+    )
+
+
+STRETCH_TEXT = 2 * MiB
+"""About the bytes of text that are decoded at once for a sequential reader."""
 _FIELDS = len(TextChunk._fields) - 3
 _FIRST, _END = 2, 2 + _FIELDS
 
@@ -73,11 +98,30 @@ class ChunkTable:
     def at(self, position: int) -> TextChunk:
         """Return the chunk that holds a byte of the text."""
         with self._lock:
-            number = bisect_right(self._starts, position) - 1
-            first = number * _FIELDS
-            fields: list[Any] = [self._starts[number], self._starts[number + 1]]
-            fields += self._fields[first : first + _FIELDS]
-            return TextChunk._make([*fields, self._fates.get(number)])
+            return self._chunk(bisect_right(self._starts, position) - 1)
+
+    def stretch_at(self, position: int) -> TextChunk:
+        """Return the chunk that holds a byte of the text, joined with its neighbours up to about STRETCH_TEXT bytes.
+
+        The same chunks are joined for each position in them. A chunk is returned alone if one scan cannot decode all
+        of them, and near the end of the text, which may grow.
+        """
+        with self._lock:
+            starts = self._starts
+            number = bisect_right(starts, position) - 1
+            window = starts[number] - starts[number] % STRETCH_TEXT
+            if window + STRETCH_TEXT > self.size:
+                return self._chunk(number)
+            first, stop = (bisect_left(starts, edge) for edge in (window, window + STRETCH_TEXT))
+            chunks = [self._chunk(other) for other in range(first, stop)]
+        are_joined = all(chunk.follows(before) for before, chunk in itertools.pairwise(chunks))
+        return _joined(chunks) if are_joined else chunks[number - first]
+
+    def _chunk(self, number: int) -> TextChunk:
+        first = number * _FIELDS
+        fields: list[Any] = [self._starts[number], self._starts[number + 1]]
+        fields += self._fields[first : first + _FIELDS]
+        return TextChunk._make([*fields, self._fates.get(number)])
 
     def commit(self, chunk: TextChunk) -> None:
         """Append a chunk; replace the last one if the new chunk starts before its end."""

@@ -141,13 +141,38 @@ class Rendering(NamedTuple):
                         note(problem, run.table[row])
                 row += 1
 
-    def text_of(self, chunk: TextChunk, file: SourceFile) -> bytes:
+    def text_of(self, chunk: TextChunk, file: SourceFile) -> bytes | memoryview:
         """Decode a chunk's text again.
 
         Raises:
             ChangedFileError: the text differs in size from the measured one.
             OSError: the file cannot be read.
         """
+        text = self._plain_text_of(chunk, file)
+        return self._any_text_of(chunk, file) if text is None else text
+
+    def _plain_text_of(self, chunk: TextChunk, file: SourceFile) -> memoryview | None:
+        """Decode a chunk of good batches in one call of the kernel; None if it holds anything else."""
+        if (
+            not chunk.is_whole
+            or chunk.end - chunk.start > _MOST_READ
+            or file.unreadable is not None
+        ):
+            return None
+        return kernel.read_lines(
+            file.fd,
+            chunk.start,
+            chunk.end,
+            chunk.rows,
+            chunk.text_size,
+            options=self.options,
+            least_offset=chunk.next_offset,
+            fates=None if chunk.fates is None else np.frombuffer(chunk.fates, np.uint8),
+            budgets=self.budgets,
+            most=LARGE,
+        )
+
+    def _any_text_of(self, chunk: TextChunk, file: SourceFile) -> bytes:
         out: list[bytes] = []
         seen = 0
         read = min(chunk.end - chunk.start, _MOST_READ)

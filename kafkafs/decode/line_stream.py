@@ -14,31 +14,28 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from queue import SimpleQueue
+from typing import NamedTuple
 
 from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset, Position
-from kafkafs.decode.chunk_cache import ChunkCache
-from kafkafs.decode.failures import Cancelled
-from kafkafs.decode.line_chunks import ANY_OFFSET, ChunkTable, TextChunk
+from kafkafs.decode.chunk_cache import ChunkCache, Text
+from kafkafs.decode.failures import Cancelled, ChangedFileError
+from kafkafs.decode.line_chunks import ANY_OFFSET, STRETCH_TEXT, ChunkTable, TextChunk
 from kafkafs.decode.line_measuring import Findings, PartMeasuring
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.part_files import MOST_PINNED, PartFiles
 
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
 KEPT_TEXT = 1024 * 1024
 """A stream up to this size is rendered when it is opened."""
-CHUNKS_AHEAD = 8
+STRETCHES_AHEAD = 2
 
 _serials = itertools.count(1)
-_ahead_lock = threading.Lock()
-_ahead: ThreadPoolExecutor | None = None
-"""Threads that decode ahead; started at first use."""
 
 
 class StreamPart(NamedTuple):
@@ -213,52 +210,48 @@ class LineStream:
             ChangedFileError: the log was truncated or rewritten since it was measured.
             OSError: a file cannot be read.
         """
-        pieces = [
-            _piece(self._text_of(chunk), chunk, position, position + size)
-            for chunk in self._chunks_of(position, size)
-        ]
-        return b"".join(pieces)
-
-    def read_now(self, position: int, size: int) -> bytes | None:
-        """Like `read` if all chunks are cached, else None."""
-        pieces = []
-        for chunk in self._chunks_of(position, size):
-            text = self._cache.peek(self._key(chunk))
-            if text is None:
-                return None
-            pieces.append(_piece(text, chunk, position, position + size))
-        return b"".join(pieces)
-
-    def _chunks_of(self, position: int, size: int) -> Iterator[TextChunk]:
-        """Yield the chunks that reach into [position, position + size)."""
         end = min(position + size, self.size)
-        while position < end:
+        pieces: list[Text] = []
+        at = position
+        while at < end:
+            chunk = self._chunks.at(at)
+            pieces.append(_piece(self.text_of(chunk), chunk, position, end))
+            at = chunk.text_end
+        return b"".join(pieces)
+
+    def chunk_at(self, position: int, *, joined: bool) -> TextChunk:
+        """Return the chunk that holds a byte of the text; `joined` as by ChunkTable.stretch_at."""
+        return self._chunks.stretch_at(position) if joined else self._chunks.at(position)
+
+    def text_of(self, chunk: TextChunk) -> Text:
+        """Return the text of a chunk, from the cache or decoded now. Raises as `read` does."""
+        return self._cache.get(self._key(chunk), lambda: self._render(chunk))
+
+    def cached_text_of(self, chunk: TextChunk) -> Text | None:
+        """Return the text of a chunk if it is cached."""
+        return self._cache.peek(self._key(chunk))
+
+    def is_cached(self, chunk: TextChunk) -> bool:
+        """Return whether the text of a chunk is cached or being decoded."""
+        return self._key(chunk) in self._cache
+
+    def notify(self, chunk: TextChunk, callback: Callable[[], object]) -> bool:
+        """Call `callback` from another thread when a chunk is decoded. Return False if no thread is decoding it."""
+        return self._cache.notify(self._key(chunk), callback)
+
+    def drop(self, chunk: TextChunk) -> None:
+        """Remove the text of a chunk from the cache."""
+        self._cache.drop(self._key(chunk))
+
+    def chunks(self) -> Iterator[TextChunk]:
+        """Yield all chunks, in order."""
+        position = 0
+        while position < self.size:
             chunk = self._chunks.at(position)
             yield chunk
             position = chunk.text_end
 
-    def prepare(self, position: int, chunks: int) -> int:
-        """Decode the chunks after the one at `position` in the background. Return the end of that one."""
-        chunk = self._chunks.at(min(position, self.size - 1))
-        until = chunk.text_end
-        for _ in range(chunks):
-            if chunk.text_end >= self.size:
-                break
-            chunk = self._chunks.at(chunk.text_end)
-            if not chunk.is_whole:
-                break  # each piece takes the memory of the whole batch
-            if self._key(chunk) not in self._cache:
-                _decode_soon(lambda chunk=chunk: self._text_of(chunk))  # type: ignore[misc]
-        return until
-
-    def chunks(self) -> Iterator[TextChunk]:
-        """Yield all chunks, in order."""
-        return self._chunks_of(0, self.size)
-
-    def _text_of(self, chunk: TextChunk) -> bytes:
-        return self._cache.get(self._key(chunk), lambda: self._render(chunk))
-
-    def _render(self, chunk: TextChunk) -> bytes:
+    def _render(self, chunk: TextChunk) -> Text:
         return self.rendering.text_of(chunk, self._file(chunk.part))
 
     def _key(self, chunk: TextChunk) -> tuple[int, int, int]:
@@ -294,52 +287,148 @@ def _is_same(mine: LogSegment, new: LogSegment) -> bool:
         return False
 
 
-def _piece(text: bytes, chunk: TextChunk, start: int, end: int) -> bytes | memoryview:
+def _piece(text: Text, chunk: TextChunk, start: int, end: int) -> Text:
     """Return the part of a chunk's text that lies in [start, end) of the stream; a view, so that it is copied once."""
     if start <= chunk.text_start and end >= chunk.text_end:
         return text
     return memoryview(text)[max(start - chunk.text_start, 0) : end - chunk.text_start]
 
 
-class LineReader:
-    """A reader of a stream. Decodes the next chunks ahead for sequential reads."""
+def _join(pieces: list[Text]) -> Text:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    __slots__ = ("_prepared_to", "_read_to", "stream")
+
+class LineReader:
+    """A reader of a stream. For sequential reads it decodes in stretches, and ahead of the reader."""
+
+    __slots__ = ("_from", "_read_to", "_stretches", "stream")
 
     def __init__(self, stream: LineStream) -> None:
         self.stream = stream
-        self._read_to = 0
-        self._prepared_to = 0
+        self._read_to = -STRETCH_TEXT
+        self._from = 0
+        self._stretches: tuple[TextChunk, ...] = ()
+
+    def read_now(self, position: int, size: int) -> Text | None:
+        """Like LineStream.read if all of the text is cached, else None."""
+        self._note(position, size)
+        pieces = []
+        for chunk in self._chunks_of(position, size):
+            text = self.stream.cached_text_of(chunk)
+            if text is None:
+                return None
+            pieces.append(_piece(text, chunk, position, position + size))
+        return _join(pieces)
+
+    def notify(self, position: int, size: int, callback: Callable[[], object]) -> bool:
+        """Call `callback` from another thread when more of the text that `read_now` misses is cached.
+
+        Return False if no thread is decoding it.
+        """
+        for chunk in self._chunks_of(position, size):
+            if self.stream.cached_text_of(chunk) is None:
+                return self.stream.notify(chunk, callback)
+        callback()
+        return True
 
     def read(self, position: int, size: int) -> bytes:
-        """Like LineStream.read."""
-        self._prepare(position, size)
-        return self.stream.read(position, size)
+        """Like LineStream.read, from the stretches that are decoded for this reader."""
+        try:
+            pieces = [
+                _piece(self.stream.text_of(chunk), chunk, position, position + size)
+                for chunk in self._chunks_of(position, size)
+            ]
+        except (ChangedFileError, OSError):
+            return self.stream.read(position, size)  # the other chunks of the stretch may be fine
+        return b"".join(pieces)
 
-    def read_now(self, position: int, size: int) -> bytes | None:
-        """Like LineStream.read_now."""
-        text = self.stream.read_now(position, size)
-        if text is not None:
-            self._prepare(position, size)
-        return text
+    def close(self) -> None:
+        """Drop the text that was decoded for this reader."""
+        for stretch in self._stretches:
+            self.stream.drop(stretch)
+        self._stretches = ()
 
-    def _prepare(self, position: int, size: int) -> None:
+    def _chunks_of(self, position: int, size: int) -> list[TextChunk]:
+        """Return the chunks of a range: the stretches of this reader, and single chunks elsewhere."""
+        end = min(position + size, self.stream.size)
+        chunks = []
+        while position < end:
+            for chunk in self._stretches:
+                if chunk.text_start <= position < chunk.text_end:
+                    break
+            else:
+                chunk = self.stream.chunk_at(position, joined=False)
+            chunks.append(chunk)
+            position = chunk.text_end
+        return chunks
+
+    def _note(self, position: int, size: int) -> None:
+        """Decode ahead if a read continues those before it. Requests may come a little out of order."""
+        end = position + size
+        if abs(position - self._read_to) > STRETCH_TEXT or position == 0:
+            self._read_to = end
+            self.close()
+            self._from = 0
+        elif end > self._read_to:
+            self._read_to = end
+            if self._from <= position < self.stream.size:
+                self._go_on(position)
+
+    def _go_on(self, position: int) -> None:
+        """Decode the stretches after the one at a position, and drop those before it but one."""
         stream = self.stream
-        end = min(position + size, stream.size)
-        if position != self._read_to:
-            self._prepared_to = 0
-        elif position < end and end > self._prepared_to:
-            self._prepared_to = stream.prepare(end, CHUNKS_AHEAD)
-        self._read_to = end
+        behind = [stretch for stretch in self._stretches if stretch.text_end <= position]
+        for stretch in behind[:-1]:
+            stream.drop(stretch)
+        stretches = [stretch for stretch in self._stretches if stretch.text_end > position]
+        if not stretches:
+            stretches.append(stream.chunk_at(position, joined=True))
+        self._from = stretches[0].text_end
+        known = len(stretches)
+        while len(stretches) <= STRETCHES_AHEAD and stretches[-1].text_end < stream.size:
+            stretch = stream.chunk_at(stretches[-1].text_end, joined=True)
+            if not stretch.is_whole:
+                break  # each piece takes the memory of the whole batch
+            stretches.append(stretch)
+        self._stretches = (*behind[-1:], *stretches)
+        for stretch in stretches[known:]:
+            if not stream.is_cached(stretch):
+                _ahead.soon(partial(self._decode, stretch))
+
+    def _decode(self, stretch: TextChunk) -> None:
+        """Decode a stretch, unless the reader has passed it or was closed."""
+        if stretch in self._stretches:
+            self.stream.text_of(stretch)
 
 
-def _decode_soon(work: Callable[[], object]) -> None:
-    """Run `work` in the background. Its exception is dropped: the reader of the result gets it again."""
-    global _ahead
-    with _ahead_lock:
-        if _ahead is None:
-            from concurrent.futures import ThreadPoolExecutor  # only a long stream needs threads
+class _Ahead:
+    """Threads that decode ahead, started at first use. They end with the process."""
 
-            _ahead = ThreadPoolExecutor(2, thread_name_prefix="kafkafs-ahead")
-        pool = _ahead
-    pool.submit(work)
+    THREADS = 2
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
+
+    def soon(self, work: Callable[[], object]) -> None:
+        """Do some work in the background. Its exception is dropped: the reader of the result gets it again."""
+        self._work.put(work)
+        if not self._threads:
+            self._start()
+
+    def _start(self) -> None:
+        with self._starting:
+            while len(self._threads) < self.THREADS:
+                name = f"kafkafs-ahead-{len(self._threads)}"
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with suppress(Exception):
+                self._work.get()()
+
+
+_ahead = _Ahead()

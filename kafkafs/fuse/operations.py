@@ -11,6 +11,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import pyfuse3
@@ -224,6 +225,11 @@ class Operations(pyfuse3.Operations):
         return self._sendable(data, size)
 
     async def _read_aside(self, file: OpenFile, off: int, size: int) -> memoryview:
+        content = file.content
+        while await self._slow.wait(partial(content.notify, off, size)):
+            if (data := content.read_now(off, size)) is not None:
+                self.statistics.reads_at_once += 1
+                return self._sendable(data, size)
         # Through the page cache a short read means end of file; an error makes the kernel retry page by page.
         read = file.content.read_up_to_unreadable if file.is_direct else file.content.read
         data = await self._slow.run(read, off, size)

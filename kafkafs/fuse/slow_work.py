@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import trio
@@ -100,6 +101,27 @@ class SlowWork:
             raise TimeoutError(errno.ETIMEDOUT, f"no answer within {seconds:g} s")
         answer: Answer = self._result(job)
         return answer
+
+    async def wait(self, ask: Callable[[Callable[[], object]], bool]) -> bool:
+        """Wait until another thread calls the function that is passed to `ask`. Return False if `ask` does, at once.
+
+        Raises TimeoutError after the read timeout.
+        """
+        done = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+
+        def wake() -> None:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(done.set)
+
+        if not ask(wake):
+            return False
+        self._loop.hand_over()
+        with trio.move_on_after(self._read_timeout):
+            await done.wait()
+        if not done.is_set():
+            raise TimeoutError(errno.ETIMEDOUT, f"no answer within {self._read_timeout:g} s")
+        return True
 
     async def open(self, function: Callable[[CancelFlag], Answer], pid: int) -> Answer:
         """Run function(cancel flag) in a thread. Raises Cancelled as soon as process `pid` has to end.

@@ -158,6 +158,13 @@ class Content:
     def read_now(self, position: int, size: int) -> bytes | memoryview | None:
         """Like `read`, but return None if it would block or decode. A memoryview is valid until the thread's next call."""
 
+    def notify(self, position: int, size: int, callback: Callable[[], object]) -> bool:
+        """Call `callback`, from any thread, when `read_now` is worth another try. Return False if it never will be.
+
+        To call after `read_now` returned None, and before `read`: another thread may be making these bytes.
+        """
+        return False
+
     @abstractmethod
     def read(self, position: int, size: int) -> bytes:
         """Return the bytes [position, position + size), as far as they exist. May take long.

@@ -286,6 +286,18 @@ static int kfs_read_line(int fd, int64_t position, int64_t end, int64_t offset, 
     return lines->records ? KFS_LOCATE_FOUND : KFS_LOCATE_NONE;
 }
 
+/* Reads the batches in [start, end) of a file, and returns whether they are `count` good ones in order, from an offset
+ * on. */
+static int kfs_read_good_rows(int fd, int64_t start, int64_t end, int64_t least_offset, int64_t largest, kfs_bytes *file,
+                              kfs_row *rows, size_t count) {
+    size_t size = (size_t)(end - start), filled, consumed;
+    file->size = 0;
+    if (!kfs_reserve(file, size) || kfs_pread(fd, file->data, size, start) != (int64_t)size) return 0;
+    kfs_walk(file->data, size, 0, start, largest, 1, rows, count, &filled, &consumed);
+    if (filled != count || consumed != size || kfs_good_rows(rows, 0, count) != count) return 0;
+    return !count || rows[0].base_offset >= least_offset;
+}
+
 static inline int kfs_line_lies_in(size_t all, const kfs_record *record) {
     const int64_t starts[3] = {record->key_start, record->value_start, record->headers_start};
     const int32_t sizes[3] = {record->key_size, record->value_size, record->headers_size};

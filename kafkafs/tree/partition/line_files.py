@@ -42,8 +42,11 @@ class LineContent(Content):
     def size(self) -> int:
         return self._stream.size
 
-    def read_now(self, position: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> bytes | memoryview | None:
         return self._reader.read_now(position, size)
+
+    def notify(self, position: int, size: int, callback: Callable[[], object]) -> bool:
+        return self._reader.notify(position, size, callback)
 
     def read(self, position: int, size: int) -> bytes:
         return self._reader.read(position, size)
@@ -51,6 +54,7 @@ class LineContent(Content):
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
+            self._reader.close()
             self._stream.unpin()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from types import ModuleType
 from typing import Any
 
@@ -101,6 +102,13 @@ def everything(kernel: ModuleType, data: bytes, **asked: Any) -> list[Any]:
                 data, table, 0, rows, start_position=5, budgets=TIGHT, measure=measure, **asked
             )
         )
+    plain = {"budgets": TIGHT, "options": asked["options"], "fates": asked.get("fates")}
+    size = kernel.lines(data, table, 0, rows, start_position=5, measure=True, **plain).size
+    fd = os.memfd_create("log")
+    os.write(fd, data)
+    text = kernel.read_lines(fd, 0, said[0][1], rows, size, **plain)
+    said.append(None if text is None else bytes(text))
+    os.close(fd)
     for needle in (b"a", b"Plain", b""):
         for fold in (False, True):
             how: dict[str, Any] = {"start_position": 5, "budgets": TIGHT, "fold": fold}

@@ -4,7 +4,7 @@ import json
 import random
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
-from kafkafs.decode import batch_lines, line_measuring, line_stream
+from kafkafs.decode import batch_lines, line_chunks, line_measuring, line_stream
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.failures import Cancelled, ChangedFileError
+from kafkafs.decode.line_chunks import TextChunk
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.line_stream import Growth, LineReader, LineStream, StreamPart
 from tests import builders
@@ -187,9 +188,9 @@ def test_options_choose_records_and_their_form(log: BuiltLog, opened: Opened) ->
 
 def test_a_small_text_is_in_the_cache_once_it_is_measured(opened: Opened) -> None:
     stream = opened.stream()
-    assert stream.read_now(0, 10) == b""
+    assert LineReader(stream).read_now(0, 10) == b""
     stream.measure()
-    assert stream.read_now(0, stream.size) == opened.text()
+    assert LineReader(stream).read_now(0, stream.size) == opened.text()
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -199,9 +200,11 @@ def test_what_is_not_in_the_cache_is_not_there_now_and_is_later(
     log.append(*batches_of(60, first=10))
     stream = opened.stream()
     stream.measure()
-    assert stream.read_now(0, 10) is None
-    text = stream.read(0, 10)
-    assert stream.read_now(0, 10) == text
+    reader = LineReader(stream)
+    assert reader.read_now(0, 10) is None
+    text = reader.read(0, 10)
+    assert text == stream.read(0, 10)
+    assert reader.read_now(0, 10) == text
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -215,23 +218,208 @@ def test_the_cache_stays_within_its_bytes_however_much_is_read(
     assert 0 < opened.cache.bytes <= 10_000
 
 
-@pytest.mark.usefixtures("small_chunks")
-def test_a_reader_that_goes_straight_on_has_the_next_chunks_prepared(
-    log: BuiltLog, opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log.append(*batches_of(60, first=10))
+class Ahead:
+    """Work for the background, done when the test says so."""
+
+    def __init__(self) -> None:
+        self.work: list[Callable[[], object]] = []
+
+    def soon(self, work: Callable[[], object]) -> None:
+        self.work.append(work)
+
+    def do(self) -> int:
+        """Do the work; return how much there was."""
+        work, self.work = self.work, []
+        for piece in work:
+            piece()
+        return len(work)
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch, small_chunks: None) -> Ahead:
+    """Small stretches, decoded ahead at the test's word."""
+    made = Ahead()
+    monkeypatch.setattr(line_stream, "_ahead", made)
+    for module in (line_chunks, line_stream):
+        monkeypatch.setattr(module, "STRETCH_TEXT", 10_000)
+    return made
+
+
+@pytest.fixture
+def measured(log: BuiltLog, opened: Opened, ahead: Ahead) -> LineStream:
+    """A stream of many stretches."""
+    log.append(*batches_of(300, first=10))
     stream = opened.stream()
     stream.measure()
-    prepared = []
-    monkeypatch.setattr(line_stream, "_decode_soon", lambda work: prepared.append(work()))
-    monkeypatch.setattr(line_stream, "CHUNKS_AHEAD", 2)
+    return stream
+
+
+def test_a_reader_that_goes_straight_on_has_the_next_stretches_decoded(
+    measured: LineStream, ahead: Ahead
+) -> None:
+    reader = LineReader(measured)
+    reader.read_now(0, 100)
+    assert ahead.do() == 0
+    reader.read_now(100, 100)
+    assert ahead.do() == line_stream.STRETCHES_AHEAD
+    stretch = measured.chunk_at(0, joined=True)
+    reader.read_now(200, stretch.text_end - 200)
+    assert reader.read_now(stretch.text_end, 8000) == measured.read(stretch.text_end, 8000)
+    assert ahead.do() == 1
+    LineReader(measured).read_now(stretch.text_end, 10)
+    assert ahead.do() == 0
+
+
+def test_a_stretch_is_one_call_of_the_kernel_for_several_chunks(
+    measured: LineStream, monkeypatch: pytest.MonkeyPatch, ahead: Ahead
+) -> None:
+    calls = []
+    read_lines = kernel.read_lines
+    monkeypatch.setattr(
+        kernel, "read_lines", lambda *args, **more: calls.append(args) or read_lines(*args, **more)
+    )
+    stretch = measured.chunk_at(0, joined=True)
+    chunks = [chunk for chunk in measured.chunks() if chunk.text_start < stretch.text_end]
+    assert len(chunks) >= 3
+    assert measured.chunk_at(stretch.text_end - 1, joined=True) == stretch
+    text = measured.text_of(stretch)
+    assert len(calls) == 1
+    assert text == b"".join(measured.text_of(chunk) for chunk in chunks)
+
+
+def test_a_reader_of_everything_gets_the_text_and_decodes_it_about_once(
+    measured: LineStream, monkeypatch: pytest.MonkeyPatch, ahead: Ahead, opened: Opened
+) -> None:
+    decoded = []
+    render = LineStream._render
+    monkeypatch.setattr(
+        LineStream, "_render", lambda *of: decoded.append(of[1].text_size) or render(*of)
+    )
+    reader = LineReader(measured)
+    text = b""
+    largest = 0
+    while len(text) < measured.size:
+        piece = reader.read_now(len(text), 1700)
+        text += reader.read(len(text), 1700) if piece is None else piece
+        largest = max(largest, opened.cache.bytes)
+        ahead.do()
+    assert text == opened.text()
+    assert sum(decoded) <= 1.05 * measured.size
+    assert largest <= (line_stream.STRETCHES_AHEAD + 3) * 13_000
+    reader.close()
+    assert opened.cache.bytes <= 10_000
+
+
+def test_requests_out_of_order_and_again_are_answered_from_what_is_decoded(
+    measured: LineStream, ahead: Ahead, opened: Opened
+) -> None:
+    text = opened.text()
+    reader = LineReader(measured)
+    reader.read(0, 1000)
+    for position in (0, 2000, 1000, 1000, 4000, 3000, 5000, 12_000, 11_000, 9000, 13_000):
+        piece = reader.read_now(position, 1000)
+        if piece is None:
+            piece = reader.read(position, 1000)
+        assert piece == text[position : position + 1000]
+        ahead.do()
+    assert reader.read_now(9000, 1000) == text[9000:10_000]
+    assert reader.read_now(14_000, 1000) is not None
+
+
+def test_a_reader_that_goes_backwards_has_nothing_decoded_ahead(
+    measured: LineStream, ahead: Ahead
+) -> None:
+    reader = LineReader(measured)
+    for position in range(measured.size - 1000, 0, -1000):
+        reader.read_now(position, 1000)
+    assert measured.size > 50_000
+    assert ahead.do() == 0
+
+
+@pytest.mark.parametrize("leave", [LineReader.close, lambda reader: reader.read_now(0, 100)])
+def test_what_a_reader_has_left_is_not_decoded_any_more(
+    leave: Callable[[LineReader], object], measured: LineStream, ahead: Ahead, opened: Opened
+) -> None:
+    reader = LineReader(measured)
+    reader.read_now(0, 100)
+    reader.read_now(100, 100)
+    leave(reader)
+    assert ahead.do() == line_stream.STRETCHES_AHEAD
+    assert opened.cache.bytes == 0
+
+
+def test_a_batch_that_has_changed_fails_the_reads_of_its_chunk_and_not_of_its_stretch(
+    measured: LineStream, ahead: Ahead, log: BuiltLog, opened: Opened
+) -> None:
+    text = opened.text()
+    stretch = measured.chunk_at(0, joined=True)
+    first, second, *_ = measured.chunks()
+    with open(log.active, "r+b") as file:
+        file.seek(second.start + 20)
+        file.write(b"12345678")
+    reader = LineReader(measured)
+    reader.read_now(0, 100)
+    reader.read_now(100, 100)
+    ahead.do()
+    assert reader.read(0, 1000) == text[:1000]
+    with pytest.raises(ChangedFileError, match="has changed"):
+        reader.read(second.text_start, 100)
+    behind = second.text_end
+    assert first.text_end < behind < stretch.text_end
+    assert reader.read(behind, 100) == text[behind : behind + 100]
+
+
+def test_a_reader_can_wait_for_text_that_another_thread_decodes(
+    measured: LineStream, ahead: Ahead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = LineReader(measured)
+    woken = threading.Event()
+    assert not reader.notify(0, 10, woken.set)
+    begun, go_on = threading.Event(), threading.Event()
+    render = LineStream._render
+
+    def slowly(stream: LineStream, chunk: TextChunk) -> object:
+        begun.set()
+        go_on.wait(10)
+        return render(stream, chunk)
+
+    monkeypatch.setattr(LineStream, "_render", slowly)
+    thread = threading.Thread(target=reader.read, args=(0, 10))
+    thread.start()
+    begun.wait(10)
+    assert reader.notify(0, 10, woken.set)
+    assert not woken.is_set()
+    go_on.set()
+    thread.join(10)
+    assert woken.wait(10)
+    assert reader.read_now(0, 10) == measured.read(0, 10)
+    woken.clear()
+    assert reader.notify(0, 10, woken.set)
+    assert woken.is_set()
+
+
+def test_chunks_of_two_scans_and_those_near_the_end_are_not_joined(
+    log: BuiltLog, opened: Opened, ahead: Ahead
+) -> None:
+    log.append(*batches_of(100, first=10))
+    stream = opened.stream()
+    first = stream.measure()
+    last = stream.chunk_at(first - 1, joined=True)
+    assert last == stream.chunk_at(first - 1, joined=False)
+    after_a_tick()
+    log.append(*batches_of(200, first=1010))
+    view = opened.view()
+    assert stream.grow(view, opened.parts(view)) is Growth.DONE
+    stream.measure()
     reader = LineReader(stream)
-    chunks = list(stream.chunks())
-    assert reader.read(0, 100) == stream.read(0, 100)
-    assert len(prepared) == 2
-    assert reader.read_now(100, chunks[2].text_end - 100) is not None
-    LineReader(stream).read(chunks[5].text_start, 10)
-    assert len(prepared) == 4
+    text = b""
+    while len(text) < stream.size:
+        text += reader.read(len(text), 3000)
+        reader.read_now(len(text), 1)
+        ahead.do()
+    assert text == opened.text()
+    around = stream.chunk_at(first, joined=True)
+    assert not around.text_start < first < around.text_end
 
 
 # -- damage ----------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ pyfuse3 = pytest.importorskip("pyfuse3")
 
 from engine import kernel  # noqa: E402  after the skip
 from engine.log.log_directory import open_source  # noqa: E402
+from kafkafs.decode import line_chunks, line_measuring, line_stream  # noqa: E402
 from kafkafs.fuse.operations import Operations  # noqa: E402
 from kafkafs.fuse.slow_work import SlowWork  # noqa: E402
 from kafkafs.tree.node import File  # noqa: E402
@@ -99,17 +101,47 @@ def test_a_read_next_to_the_last_one_takes_few_calls(counted: Counted) -> None:
     assert 30 <= calls[2] <= 55
 
 
-def test_lines_in_order_are_made_once_by_one_call_for_each_chunk(counted: Counted) -> None:
+class AtOnce:
+    """Stands for the threads that decode ahead."""
+
+    def soon(self, work: Callable[[], object]) -> None:
+        work()
+
+
+def test_a_sequential_reader_costs_one_call_of_the_kernel_for_each_stretch(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_measuring, "CHUNK_TEXT", 60_000)
+    monkeypatch.setattr(line_measuring, "GROUP_TEXT", 30_000)
+    monkeypatch.setattr(line_stream, "KEPT_TEXT", 0)
+    monkeypatch.setattr(line_stream, "_ahead", AtOnce())
+    for module in (line_chunks, line_stream):
+        monkeypatch.setattr(module, "STRETCH_TEXT", 300_000)
+    read: list[int] = []
+    read_lines = kernel.read_lines
+
+    def counting(*args: Any, **options: Any) -> memoryview | None:
+        text = read_lines(*args, **options)
+        read.append(0 if text is None else len(text))
+        return text
+
+    monkeypatch.setattr(kernel, "read_lines", counting)
     records = counted.tree.resolve("orders-0/records/00000000000000000000.jsonl")
     assert isinstance(records, File)
     content = records.open()
-    chunks = len(list(content._stream.chunks()))  # type: ignore[attr-defined]
-    counted.tree.context.chunks.max_bytes = 0  # nothing stays that was made when it was measured
-    for chunk in list(counted.tree.context.chunks._chunks):
-        counted.tree.context.chunks.drop(chunk)
     counted.rendered.clear()
-    content._stream.read(0, content.size)  # type: ignore[attr-defined]
+    assert content.read_now(0, 1) is None
+    assert content.read(0, 1)
+    request = 100_000
+    assert content.read_now(1, request) is None
+    assert content.read(1, request)
+    starts = range(1 + request, content.size, request)
+    calls = [calls_of(lambda at=at: content.read_now(at, request)) for at in starts]  # type: ignore[misc]
     content.close()
-    assert chunks >= 2
-    assert counted.rendered == [n for n in counted.rendered if n]
-    assert (len(counted.rendered), sum(counted.rendered)) == (chunks, BATCH * BATCHES)
+    assert len(calls) >= 12
+    assert counted.rendered == []
+    assert 0 not in read
+    assert sum(read) <= 1.1 * content.size
+    assert len(read) <= content.size / 300_000 + 6
+    assert 8 <= sorted(calls)[len(calls) // 2] <= 40
+    assert max(calls) <= 160
