@@ -180,7 +180,7 @@ def _offsets(
             for row in rows:
                 print_json({"group": group.group_id, **row.facts()})
         elif shown := [_cells(group, row.facts(), keys) for row in rows]:
-            print_table(header, shown)
+            print_table(header, shown, keys=3)
             click.echo()
 
 
@@ -194,7 +194,9 @@ def _members(state: SourceState, found: Sequence[Group], _: KnownGroups, *, as_j
             for member in group.members:
                 print_json({"group": group.group_id, **member.facts()})
         elif group.members:
-            print_table(_MEMBERS, (_member_row(state, group, each) for each in group.members))
+            print_table(
+                _MEMBERS, (_member_row(state, group, each) for each in group.members), keys=2
+            )
             click.echo()
 
 

@@ -153,7 +153,9 @@ def _show_open(
         for each in found:
             print_json(each.facts())
     else:
-        print_table(_OPEN, (_open_row(each, _now() if until is None else until) for each in found))
+        print_table(
+            _OPEN, (_open_row(each, _now() if until is None else until) for each in found), keys=2
+        )
     return any(each.hangs for each in found)
 
 

@@ -19,9 +19,10 @@ from engine.check.rules.rules import Severity
 from engine.files.read_failures import IMAGE_FIRST
 from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import strip
-from kafkafs.cli.printing.table import print_json
+from kafkafs.cli.printing.table import print_json, print_table
 from kafkafs.decode.shown_text import printable
 
+_TABLE = ("partition", "errors", "warnings", "notes", "holes", "bytes lost")
 _SHOWN_HOLES = 10
 _SHOWN_STRIPS = 10
 UNREAD = frozenset(
@@ -203,10 +204,7 @@ class TextReport(CheckReport):
         if hurt:
             click.echo()
             rows = [_row(each) for each in hurt]
-            for line in _table(
-                ("partition", "errors", "warnings", "notes", "holes", "bytes lost"), rows
-            ):
-                click.echo(line)
+            print_table(_TABLE, rows, has_numbers=True)
             click.echo()
         click.echo(self._closing(self.totals()))
         if self.unread:
@@ -267,20 +265,7 @@ def _strip_lines(holes: Sequence[Hole]) -> Iterator[str]:
 def _row(summary: PartitionSummary) -> tuple[str, ...]:
     lost = sum(hole.length for hole in summary.holes)
     counts = (summary.found[severity.value] for severity in _COLORS)
-    name = printable(summary.partition)
-    return (name, *map(str, counts), str(len(summary.holes)), str(lost))
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Return lines with columns as wide as needed, numbers right-aligned."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in (head, *rows)
-    ]
+    return (summary.partition, *map(str, counts), str(len(summary.holes)), str(lost))
 
 
 def _plural(noun: str) -> str:

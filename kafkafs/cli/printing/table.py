@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from engine.units import LAST_TIME
+from kafkafs.cli.printing.columns import table_lines
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.decode.shown_text import json_text, printable
 
@@ -21,14 +24,35 @@ MOST_WARNINGS = 20
 
 
 def print_table(
-    header: Sequence[str], rows: Iterable[Sequence[object]], *, err: bool = False
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    err: bool = False,
+    keys: int = 1,
+    has_numbers: bool = False,
 ) -> None:
-    """Print rows under a header, in columns as wide as they need; None shows as "-"."""
+    """Print rows under a header, in columns as wide as they need; None shows as "-".
+
+    On a terminal that is too narrow, long texts are cut in the middle and columns continue below.
+
+    Args:
+        header, rows: the names of the columns, and the values.
+        err: print on standard error.
+        keys: number of first columns that name a row; they are repeated where columns continue below.
+        has_numbers: whether all other columns are numbers, which end at the same place.
+    """
     shown = [list(header), *([cell(value) for value in row] for row in rows)]
-    widths = [max(len(row[place]) for row in shown) for place in range(len(header))]
-    for row in shown:
-        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-        click.echo(line.rstrip(), err=err)
+    room = terminal_columns(sys.stderr if err else sys.stdout)
+    for line in table_lines(shown, room, keys, has_numbers=has_numbers):
+        click.echo(line, err=err)
+
+
+def terminal_columns(stream: IO[str]) -> int | None:
+    """Return the width of the terminal that a stream writes to; None for a file or a pipe."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
 
 
 def cell(value: object) -> str:

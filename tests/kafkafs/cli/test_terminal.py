@@ -101,6 +101,39 @@ def test_results_on_a_terminal_are_plain_text(variables: dict[str, str]) -> None
     assert shown.split() == [b"orders:0:1000", b"orders:1:1000", b"txn:0:661"]
 
 
+def words_of(text: bytes) -> set[str]:
+    return set(text.decode().split())
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+@pytest.mark.parametrize("words", [["groups"], ["transactions"], ["transactions", "--open"]])
+def test_tables_fit_a_narrow_terminal_and_keep_their_values(words: list[str], columns: int) -> None:
+    source = str(log_dir("current"))
+    at = ("--at", "2026-11-22") if words[0] == "transactions" else ()
+    piped = subprocess.run([*KAFKAFS, *words, source, *at], capture_output=True, check=False)
+    status, shown, _ = on_terminal(*words, "-q", source, *at, columns=columns)
+    assert status == piped.returncode
+    assert [line for line in shown.decode().splitlines() if len(line) > columns] == []
+    missing = words_of(piped.stdout) - words_of(shown)
+    assert columns == 40 or not missing
+    cut = [word.split("…") for word in words_of(shown) if "…" in word]
+    for word in missing:
+        assert any(word.startswith(start) and word.endswith(end) for start, end in cut), word
+    assert max(map(len, piped.stdout.decode().splitlines())) > 60
+
+
+def test_a_long_name_is_cut_in_its_middle_on_a_terminal_alone() -> None:
+    source = str(log_dir("current"))
+    _, shown, _ = on_terminal("stats", "-q", source, "-p", "n*-0", columns=60)
+    line = next(line for line in shown.decode().splitlines() if line.startswith("nnn"))
+    assert re.match(r"n+…n+-0  \d", line)
+    assert len(line) <= 60
+    piped = subprocess.run(
+        [*KAFKAFS, "stats", source, "-p", "n*-0"], capture_output=True, check=True
+    )
+    assert "…" not in piped.stdout.decode()
+
+
 @pytest.mark.parametrize("name", ["NO_COLOR", "TERM"])
 def test_errors_are_plain_lines(name: str) -> None:
     status, shown, _ = on_terminal(
