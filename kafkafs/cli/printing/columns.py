@@ -23,9 +23,13 @@ def table_lines(
         keys: number of first columns that name a row.
         has_numbers: whether all other columns are numbers, which end at the same place.
 
-    >>> print(*table_lines([["TOPIC", "NOTE"], ["orders", "a long remark"]], 17), sep="\\n")
+    >>> rows = [["TOPIC", "NOTE", "AGE"], ["orders", "a long remark", "1d"]]
+    >>> print(*table_lines(rows, 20), sep="\\n")
     TOPIC   NOTE
-    orders  a lo…mark
+    orders  a lon…remark
+    <BLANKLINE>
+    TOPIC   AGE
+    orders  1d
     """
     columns = range(len(rows[0]))
     widths = [max(shown_width(row[place]) for row in rows) for place in columns]
