@@ -26,7 +26,7 @@ def table_lines(
     >>> rows = [["TOPIC", "NOTE", "AGE"], ["orders", "a long remark", "1d"]]
     >>> print(*table_lines(rows, 20), sep="\\n")
     TOPIC   NOTE
-    orders  a lon…remark
+    orders  a long…emark
     <BLANKLINE>
     TOPIC   AGE
     orders  1d
