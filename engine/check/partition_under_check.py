@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from errno import ENOENT
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -210,10 +209,7 @@ class PartitionUnderCheck:
 
     def open(self, name: str) -> SourceFile:
         """Return one of the partition's files. Raises FileNotFoundError, other OSError, SourceRefusedError."""
-        listing = self.view.listing
-        is_listed = listing.has_file(name)
-        if not is_listed and not listing.has(name):
-            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.display(name))
+        is_listed = self.view.is_listed_file(name)
         return self.root.open_fresh(self.relative(name), is_listed=is_listed)
 
     def read(self, name: str) -> bytes | None:

@@ -174,12 +174,18 @@ class LogContents:
         log = self.log
         if log.only is not None:  # the listing lacks the files beside the segment
             return log.read_side_file(name)
-        is_listed = self.listing.has_file(name)
-        if not is_listed and not self.listing.has(name):
-            raise FileNotFoundError(
-                ENOENT, os.strerror(ENOENT), log.root.display(log.relative(name))
-            )
-        return log.read_side_file(name, is_listed=is_listed)
+        return log.read_side_file(name, is_listed=self.is_listed_file(name))
+
+    def is_listed_file(self, name: str) -> bool:
+        """Return whether the listing of the folder says that a name is a regular file's.
+
+        Raises FileNotFoundError if the listing lacks the name.
+        """
+        is_file = self.listing.has_file(name)
+        if not is_file and not self.listing.has(name):
+            path = self.log.root.display(self.log.relative(name))
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+        return is_file
 
     # Segments
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import kernel
-from engine.files.file_names import FileKind, FileState
+from engine.files.file_names import FileKind
 from engine.files.source_files import SourceRoot
 from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.plan.kept_records import ReadableContent
@@ -24,7 +24,6 @@ from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset, Position
 
 _LOG = FileKind.LOG.value
-_SWAP = _LOG + FileState.SWAP.value
 
 
 class LostOffsets(NamedTuple):

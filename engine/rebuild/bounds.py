@@ -10,10 +10,10 @@ from engine.log.proven_end import proven_end
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.selection import Chosen
-from engine.units import Offset
+from engine.units import LAST_TIME, Offset
 
-_FIRST_LIKELY_MS, _LAST_LIKELY_MS = 10**11, 253_402_300_799_999
-"""Numbers that are milliseconds from 1973 to 9999: as offsets they are most likely a mistake."""
+_FIRST_LIKELY_TIME = 10**11
+"""Numbers from here to LAST_TIME are milliseconds from 1973 to 9999: as offsets they are most likely a mistake."""
 
 
 def refuse_bounds(options: RebuildOptions, chosen: Sequence[Chosen]) -> None:
@@ -62,7 +62,7 @@ def _highest_end(chosen: Sequence[Chosen]) -> Offset | None:
 
 
 def _way_out(offset: Offset, highest: Offset) -> str:
-    if not _FIRST_LIKELY_MS <= offset <= _LAST_LIKELY_MS:
+    if not _FIRST_LIKELY_TIME <= offset <= LAST_TIME:
         return f"write an offset up to {highest}"
     timespec = "milliseconds" if offset % 1000 else "seconds"
     at = datetime.fromtimestamp(offset / 1000, UTC).isoformat(timespec=timespec)

@@ -195,9 +195,9 @@ def refuse_inside_source(target: Path, roots: list[str]) -> None:
     Raises:
         click.UsageError: the target is inside one.
     """
-    real = os.path.realpath(target)
+    real = Path(os.path.realpath(target))
     for root in roots:
-        if os.path.commonpath([real, os.path.realpath(root)]) == os.path.realpath(root):
+        if real.is_relative_to(os.path.realpath(root)):
             raise click.UsageError(f"{target} is inside the source {root}; choose another DEST")
 
 

@@ -114,7 +114,6 @@ def dump(
     error; with --json they are lines {"error": ...}.
     """
     from kafkafs.dump.dump import dump_json, dump_text
-    from kafkafs.dump.extent import DumpExtent
     from kafkafs.dump.inputs import expand
     from kafkafs.dump.report import DumpReport
 
@@ -132,7 +131,7 @@ def dump(
     report = DumpReport(write_output, complain)
     run = dump_json if as_json or form == "jsonl" else dump_text
     with Progress("dumped", quiet=sys.stdout.isatty()) as progress:
-        inputs = expand(arguments, DumpExtent(*extent) if any(extent) else None, choice)
+        inputs = expand(arguments, extent if any(extent) else None, choice)
         run(map(_told, inputs), options, report, progress.advance)
     write_output(b"", flush=True)
     status = 3 if report.unreadable else int(report.findings > 0)

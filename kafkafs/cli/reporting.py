@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -92,10 +93,9 @@ def report(
 
 def _refuse_inside(source: LogSource, output: str) -> None:
     """Check that the page is not written into the source."""
-    folder = os.path.realpath(os.path.dirname(os.path.abspath(output)))
+    folder = Path(os.path.realpath(Path(output).parent))
     for root in source.roots:
-        inside = os.path.realpath(root.path)
-        if output != "-" and os.path.commonpath([folder, inside]) == inside:
+        if output != "-" and folder.is_relative_to(os.path.realpath(root.path)):
             raise click.BadParameter(
                 f"{output} is inside of {root.path}, which is only read", param_hint="-o"
             )
@@ -116,9 +116,14 @@ def _write(text: str, output: str) -> None:
         with tempfile.NamedTemporaryFile(
             dir=folder, prefix=".kafkafs-report-", delete=False
         ) as file:
-            file.write(data)
-        os.chmod(file.name, 0o666 & ~_umask())
-        os.replace(file.name, output)
+            try:
+                file.write(data)
+                file.flush()
+                os.chmod(file.name, 0o666 & ~_umask())
+                os.replace(file.name, output)
+            except BaseException:
+                os.unlink(file.name)
+                raise
     except OSError as error:
         raise SourceError(f"cannot write {output}: {error.strerror}") from error
 

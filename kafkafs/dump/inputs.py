@@ -15,11 +15,12 @@ from engine.files.file_names import FileKind, parse_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.read_failures import error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
+from engine.log.log_bound import LogRange
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.log.tiered.folders import candidates, folders_of_copies
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
-from kafkafs.dump.extent import DumpExtent
+from kafkafs.dump.extent import offsets_in, why_beside
 
 _WILDCARDS = frozenset("*?[")
 _WITH_OFFSETS = SEGMENT_KINDS - {FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT}
@@ -41,7 +42,7 @@ class MissingInput(NamedTuple):
 
 def expand(
     arguments: Sequence[str],
-    extent: DumpExtent | None = None,
+    extent: LogRange | None = None,
     choice: PartitionChoice = ALL_PARTITIONS,
 ) -> Iterator[DumpFile | MissingInput]:
     """Yield the files that the arguments name, in their order; files of a folder by name.
@@ -68,7 +69,7 @@ def _as_java(path: str) -> str:
 
 
 def _expand_path(
-    path: str, extent: DumpExtent | None, choice: PartitionChoice
+    path: str, extent: LogRange | None, choice: PartitionChoice
 ) -> Iterator[DumpFile | MissingInput]:
     try:
         mode = os.stat(path).st_mode
@@ -102,7 +103,7 @@ def _reason(error: OSError) -> str:
 
 
 def _folder(
-    path: str, extent: DumpExtent | None, choice: PartitionChoice
+    path: str, extent: LogRange | None, choice: PartitionChoice
 ) -> Iterator[DumpFile | MissingInput]:
     root = SourceRoot(path)
     found = within = False
@@ -133,9 +134,9 @@ def _folder(
         yield _beside(path, path, extent)
 
 
-def _beside(path: str, folder: str, extent: DumpExtent | None) -> MissingInput:
+def _beside(path: str, folder: str, extent: LogRange | None) -> MissingInput:
     """Return the message for files without an offset of the extent."""
-    reason = None if extent is None else extent.why_beside(folder)
+    reason = None if extent is None else why_beside(extent, folder)
     return MissingInput(
         path, f"no record is in the range; {reason}" if reason else "no record is in the range"
     )
@@ -195,17 +196,17 @@ def _files(root: SourceRoot, folder: str, shown: str) -> Iterator[DumpFile]:
 
 
 def _within(
-    files: list[DumpFile], folder: str, extent: DumpExtent | None
+    files: list[DumpFile], folder: str, extent: LogRange | None
 ) -> Iterator[DumpFile | MissingInput]:
     """Yield the files; with an extent, only files with offsets of it, cut to it."""
     if extent is None:
         yield from files
         return
     wanted = [file for file in files if file.is_named or file.kind in _WITH_OFFSETS]
-    if not wanted or extent.why_beside(folder) is not None:
+    if not wanted or why_beside(extent, folder) is not None:
         return
     try:
-        first, last = extent.offsets_in(folder)
+        first, last = offsets_in(extent, folder)
     except (SourceError, KafkaStorageError, OSError) as error:
         yield MissingInput(folder, f"the range cannot be looked up: {error}")
         return

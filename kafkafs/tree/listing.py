@@ -17,6 +17,7 @@ from typing import NamedTuple
 from kafkafs.tree.node import Directory, Entry, Kind, inode_number
 
 FIRST_COOKIE = 3
+README = "README.txt"
 MOST_FOLDERS = 4096
 _NAMES_AT_ONCE = 256
 

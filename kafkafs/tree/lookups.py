@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
+from engine.log.log_bound import LogBound, LogRange
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.units import Offset, Timestamp
+from engine.units import Offset
 from kafkafs.tree.path_names import OffsetRange, Period
 
 
@@ -49,16 +50,7 @@ def offsets_of_period(view: LogView, period: Period) -> tuple[Offset, Offset]:
     "First" is in offset order; without such a record it is the log end. Control records do not count: a
     transaction's marker has the broker's clock, and would empty the period of records with older times.
     """
-    start = view.log_start_offset
-    if period.start_ms is not None:
-        start = offset_at(view, period.start_ms)
-    end = view.log_end_offset
-    if period.end_ms is not None:
-        end = offset_at(view, period.end_ms)
-    return start, max(start, end)
-
-
-def offset_at(view: LogView, timestamp: Timestamp) -> Offset:
-    """Return the offset of the first data record at or after an instant, else the log end."""
-    found = view.offset_for_time(timestamp, records_only=True)
-    return view.log_end_offset if found is None else found.offset
+    bounds = (
+        None if ms is None else LogBound(timestamp=ms) for ms in (period.start_ms, period.end_ms)
+    )
+    return LogRange(*bounds).offsets_in(view, view.log_start_offset, view.log_end_offset)

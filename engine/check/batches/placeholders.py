@@ -38,7 +38,7 @@ class Placeholders:
 
     def add(self, table: Table) -> None:
         """Count the next batches."""
-        rows = (is_placeholder(table)).nonzero()[0]
+        rows = is_placeholder(table).nonzero()[0]
         if not len(rows):
             return
         held = table[rows]

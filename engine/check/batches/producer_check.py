@@ -101,7 +101,7 @@ class Producers:
             order = np.argsort(ids, kind="stable")
             rows, ids = rows[order], ids[order]
         batches = _Columns(table, rows, ids)
-        starts = (np.diff(ids, prepend=ids[0] - 1)).nonzero()[0]
+        starts = np.diff(ids, prepend=ids[0] - 1).nonzero()[0]
         self._markers(place, batches, starts)
         self._sequences(place, batches)
         self._remember(batches, starts)
@@ -144,7 +144,7 @@ class Producers:
                 int(epoch[at]), int(last[at]), batches.last_offset(data[at]), int(stamp[at]), False
             )
             self._add(place, batches, int(data[at + 1]), before)
-        for at in (np.diff(ids, prepend=ids[0] - 1)).nonzero()[0].tolist():
+        for at in np.diff(ids, prepend=ids[0] - 1).nonzero()[0].tolist():
             known = self._known.get(int(ids[at]))
             if known is not None:
                 self._compare(place, batches, int(data[at]), known)

@@ -36,8 +36,6 @@ from engine.record.record import Header
 from engine.units import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, Offset, Timestamp
 
 BATCH_OVERHEAD = HEADER.size
-RECORD_OVERHEAD = 21
-"""Most bytes of a record of magic 2 besides its key, value and headers."""
 _NULL = encode_varint(-1)
 _NO_HEADERS = encode_varint(0)
 _SMALL = len(SMALL_VARINTS)

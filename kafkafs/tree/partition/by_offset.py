@@ -31,7 +31,7 @@ from kafkafs.decode.rendered_batch import RenderedBatch
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import entry
+from kafkafs.tree.listing import README, entry
 from kafkafs.tree.lookups import offsets_of_range
 from kafkafs.tree.node import (
     Attrs,
@@ -47,7 +47,6 @@ from kafkafs.tree.node import (
 from kafkafs.tree.partition.landmarks import (
     AFTER_LANDMARKS,
     LINKS,
-    README,
     landmark_entries,
     landmark_link,
     landmark_name,

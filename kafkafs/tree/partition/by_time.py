@@ -16,14 +16,13 @@ from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64, Timestamp
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import FIRST_COOKIE, entry, fixed_entries
+from kafkafs.tree.listing import FIRST_COOKIE, README, entry, fixed_entries
 from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.node import Entry, Kind, Node
 from kafkafs.tree.partition.exact_lines import ExactFile
 from kafkafs.tree.partition.landmarks import (
     AFTER_LANDMARKS,
     LINKS,
-    README,
     landmark_entries,
     landmark_link,
     offset_link,
@@ -161,10 +160,10 @@ class PeriodFolder(RecordFolder):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         yield from fixed_entries(self, [(README, Kind.FILE)], after)
-        if parse_period(self._part("01")) is None:
+        first = self._part("01")
+        if parse_period(first) is None:
             return
-        length = len(self._part("01"))
-        for name, _ in periods_with_records(self.partition, self._period, length):
+        for name, _ in periods_with_records(self.partition, self._period, len(first)):
             cookie = FIRST_COOKIE + 1 + int(name[-2:])
             if cookie > after:
                 yield entry(self, name[-2:], Kind.LINK, cookie)

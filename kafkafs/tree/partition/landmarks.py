@@ -11,7 +11,7 @@ from engine.log.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.record_batches import FoundBatch
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import FIRST_COOKIE, fixed_entries
+from kafkafs.tree.listing import FIRST_COOKIE, README, fixed_entries
 from kafkafs.tree.lookups import end_offset
 from kafkafs.tree.node import Directory, Entry, Kind, Node
 from kafkafs.tree.partition.partition import Partition
@@ -80,7 +80,6 @@ def _last_batch_below(partition: Partition, view: LogView, end: Offset) -> Found
     return found
 
 
-README = "README.txt"
 LINKS = {"earliest": first_offset, "latest": last_offset}
 """The links to the first and the last record in `offset/` and `time/`."""
 AFTER_LANDMARKS = FIRST_COOKIE + 1 + len(LINKS)

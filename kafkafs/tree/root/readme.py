@@ -6,8 +6,6 @@ from engine.version import __version__
 from kafkafs.decode.shown_text import printable
 from kafkafs.tree.context import Context
 
-README = "README.txt"
-
 _TEXT = """\
 This is a read-only view of Kafka log directories, made by kafkafs {version}.
 

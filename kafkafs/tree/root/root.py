@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.listing import FIRST_COOKIE, NameSlots, Numbered, entry
+from kafkafs.tree.listing import FIRST_COOKIE, README, NameSlots, Numbered, entry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
 from kafkafs.tree.partition.partition import Partition
 from kafkafs.tree.partition.partition_folder import PartitionFolder
 from kafkafs.tree.plain_files import BytesFile
 from kafkafs.tree.root.internal_state import NAMES, has_state, state_folder
-from kafkafs.tree.root.readme import README, readme
+from kafkafs.tree.root.readme import readme
 from kafkafs.tree.root.root_state import RootStateFolder
 from kafkafs.tree.root.root_time import RootTimeFolder
 from kafkafs.tree.root.status import StatusFolder

@@ -48,6 +48,8 @@ def on_terminal(
         stderr=terminal,
         env=environment,
         start_new_session=True,
+        # A shell's job in the background ignores interrupts, and so do the processes that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     shown = b""
     deadline = time.monotonic() + 60

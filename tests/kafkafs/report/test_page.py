@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import os
 import re
 import shutil
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from engine.errors import SourceError
 from kafkafs.cli import cli
 from kafkafs.report.page import page
 from tests import builders
@@ -176,6 +179,19 @@ def test_a_choice_of_partitions_is_named_and_an_empty_one_is_an_error(tmp_path: 
     result = run(str(CURRENT), "-o", str(tmp_path / "none.html"), "--topic", "no-such-topic")
     assert result.exit_code != 0
     assert not (tmp_path / "none.html").exists()
+
+
+def test_a_page_that_cannot_be_written_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    found = run(str(log_dir("sample")), "-o", str(tmp_path / "page.html"))
+    assert isinstance(found.exception, SourceError)
+    assert str(found.exception) == f"cannot write {tmp_path}/page.html: No space left on device"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_page_is_never_written_into_the_source(tmp_path: Path) -> None:
