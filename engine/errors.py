@@ -9,10 +9,21 @@ from __future__ import annotations
 
 import errno as _errno
 import os
+from typing import Any
 
 
 class KafkaStorageError(Exception):
-    """Root of all errors of the engine."""
+    """Root of all errors of the engine. A process may raise them again that another one has sent."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[KafkaStorageError], args: Any, facts: dict[str, Any]) -> KafkaStorageError:  # noqa: ANN401
+    """Return an error with its facts; the arguments of its constructor are not known."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
 
 
 class DamagedFileError(KafkaStorageError):

@@ -1,7 +1,9 @@
-"""Work in forked processes, with results in order and a bound on the results that wait.
+"""Work in forked processes, with results in order and a bound on the results that wait, or in any order.
 
-For work that is mostly Python: threads would wait for each other. Each process has blocks of neighbouring items in turn, and
-writes the results into a pipe; when nobody takes them, the pipe is full and the process waits.
+For work that is mostly Python: threads would wait for each other. In order, each process has blocks of
+neighbouring items in turn, and writes the results into a pipe; when nobody takes them, the pipe is full and the
+process waits. In any order, a process takes the heaviest item that is left. All processes together have the room
+of one at the memory gates.
 """
 
 from __future__ import annotations
@@ -11,13 +13,17 @@ import os
 import pickle
 import signal
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from select import poll
 from time import monotonic
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from engine.memory_gate import SharedRoom
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Note = TypeVar("Note")
 
 _MOST_IN_BLOCK = 32
 _BLOCKS_EACH = 8
@@ -25,11 +31,13 @@ _BLOCKS_EACH = 8
 _MOST_IN_MESSAGE = 64
 _SECONDS = 0.2
 """Time after which the results of an unfinished item are sent."""
+_LENGTH = 4
+"""Bytes before each message: its length; before that, of an item's place."""
 
 
 class _Child(NamedTuple):
     pid: int
-    results: BinaryIO
+    pipe: int
 
 
 def flat_map(
@@ -46,18 +54,15 @@ def flat_map(
         return
     jobs = min(jobs, len(items))
     block = block_size(len(items), jobs)
-    children: list[_Child] = []
-    try:
-        for number in range(jobs):
-            children.append(_start(work, items, number, jobs, block, children))
+
+    def blocks(number: int, pipe: int) -> None:
+        for start in range(number * block, len(items), jobs * block):
+            for item in items[start : start + block]:
+                _send_results(work, item, pipe)
+
+    with _children(blocks, jobs) as children:
         for place in range(len(items)):
             yield from _results(children[place // block % jobs])
-    finally:
-        for child in children:
-            child.results.close()
-            with suppress(ProcessLookupError):
-                os.kill(child.pid, signal.SIGTERM)
-            os.waitpid(child.pid, 0)
 
 
 def block_size(items: int, jobs: int) -> int:
@@ -65,15 +70,86 @@ def block_size(items: int, jobs: int) -> int:
     return max(1, min(_MOST_IN_BLOCK, items // (jobs * _BLOCKS_EACH)))
 
 
+def in_any_order(
+    work: Callable[[Item, Callable[[Note], None]], Result],
+    items: Sequence[Item],
+    jobs: int,
+    weights: Sequence[int],
+    take_note: Callable[[Note], None],
+) -> Generator[tuple[int, Result], None, None]:
+    """Yield the place and the result of each item when it is done, from forked processes.
+
+    Args:
+        work: takes an item and a function that sends a note at once.
+        items: what to work on.
+        jobs: number of processes.
+        weights: of the items: the heaviest one that is left is next.
+        take_note: is called with the notes, in this process.
+
+    Raises:
+        ChildProcessError: a process ended before its work.
+    """
+    order = by_weight(weights)
+    left = os.memfd_create("kafkafs-items")  # whoever reads it moves the position for all
+    try:
+        os.pwrite(left, b"".join(place.to_bytes(_LENGTH, "little") for place in order), 0)
+
+        def taken(_: int, pipe: int) -> None:
+            while place := os.read(left, _LENGTH):
+                _send_result(work, items, int.from_bytes(place, "little"), pipe)
+
+        with _children(taken, min(jobs, len(items))) as children:
+            for place, is_note, result, error in _messages(children, len(items)):
+                if error is not None:
+                    raise error
+                if is_note:
+                    take_note(result)
+                else:
+                    yield place, result
+    finally:
+        os.close(left)
+
+
+def by_weight(weights: Sequence[int]) -> list[int]:
+    """Return the places of the items, the heaviest first; equal ones stay in order."""
+    return sorted(range(len(weights)), key=lambda place: -weights[place])
+
+
+def _messages(children: Sequence[_Child], items: int) -> Iterator[tuple[int, bool, Any, Any]]:
+    """Yield the messages as they come, until each item has its result."""
+    waiting = poll()
+    for child in children:
+        waiting.register(child.pipe)
+    while items:
+        for pipe, _ in waiting.poll():
+            try:
+                message = _receive(pipe)
+            except EOFError:
+                waiting.unregister(pipe)
+                if _has_failed(next(child for child in children if child.pipe == pipe)):
+                    raise _early_end() from None
+                continue
+            items -= not message[1]
+            yield message
+
+
+def _has_failed(child: _Child) -> bool:
+    """Return whether a process whose pipe is at its end ended otherwise than after its last item."""
+    end = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    return end is None or end.si_code != os.CLD_EXITED or end.si_status != 0
+
+
+def _early_end() -> ChildProcessError:
+    return ChildProcessError("a process of the command ended before its work was done")
+
+
 def _results(child: _Child) -> Iterator[Any]:
     """Yield the results of the next item of a process."""
     while True:
         try:
-            results, is_last, error = pickle.load(child.results)
-        except (EOFError, pickle.UnpicklingError):
-            raise ChildProcessError(
-                "a process of the command ended before its work was done"
-            ) from None
+            results, is_last, error = _receive(child.pipe)
+        except EOFError:
+            raise _early_end() from None
         yield from results
         if error is not None:
             raise error
@@ -81,37 +157,48 @@ def _results(child: _Child) -> Iterator[Any]:
             return
 
 
+@contextmanager
+def _children(run: Callable[[int, int], None], jobs: int) -> Iterator[list[_Child]]:
+    """Start processes, which call `run` with their number and their pipe; end them at the end."""
+    children: list[_Child] = []
+    with SharedRoom() as room:
+        try:
+            for number in range(jobs):
+                children.append(_start(run, number, children, room))
+            yield children
+        finally:
+            for child in children:
+                os.close(child.pipe)
+                with suppress(ProcessLookupError):
+                    os.kill(child.pid, signal.SIGTERM)
+            for child in children:
+                os.waitpid(child.pid, 0)
+
+
 def _start(
-    work: Callable[[Item], Iterable[Result]],
-    items: Sequence[Item],
-    number: int,
-    jobs: int,
-    block: int,
-    others: Sequence[_Child],
+    run: Callable[[int, int], None], number: int, others: Sequence[_Child], room: SharedRoom
 ) -> _Child:
     read, write = os.pipe()
     pid = os.fork()
     if pid:
         os.close(write)
-        return _Child(pid, os.fdopen(read, "rb"))
+        return _Child(pid, read)
+    status = 1
     try:
         gc.freeze()  # a collection would write to the parent's objects, and so copy them
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        room.join()
         for other in others:  # else no process would see that the parent has gone
-            os.close(other.results.fileno())
+            os.close(other.pipe)
         os.close(read)
-        with os.fdopen(write, "wb") as pipe:
-            for start in range(number * block, len(items), jobs * block):
-                for item in items[start : start + block]:
-                    _send(work, item, pipe)
-    except BrokenPipeError:
-        pass
+        run(number, write)
+        status = 0
     finally:
-        os._exit(0)  # without the parent's unwritten output
+        os._exit(status)  # without the parent's unwritten output
 
 
-def _send(work: Callable[[Item], Iterable[Result]], item: Item, pipe: BinaryIO) -> None:
+def _send_results(work: Callable[[Item], Iterable[Result]], item: Item, pipe: int) -> None:
     """Send the results of an item, those of a long one in parts."""
     results: list[Result] = []
     sent = monotonic()
@@ -120,15 +207,52 @@ def _send(work: Callable[[Item], Iterable[Result]], item: Item, pipe: BinaryIO) 
         for result in work(item):
             results.append(result)
             if len(results) >= _MOST_IN_MESSAGE or monotonic() - sent > _SECONDS:
-                pickle.dump((results, False, None), pipe)
-                pipe.flush()
+                _send((results, False, None), pipe)
                 results, sent = [], monotonic()
-    except BrokenPipeError:
-        raise
     except Exception as error:  # noqa: BLE001 - raised again by the parent
         failure = _portable(error)
-    pickle.dump((results, True, failure), pipe)
-    pipe.flush()
+    _send((results, True, failure), pipe)
+
+
+def _send_result(
+    work: Callable[[Item, Callable[[Note], None]], Result],
+    items: Sequence[Item],
+    place: int,
+    pipe: int,
+) -> None:
+    """Send an item's notes and its result, or its error."""
+    try:
+        result = work(items[place], lambda note: _send((place, True, note, None), pipe))
+    except Exception as error:  # noqa: BLE001 - raised again by the parent
+        _send((place, False, None, _portable(error)), pipe)
+    else:
+        _send((place, False, result, None), pipe)
+
+
+def _send(message: object, pipe: int) -> None:
+    """Send a message; end this process if nobody takes it."""
+    data = pickle.dumps(message)
+    view = memoryview(len(data).to_bytes(_LENGTH, "little") + data)
+    try:
+        while view:
+            view = view[os.write(pipe, view) :]
+    except BrokenPipeError:
+        os._exit(0)
+
+
+def _receive(pipe: int) -> Any:  # noqa: ANN401 - what a process has sent
+    """Return the next message. Raises EOFError if the process has ended."""
+    return pickle.loads(_read(pipe, int.from_bytes(_read(pipe, _LENGTH), "little")))
+
+
+def _read(pipe: int, size: int) -> bytearray:
+    data = bytearray()
+    while len(data) < size:
+        part = os.read(pipe, size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
 
 
 def _portable(error: Exception) -> Exception:

@@ -17,8 +17,9 @@ from engine.plan.loading.broker_segments import TRANSACTIONS_LIMIT
 from engine.plan.loading.broker_steps import BROKER_RULES
 from engine.plan.loading.java_text import TEXT_LIMIT
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
+from engine.rebuild.records_files import CHUNK
 from engine.rebuild.selection import Chosen
-from engine.rebuild.writing import CHUNK, LOADED, NOBODY_EXPIRES
+from engine.rebuild.writing import LOADED, NOBODY_EXPIRES
 from engine.units import MAX_INT32, Offset
 from engine.writing.disk import Disk
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.errors import CorruptCheckpointError
@@ -20,7 +20,7 @@ from engine.writing.disk import DISK, Disk
 MANIFEST = "kafkafs-rebuild.json"
 FORMAT = 1
 STAGING, COMPLETE = "staging", "complete"
-_CHUNK = 4 * 1024 * 1024
+_CHUNK = 1024 * 1024
 _LARGEST = 1024**3
 
 Json: TypeAlias = dict[str, Any]
@@ -89,33 +89,33 @@ def files_below(folder: str) -> list[str]:
     return sorted(found)
 
 
-def hash_file(
-    path: str,
-    disk: Disk = DISK,
-    advance: Callable[[int], None] | None = None,
-    also: Callable[[memoryview], None] | None = None,
-) -> str:
-    """Return the SHA-256 of a file's bytes, read from the device if the system allows it.
+def hash_file(path: str, disk: Disk = DISK, advance: Callable[[int], None] | None = None) -> str:
+    """Return the SHA-256 of a file's bytes; see `read_pieces`."""
+    digest = hashlib.sha256()
+    for data in read_pieces(path, disk, advance):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def read_pieces(
+    path: str, disk: Disk = DISK, advance: Callable[[int], None] | None = None
+) -> Iterator[memoryview]:
+    """Yield the bytes of a file, read from the device if the system allows it; each piece is valid until the next one.
 
     Args:
         path: path of the file.
         disk: disk to read with.
         advance: called with the number of bytes read.
-        also: called with the bytes, in order.
     """
-    digest = hashlib.sha256()
-    buffer = bytearray(_CHUNK)
+    buffer = memoryview(bytearray(_CHUNK))
     with disk.open(path, writable=False) as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         position = 0
         while got := file.read_into(buffer, position):
-            digest.update(memoryview(buffer)[:got])
-            if also is not None:
-                also(memoryview(buffer)[:got])
+            yield buffer[:got]
             position += got
             if advance is not None:
                 advance(got)
-    return digest.hexdigest()
 
 
 def compare(folder: str, manifest: Json, disk: Disk = DISK) -> Iterable[Difference]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.files.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
@@ -13,6 +15,24 @@ from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, TopicPartition
 
 
+class CheckpointEntries(NamedTuple):
+    """What the checkpoints state of a new log.
+
+    Attributes:
+        partition: topic and partition.
+        log_start, log_end: bounds of the new log.
+        first_base: base offset of its first segment.
+        high_watermark, cleaner_offset: entries in the source's checkpoints; None without one.
+    """
+
+    partition: TopicPartition
+    log_start: Offset
+    log_end: Offset
+    first_base: Offset
+    high_watermark: Offset | None
+    cleaner_offset: Offset | None
+
+
 class NewCheckpoints:
     """Entries of the log dir's checkpoints, only those that are true for the new logs."""
 
@@ -22,24 +42,9 @@ class NewCheckpoints:
         self._high_watermarks: dict[TopicPartition, Offset] = {}
         self._cleaner_offsets: dict[TopicPartition, Offset] = {}
 
-    def add(
-        self,
-        partition: TopicPartition,
-        log_start: Offset,
-        log_end: Offset,
-        *,
-        first_base: Offset,
-        high_watermark: Offset | None,
-        cleaner_offset: Offset | None,
-    ) -> None:
-        """Add the entries of a new log.
-
-        Args:
-            partition: topic and partition.
-            log_start, log_end: bounds of the new log.
-            first_base: base offset of its first segment.
-            high_watermark, cleaner_offset: entries in the source's checkpoints; None without one.
-        """
+    def add(self, new: CheckpointEntries) -> None:
+        """Add the entries of a new log."""
+        partition, log_start, log_end, first_base, high_watermark, cleaner_offset = new
         if partition.topic == CLUSTER_METADATA:
             return  # a broker has checkpoints only for its own partitions
         self._recovery_points[partition] = log_end

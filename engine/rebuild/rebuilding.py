@@ -9,45 +9,37 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
+from math import ceil
 
+from engine import processes
 from engine.checkpoint.meta_properties import parse_meta_properties
-from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.clock import SYSTEM_CLOCK
 from engine.errors import DamagedFileError
-from engine.files.file_names import (
-    BOOTSTRAP_CHECKPOINT,
-    META_PROPERTIES,
-    PARTITION_METADATA,
-    FileKind,
-)
-from engine.files.read_failures import failure_text
+from engine.files.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from engine.log.log_directory import LogSource, Unread, open_source
-from engine.plan.loading.java_text import offset_in_name
 from engine.rebuild.bounds import refuse_bounds
-from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
-from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError, RebuildRefusedError
+from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash
 from engine.rebuild.new_checkpoints import NewCheckpoints
 from engine.rebuild.options import Mode, RebuildOptions
-from engine.rebuild.planning import PlannedLog, plan_log
-from engine.rebuild.rebuilt import EmptyResultError, Rebuilt
-from engine.rebuild.report import (
-    Json,
-    broker_report,
-    describe_options,
-    holds_records,
-    log_report,
+from engine.rebuild.partition_rebuild import (
+    Advance,
+    PartitionRebuild,
+    PartitionResult,
+    SummedProgress,
+    size_of,
 )
-from engine.rebuild.selection import Chosen, LeftOut, select
+from engine.rebuild.rebuilt import EmptyResultError, Rebuilt
+from engine.rebuild.records_files import WrittenFile
+from engine.rebuild.report import Json, describe_options, holds_records
+from engine.rebuild.selection import LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
 from engine.rebuild.verification import verified_files
-from engine.rebuild.writing import Loaded, loaded_without_writing, write_file, write_log
+from engine.rebuild.writing import write_file
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.writing.disk import DISK, Disk
-
-Advance = Callable[[str, int], None]
-"""Callback for progress: the kind ("read", "written", "verified") and the number of bytes."""
 
 _CHECKPOINT_LIMIT = 64 << 20
 
@@ -134,8 +126,6 @@ class _Rebuild:
         self.target = target
         self.options = options
         self.disk = disk
-        # A staged log dir is synced once, before it gets its name; loading would sync each file several times.
-        self.unsynced_disk = disk.without_syncs()
         self.advance = advance
         self.selection = select(sources, options)
         self.reports: list[Json] = []
@@ -143,7 +133,7 @@ class _Rebuild:
         self.copies_unread: list[Unread] = []
         self.unread_partitions: list[str] = []
         self._not_loaded: list[str] = []
-        self.checksums: dict[str, int] = {}
+        self.written: dict[str, WrittenFile] = {}
         self.checkpoints = NewCheckpoints()
 
     def run(self) -> Rebuilt:
@@ -155,22 +145,22 @@ class _Rebuild:
             )
         refuse_bounds(self.options, self.selection.chosen)
         if self.target is None:
-            for chosen in self.selection.chosen:
-                planned = self._plan(chosen)
-                if planned is not None:
-                    would = loaded_without_writing(
-                        planned.log, has_transactions=planned.has_transactions
-                    )
-                    self._note(planned, would)
+            self._run_partitions(None)
             result = self._rebuilt(None, self._manifest([]), [])
             self._refuse_empty(result)
             return result
         staging = Staging(self.target, self.disk)
         try:
-            self._write(staging)
+            self._run_partitions(staging.path)
+            self._write_root_files(staging)
+            sync_tree(staging.path, self.disk, self.options.owner, folders=False)
             self._refuse_empty(self._rebuilt(None, self._manifest([]), []))
             files = verified_files(
-                staging.path, self.checksums, self.disk, self._advance("verified")
+                staging.path,
+                self.written,
+                self.disk,
+                self._advance("verified"),
+                self.options.jobs,
             )
             manifest = self._manifest(files)
             staging.write_manifest(manifest)
@@ -214,114 +204,55 @@ class _Rebuild:
 
     # Partitions
 
-    def _plan(self, chosen: Chosen) -> PlannedLog | None:
-        """Return the plan of a partition's log; None if it cannot be read and is left out."""
-        try:
-            return plan_log(chosen, self.options, self._advance("read"))
-        except (OSError, DamagedFileError) as error:
-            self._leave_out_unread(chosen, error)
-            return None
+    def _run_partitions(self, log_dir: str | None) -> None:
+        """Plan or write every partition, and keep the results in order."""
+        chosen = self.selection.chosen
+        work = PartitionRebuild(log_dir, self.options, self.disk)
+        jobs = self.options.jobs
+        if jobs < 2 or len(chosen) < 2:
+            for each in chosen:
+                self._keep(work.run(each, self.advance, jobs))
+            return
+        for source in self.sources:
+            for root in source.roots:
+                source.checkpoints(root).read()  # else each process would, and keep its problems
+        sizes = [size_of(each) for each in chosen]
+        share = max(sum(sizes) / jobs, 1)
 
-    def _leave_out(self, chosen: Chosen, reason: str) -> None:
-        """Leave out a requested partition, and continue."""
-        log = chosen.copies[0]
-        self.selection.left_out.append(LeftOut(log.root.display(log.folder), reason, is_loss=True))
-        self.lost_something = True
+        def run(place: int, note: Callable[[tuple[str, int]], None]) -> PartitionResult:
+            advance = SummedProgress(note)
+            result = work.run_apart(chosen[place], advance, min(ceil(sizes[place] / share), jobs))
+            advance.send()
+            return result
 
-    def _leave_out_unread(self, chosen: Chosen, error: Exception) -> None:
-        self._leave_out(chosen, f"it cannot be read: {failure_text(error)}")
-        self.unread_partitions.append(str(chosen.partition))
+        results: dict[int, PartitionResult] = {}
+        done = processes.in_any_order(
+            run, range(len(chosen)), jobs, sizes, lambda note: self.advance(*note)
+        )
+        with closing(done):
+            results.update(done)
+        for place, each in enumerate(chosen):
+            result = results.pop(place)
+            for log, problems in zip(each.copies, result.problems, strict=True):
+                log.problems.take(problems)
+            self._keep(result)
+
+    def _keep(self, result: PartitionResult) -> None:
+        self.reports += result.reports
+        self.lost_something |= result.lost_something
+        self.selection.left_out.extend(result.left_out)
+        self.copies_unread += result.unread
+        self.unread_partitions += result.unread_partitions
+        self._not_loaded += result.not_loaded
+        self.written |= result.written
+        for entries in result.checkpoints:
+            self.checkpoints.add(entries)
 
     def _unread(self) -> list[Unread]:
         found = [*self.copies_unread]
         for source in self.sources:
             found += source.unread()
         return list({each.path: each for each in found}.values())
-
-    def _note(self, planned: PlannedLog, loaded: Loaded) -> None:
-        self.reports.append(log_report(planned, loaded))
-        self.lost_something |= planned.lost_something
-
-    def _write(self, staging: Staging) -> None:
-        for chosen in self.selection.chosen:
-            if self.options.mode is Mode.BROKER:
-                self._write_as_broker(chosen, staging)
-            else:
-                self._write_salvaged(chosen, staging)
-        self._write_root_files(staging)
-        sync_tree(staging.path, self.disk, self.options.owner)
-
-    def _write_salvaged(self, chosen: Chosen, staging: Staging) -> None:
-        planned = self._plan(chosen)
-        if planned is None:
-            return
-        folder = str(planned.log.partition)
-        try:
-            loaded, checksums = write_log(
-                staging.path,
-                planned.log,
-                self.unsynced_disk,
-                self._advance("written"),
-            )
-        except RebuildFailedError as error:
-            self.disk.remove_tree(os.path.join(staging.path, folder))
-            self._leave_out(chosen, str(error))
-            return
-        self.checksums |= {os.path.join(folder, name): crc for name, crc in checksums.items()}
-        self._note(planned, loaded)
-        self.checkpoints.add(
-            planned.log.partition,
-            loaded.log_start_offset,
-            loaded.log_end_offset,
-            first_base=planned.log.segments[0].base_offset,
-            high_watermark=planned.high_watermark,
-            cleaner_offset=planned.cleaner_offset,
-        )
-
-    def _write_as_broker(self, chosen: Chosen, staging: Staging) -> None:
-        log = chosen.copies[0]
-        checkpoints, source = log.checkpoints, log.topic_partition
-        clean = self.options.clean
-        if clean is None:
-            clean = checkpoints.stopped_cleanly()
-        try:
-            refuse_oversized(chosen)
-            loaded = load_as_broker(
-                chosen,
-                staging.path,
-                clean,
-                self.unsynced_disk,
-                self._advance("written"),
-            )
-        except (CopyUnreadableError, RebuildFailedError) as failure:
-            if isinstance(failure, CopyUnreadableError):
-                self.copies_unread.append(Unread.of(failure.path, failure.error))
-                self._leave_out_unread(chosen, failure)
-            else:
-                self._not_loaded.append(f"{log.name}: {failure}")
-                self._leave_out(chosen, str(failure))
-            folder = os.path.join(staging.path, str(chosen.partition))
-            if self.disk.exists(folder):
-                self.disk.remove_tree(folder)
-            return
-        self.copies_unread += [Unread.of(each.path, each.error) for each in loaded.unread]
-        topic_id = self.options.topic_ids.get(chosen.partition.topic)
-        if topic_id is not None:
-            path = os.path.join(staging.path, str(chosen.partition), PARTITION_METADATA)
-            data = render_partition_metadata(PartitionMetadata(0, topic_id))
-            self.disk.replace_atomically(path, data)
-        self.reports.append(broker_report(chosen, loaded, clean))
-        self.lost_something |= loaded.log_end_offset < loaded.end_before
-        names = self.disk.list(os.path.join(staging.path, str(chosen.partition)))
-        bases = [offset_in_name(name) for name in names if name.endswith(FileKind.LOG.value)]
-        self.checkpoints.add(
-            chosen.partition,
-            loaded.log_start_offset,
-            loaded.log_end_offset,
-            first_base=min((base for base in bases if base is not None), default=0),
-            high_watermark=checkpoints.high_watermark(source),
-            cleaner_offset=checkpoints.cleaner_offset(source),
-        )
 
     def _advance(self, kind: str) -> Callable[[int], None]:
         """Return the progress callback of one kind."""

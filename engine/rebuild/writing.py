@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
-from engine.coding.checksums import crc32c
 from engine.errors import KafkaStorageError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
 from engine.log.transactions import TransactionState
 from engine.rebuild.assembly.layout import NewSegment
-from engine.rebuild.assembly.pieces import Piece
 from engine.rebuild.errors import RebuildFailedError
+from engine.rebuild.records_files import RecordsFiles
 from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
 from engine.writing.disk import Disk
 from engine.writing.log.unified_log import UnifiedLog
@@ -23,7 +22,6 @@ from engine.writing.log_config import LogConfig
 from engine.writing.scheduler import DeferredScheduler
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
-CHUNK = 4 * 1024 * 1024
 # Compacted, so that an empty last segment stays, whatever the gap before it.
 LOADED = LogConfig(compact=True)
 NOBODY_EXPIRES = ProducerStateManagerConfig(producer_id_expiration_ms=MAX_INT64)
@@ -70,13 +68,8 @@ class RebuiltLog(NamedTuple):
     files: dict[str, bytes]
 
 
-def write_log(
-    log_dir: str, new: RebuiltLog, disk: Disk, advance: Callable[[int], None]
-) -> tuple[Loaded, dict[str, int]]:
+def write_log(log_dir: str, new: RebuiltLog, disk: Disk, records: RecordsFiles) -> Loaded:
     """Write a partition's folder into a log dir, and load it once, which writes its indexes and snapshots.
-
-    Returns:
-        the loaded log, and the CRC-32C of each records file by its name.
 
     Raises:
         OSError: a source cannot be read or the disk fails.
@@ -84,10 +77,12 @@ def write_log(
     """
     folder = os.path.join(log_dir, str(new.partition))
     disk.make_folder(folder)
-    checksums = {}
-    for segment in new.segments:
-        name = log_file_name(segment.base_offset)
-        checksums[name] = write_records(os.path.join(folder, name), segment.pieces, disk, advance)
+    records.write(
+        [
+            (os.path.join(folder, log_file_name(segment.base_offset)), segment.pieces)
+            for segment in new.segments
+        ]
+    )
     files = dict(new.files)
     if new.topic_id is not None:
         files[PARTITION_METADATA] = render_partition_metadata(PartitionMetadata(0, new.topic_id))
@@ -97,7 +92,7 @@ def write_log(
         write_file(os.path.join(folder, name), data, disk)
     loaded = load_log(folder, disk, new.log_start_offset)
     _check(folder, new, loaded, disk)
-    return loaded, checksums
+    return loaded
 
 
 def loaded_without_writing(new: RebuiltLog, *, has_transactions: bool) -> Loaded:
@@ -117,27 +112,6 @@ def loaded_without_writing(new: RebuiltLog, *, has_transactions: bool) -> Loaded
     ongoing = [UnendedTransaction(*each) for each in state.ongoing]
     stable = min((each.first_offset for each in ongoing), default=new.log_end_offset)
     return Loaded(new.log_start_offset, new.log_end_offset, stable, ongoing)
-
-
-def write_records(
-    path: str, pieces: Iterable[Piece], disk: Disk, advance: Callable[[int], None]
-) -> int:
-    """Copy pieces into a new file and sync it; return the CRC-32C of its bytes."""
-    checksum, position = 0, 0
-    with disk.open(path, exclusive=True) as file:
-        for piece in pieces:
-            done = 0
-            while done < piece.size:
-                data = piece.read(done, min(CHUNK, piece.size - done))
-                if not data:
-                    raise OSError(f"{piece.origin} ends before {piece.position + piece.size}")
-                checksum = crc32c(data, checksum)
-                file.write_at(position, data)
-                position += len(data)
-                done += len(data)
-                advance(len(data))
-        file.sync()
-    return checksum
 
 
 def write_file(path: str, data: bytes, disk: Disk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -37,9 +38,9 @@ jobs_option = click.option(
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
-    default=None,
+    default=lambda: len(os.sched_getaffinity(0)),
     metavar="N",
-    help="Number of threads; by default one per core.",
+    help="Number of cores to use; by default all.",
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -83,7 +82,7 @@ def check(
     choice: PartitionChoice,
     rules: tuple[str, ...],
     severity: str,
-    jobs: int | None,
+    jobs: int,
     replicas: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -110,7 +109,7 @@ def check(
         if replicas:
             events = _comparison(source, replicas, choice.takes)
         else:
-            events = _events(source, jobs or os.cpu_count() or 1, choice.takes, progress)
+            events = _events(source, jobs, choice.takes, progress)
         _take(events, report, progress)
         report.end()
         if report.is_unsound:

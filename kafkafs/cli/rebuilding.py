@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import click
 
 import engine
-from kafkafs.cli.arguments import report_unread, source_paths
+from kafkafs.cli.arguments import jobs_option, report_unread, source_paths
 from kafkafs.cli.options.partitions import choice_of, partition_texts
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 @click.option(
     "--verify", metavar="LOG-DIR", help="Compare a rebuilt log dir with its manifest instead."
 )
+@jobs_option
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
 @verbosity_options
 def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # noqa: ANN401
@@ -178,6 +179,7 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
         clean=given["clean"],
         allow_empty=given["allow_empty"],
         owner=_owner(given["owner"], source),
+        jobs=given["jobs"],
     )
 
 

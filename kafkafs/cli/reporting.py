@@ -43,7 +43,7 @@ def report(
     sources: tuple[str, ...],
     output: str,
     choice: PartitionChoice,
-    jobs: int | None,
+    jobs: int,
 ) -> None:
     """Write one page of HTML: what SOURCE holds, what is wrong with it, and what to do.
 
@@ -76,7 +76,7 @@ def report(
             source,
             source_paths(sources),
             takes=choice.takes if choice else None,
-            jobs=jobs or os.cpu_count() or 1,
+            jobs=jobs,
             clock=SYSTEM_CLOCK,
             advance=progress.advance,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -140,7 +139,7 @@ def grep(
     choice: PartitionChoice,
     extent: LogRange,
     committed: bool,
-    jobs: int | None,
+    jobs: int,
     values: str,
     **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
@@ -207,7 +206,7 @@ def grep(
             )
             for each in selections
         ]
-        output.run(searches, jobs or os.cpu_count() or 1, progress)
+        output.run(searches, jobs, progress)
 
 
 def say_empty(source: LogSource, path: str) -> None:

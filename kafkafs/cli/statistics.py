@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
 @jobs_option
 @json_option
 @verbosity_options
-def stats(
-    sources: tuple[str, ...], choice: PartitionChoice, jobs: int | None, as_json: bool
-) -> None:
+def stats(sources: tuple[str, ...], choice: PartitionChoice, jobs: int, as_json: bool) -> None:
     """Print bytes, batches, records, codecs, producers and times, by partition.
 
     \b
@@ -49,9 +46,7 @@ def stats(
     with open_log_source(sources) as source, Progress("counted") as progress:
         logs = require_partitions(source)
         require_choice(choice, logs)
-        options = CheckOptions(
-            jobs or os.cpu_count() or 1, choice.takes, counts=True, takes_files=False
-        )
+        options = CheckOptions(jobs, choice.takes, counts=True, takes_files=False)
         check = SourceCheck(source, options)
         if progress.active:
             progress.total = check.size()

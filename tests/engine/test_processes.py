@@ -3,12 +3,16 @@ from __future__ import annotations
 import mmap
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from time import monotonic, sleep
 
 import pytest
 
-from engine.processes import block_size, flat_map
+from engine.budgets import MiB
+from engine.errors import LimitExceededError
+from engine.memory_gate import batches_read
+from engine.processes import block_size, flat_map, in_any_order
 
 
 def squares(number: int) -> Iterator[int]:
@@ -90,3 +94,72 @@ def test_a_process_waits_while_nobody_takes_its_results() -> None:
             next(results)
         assert made[0] >= 189
         assert made[1] < 190
+
+
+def test_items_in_any_order_come_once_each_with_their_notes() -> None:
+    notes: list[int] = []
+
+    def work(number: int, note: Callable[[int], None]) -> int:
+        note(number)
+        return number * number
+
+    weights = [number % 7 for number in range(100)]
+    found = dict(in_any_order(work, range(100), 3, weights, notes.append))
+    assert found == {number: number * number for number in range(100)}
+    assert sorted(notes) == list(range(100))
+
+
+def test_the_heaviest_item_is_taken_first() -> None:
+    taken = in_any_order(lambda number, _: number, range(4), 1, [1, 5, 2, 5], print)
+    assert [place for place, _ in taken] == [1, 3, 2, 0]
+
+
+def test_an_error_of_an_item_in_any_order_is_raised_with_its_facts() -> None:
+    def work(_: int, __: object) -> None:
+        raise LimitExceededError("too many", limit="records_per_batch", path="00.log", position=7)
+
+    with pytest.raises(LimitExceededError, match=r"too many in 00\.log at byte 7") as caught:
+        list(in_any_order(work, range(4), 2, [1] * 4, print))
+    assert caught.value.limit == "records_per_batch"
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_process_killed_in_any_order_is_an_error() -> None:
+    def work(number: int, _: object) -> None:
+        if number == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(ChildProcessError, match="ended before its work was done"):
+        list(in_any_order(work, range(4), 2, [1] * 4, print))
+
+
+@pytest.mark.parametrize("jobs", [2, 6])
+def test_processes_share_the_room_of_one_for_large_batches(jobs: int) -> None:
+    used = mmap.mmap(-1, jobs)  # a byte for each item
+
+    def work(number: int, _: object) -> int:
+        with batches_read.room(40 * MiB):
+            used[number] = 1
+            together = sum(used[:])
+            sleep(0.01)
+            used[number] = 0
+        return together
+
+    together = [most for _, most in in_any_order(work, range(jobs), jobs, [1] * jobs, print)]
+    assert together == [1] * jobs
+
+
+def test_small_enough_batches_are_in_memory_together() -> None:
+    entered = mmap.mmap(-1, 3)
+
+    def work(number: int, _: object) -> int:
+        with batches_read.room(20 * MiB):
+            entered[number] = 1
+            end = monotonic() + 5
+            while sum(entered[:]) < 3 and monotonic() < end:
+                sleep(0.001)
+            return sum(entered[:])
+
+    found = [most for _, most in in_any_order(work, range(3), 3, [1] * 3, print)]
+    assert found == [3, 3, 3]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from engine.rebuild import rebuilding
+from engine.rebuild import partition_rebuild
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.rebuilding import rebuild
 from engine.writing.disk import Disk, StrPath
@@ -98,7 +98,7 @@ def test_a_partition_whose_log_cannot_be_made_keeps_no_other_from_being_made(
 ) -> None:
     for name in ("orders-0", "orders-1", "orders-2"):
         make_log(tmp_path / "source", Random(name), name=name)
-    real = rebuilding.write_log
+    real = partition_rebuild.write_log
 
     def write_log(log_dir: str, new: Any, *rest: Any) -> Any:
         written = real(log_dir, new, *rest)
@@ -106,7 +106,7 @@ def test_a_partition_whose_log_cannot_be_made_keeps_no_other_from_being_made(
             raise RebuildFailedError("a broker would change the new log")
         return written
 
-    monkeypatch.setattr(rebuilding, "write_log", write_log)
+    monkeypatch.setattr(partition_rebuild, "write_log", write_log)
     result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
     assert result.lost_something
     [left_out] = result.left_out
