@@ -35,6 +35,7 @@ class InodeRecord:
         sent_size: size in the attributes sent to the kernel since its copy was last invalidated; None if several
             sizes were sent, because the kernel may apply two answers in either order.
         contents: the open contents.
+        is_replaced: whether the path has another file now, and this inode is only for those who have it open.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class InodeRecord:
         "contents",
         "identity",
         "inode",
+        "is_replaced",
         "lookups",
         "node",
         "parent",
@@ -59,6 +61,18 @@ class InodeRecord:
         self.attrs: Attrs | None = None
         self.sent_size: int | None = NO_SIZE
         self.contents: tuple[Content, ...] = ()
+        self.is_replaced = False
+
+    def size(self, attrs: Attrs) -> int:
+        """Return the size to send with attributes of the path.
+
+        The kernel cuts a reader of its page cache at this size, so it is at least that of each open content: a
+        shorter file may have replaced the one that they read.
+        """
+        if not self.contents:
+            return attrs.size
+        longest = max(content.size for content in self.contents)
+        return longest if self.is_replaced or not attrs.exact else max(attrs.size, longest)
 
     @property
     def is_folder(self) -> bool:
@@ -86,11 +100,12 @@ class InodeTable:
     def remember(self, path: str, inode: int, parent: int, node: Node | None) -> InodeRecord:
         """Add a path that is sent to the kernel, and count one look-up.
 
-        If two paths have the same hash, the second one gets the next free number.
+        If two paths have the same hash, the second one gets the next free number; so does a file in place of one that
+        is open.
         """
         records = self._records
         record = records.get(inode)
-        while record is not None and record.path != path:
+        while record is not None and (record.path != path or record.is_replaced):
             inode = inode + 1 if inode < MAX_INODE else ROOT_INODE + 1
             record = records.get(inode)
         if record is None:

@@ -1,7 +1,8 @@
 """The open files, and which of them the kernel may cache.
 
 The kernel has one page cache for an inode, and one size. Two readers of a file that was replaced or has grown in
-between see different bytes, and must not see each other's.
+between see different bytes, and must not see each other's. A file in place of one that is open gets an inode of its
+own; a second such file, and one that has grown, is read past the page cache.
 
 The bytes of a small file go into the page cache when the file is opened for the first time, so that the kernel need
 not ask for them: one request of four for a file that is opened, read and closed. That waits for nothing, because a
@@ -16,7 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import pyfuse3
-from pyfuse3 import FileInfo
+from pyfuse3 import FileInfo, FUSEError
 
 from kafkafs.fuse.inode_table import NO_SIZE, InodeRecord
 from kafkafs.tree.node import Content, File
@@ -53,22 +54,29 @@ class OpenFiles:
         self.by_handle: dict[int, OpenFile] = {}
 
     def add(self, handle: int, record: InodeRecord, node: File, content: Content) -> FileInfo:
-        """Add a file that was just opened; return the kernel's orders for its cache."""
+        """Add a file that was just opened; return the kernel's orders for its cache.
+
+        Raises FUSEError with ESTALE if the inode belongs to readers of a file that was replaced. The kernel then looks
+        the path up again, once, and opens the inode of the new file.
+        """
+        others = record.contents
+        is_other_file = bool(others) and any(other.lineage != content.lineage for other in others)
+        if is_other_file and record.inode == node.inode and content.in_memory is None:
+            record.is_replaced = True
+            content.close()
+            self._forget_size(record)
+            raise FUSEError(errno.ESTALE)
         size = content.size
         if size != record.sent_size:
             # With a stale size in the kernel tar would pad and cp truncate. This makes the kernel ask before it
             # reads. Attributes only: a full invalidation waits for reads that only this daemon can answer.
-            self._invalidate(record.inode)
-            record.sent_size = NO_SIZE
+            self._forget_size(record)
         identity = content.identity
         keep = record.identity is None or record.identity == identity
         # A reader of a replaced file still fills the inode's pages with the old bytes, and a reader from before
         # the file grew fills them with zeros after the old end. So readers of the new content bypass the page
         # cache, and the next open begins with an empty one.
-        others = record.contents
-        is_mixed = bool(others) and any(
-            other.lineage != content.lineage or other.size != size for other in others
-        )
+        is_mixed = is_other_file or (bool(others) and any(other.size != size for other in others))
         if record.identity is None and size == record.sent_size and self._store is not None:
             data = content.in_memory
             if data and size <= MOST_STORED:
@@ -82,11 +90,16 @@ class OpenFiles:
         self.by_handle[handle] = OpenFile(content, record, is_direct)
         return FileInfo(handle, is_direct, keep and not is_mixed)
 
+    def _forget_size(self, record: InodeRecord) -> None:
+        self._invalidate(record.inode)
+        record.sent_size = NO_SIZE
+
     def remove(self, handle: int) -> Content:
         """Remove a file; return its content, which the caller closes."""
         content, record, _ = self.by_handle.pop(handle)
         if len(record.contents) == 1:
             record.contents = ()
+            record.is_replaced = False
             if record.node is None:
                 record.attrs = None
         else:

@@ -33,10 +33,7 @@ class SharedEntry:
 
     def fill(self, record: InodeRecord, attrs: Attrs) -> EntryAttributes:
         """Return the entry with attributes, and note in the record which size the kernel gets."""
-        size = attrs.size
-        if not attrs.exact and record.contents:
-            # The file is open, so its size is known even if the node has lost it.
-            size = record.contents[-1].size
+        size = record.size(attrs) if record.contents else attrs.size
         if record.sent_size != size:
             record.sent_size = size if record.sent_size == NO_SIZE else None
         if record.node is not None:

@@ -128,6 +128,10 @@ class _Following(Content):
         self.identity = hash(file.data)
 
     @property
+    def lineage(self) -> int:
+        return hash(self._file.path)
+
+    @property
     def size(self) -> int:
         return len(self._file.data)
 

@@ -297,6 +297,34 @@ def test_a_roll_and_a_deletion_show_up_and_open_files_stay_readable(
     assert wait_until(lambda: not (partition / "offset" / "3").exists(), 3)
 
 
+@pytest.mark.parametrize("kept", [40, 400])
+def test_who_has_a_segment_open_that_compaction_replaces_reads_it_to_its_end(
+    kept: int, mount: Mount, writer: Writer
+) -> None:
+    first = writer.file
+    old = b"".join(writer.batch(10) for _ in range(100))
+    first.write_bytes(old)
+    writer.roll()
+    new = b"".join(batch([Rec(b"kept")], base_offset=n) for n in range(kept))
+    folder = mount(writer.folder.parent).path / "orders-0" / "segments"
+    path = folder / first.name
+    with path.open("rb", buffering=0) as opened:
+        read = opened.read(100)
+        cleaned = first.with_suffix(".log.cleaned")
+        cleaned.write_bytes(new)
+        swap = cleaned.rename(first.with_suffix(".log.swap"))
+        swap.rename(first)
+        time.sleep(1.2)  # the kernel keeps attributes for a second
+        assert path.stat().st_size >= len(old)
+        read += opened.read(1000)
+        assert wait_until(lambda: path.read_bytes() == new, 3)
+        assert path.stat().st_size == len(new)
+        assert os.fstat(opened.fileno()).st_size == len(old)
+        read += b"".join(iter(lambda: opened.read(5000), b""))
+    assert read == old
+    assert path.read_bytes() == new
+
+
 def test_a_new_partition_shows_up(mount: Mount, writer: Writer) -> None:
     root = mount(writer.folder.parent).path
     assert not (root / "orders-1").exists()

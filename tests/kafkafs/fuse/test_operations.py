@@ -156,6 +156,58 @@ def test_a_reader_of_a_file_as_it_was_keeps_others_out_of_its_pages(
     assert third.keep_cache != passes_the_cache_by
 
 
+class ReplacedContent(BytesContent):
+    """A file's bytes, read on request."""
+
+    in_memory = None  # type: ignore[assignment]
+
+
+class Replaced(Growing):
+    """A file in whose place another one is put."""
+
+    def open(self, cancel: object = None) -> ReplacedContent:
+        return ReplacedContent(self.data)
+
+
+@pytest.mark.parametrize(("new", "shown"), [(b"new", 7), (b"a longer file", 13)])
+def test_a_reader_is_not_cut_at_the_size_of_the_file_that_replaced_its_own(
+    new: bytes, shown: int
+) -> None:
+    log = Replaced("log", b"the old")
+    operations = Operations(Folder("", [log]), SLOW, invalidate=lambda inode: None)
+    inode = look_up(operations, "log")
+    handle = answer(operations.open(inode, 0, CONTEXT)).fh
+    log.data = new
+    assert answer(operations.getattr(inode, CONTEXT)).st_size == shown
+    assert answer(operations.lookup(1, b"log", CONTEXT)).st_size == shown
+    answer(operations.release(handle))
+    assert answer(operations.getattr(inode, CONTEXT)).st_size == len(new)
+
+
+def test_a_file_in_place_of_one_that_is_open_has_an_inode_of_its_own() -> None:
+    log = Replaced("log", b"the old")
+    operations = Operations(Folder("", [log]), SLOW, invalidate=lambda inode: None)
+    inode = look_up(operations, "log")
+    old = answer(operations.open(inode, 0, CONTEXT)).fh
+    log.data = b"new"
+    assert errno_of(operations.open(inode, 0, CONTEXT)) == errno.ESTALE
+    new = answer(operations.lookup(1, b"log", CONTEXT))
+    assert (new.st_ino, new.st_size) == (inode + 1, 3)
+    info = answer(operations.open(inode + 1, 0, CONTEXT))
+    assert not info.direct_io
+    assert bytes(answer(operations.read(info.fh, 0, 9))) == b"new"
+    assert answer(operations.getattr(inode, CONTEXT)).st_size == 7
+    assert bytes(answer(operations.read(old, 0, 9))) == b"the old"
+
+    log.data = b"a third"
+    third = answer(operations.open(inode + 1, 0, CONTEXT))
+    assert third.direct_io
+    for handle in (old, info.fh, third.fh):
+        answer(operations.release(handle))
+    assert answer(operations.lookup(1, b"log", CONTEXT)).st_ino == inode
+    assert operations.open_handles == 0
+
+
 def test_attributes_are_invalidated_exactly_when_the_kernels_size_is_wrong() -> None:
     log = Growing("log", b"one")
     told: list[int] = []
