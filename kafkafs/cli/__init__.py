@@ -14,13 +14,16 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from io import StringIO, TextIOWrapper
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
 from engine.errors import KafkaStorageError
 from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
 from kafkafs.exit_codes import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class Named(NamedTuple):
@@ -85,6 +88,17 @@ class Commands(click.Group):
             like = most_like(args[0], COMMANDS)
             ctx.fail(f"No such command {args[0]!r}.{f' Did you mean {like!r}?' if like else ''}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands with their summaries, without an import of their modules, and the options."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=COMMANDS[name].summary)
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without an import of their modules."""

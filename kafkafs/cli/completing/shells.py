@@ -16,7 +16,10 @@ _FOLDERS = {
     "bash": [
         (
             "COMPREPLY+=($value)\n",
-            "COMPREPLY+=($value)\n            [[ $value == */ ]] && compopt -o nospace\n",
+            """COMPREPLY+=("$value")
+            [[ $value == */ ]] && compopt -o nospace
+            [[ $value == *[[:space:][:punct:]]* ]] && compopt -o filenames
+""",
         )
     ],
     "zsh": [
@@ -28,7 +31,8 @@ _FOLDERS = {
         ('if [ -n "$completions" ]; then\n', _ZSH_FOLDERS),
     ],
 }
-"""Changes to click's scripts: no space after a folder, whose names come next. fish does that by itself."""
+"""Changes to click's scripts: no space after a folder, whose names come next; bash quotes names as it quotes those of
+files. fish does both by itself."""
 
 
 @click.command()
