@@ -1,17 +1,21 @@
 """`kafkafs grep` beside Kafka's DumpLogSegments with grep behind it, and beside grep on record lines made before.
 
 grep on lines is the floor: it reads text, without checksums, codecs or records. Whole processes; both print a count.
+If kcat is installed, also beside a consumer: kcat reads the topic from a broker that is running, and pipes the values to
+grep. The broker's CPU time is not in that row.
 """
 
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import bench_broker
 import bench_data
 from bench_jvm import OPTIONS, run_process
 from bench_report import Report, Sample
@@ -59,13 +63,42 @@ def run(report: Report, megabytes: int) -> None:
                 _compare(report, file, lines, search)
 
 
-def _compare(report: Report, file: Path, lines: Path, search: Search) -> None:
-    ours = shlex.join(
-        [sys.executable, "-m", "kafkafs", "grep", "-c", *search.options, search.pattern, str(file)]
-    )
-    kind = () if "-F" in search.options else ("-E",)
+def run_beside_kcat(report: Report, megabytes: int) -> None:
+    """Each search of two topics of a broker, beside kcat and grep."""
+    if shutil.which("kcat") is None:
+        print("no row for kcat | grep: kcat is not installed (apt install kcat)")
+        return
+    with bench_broker.started(megabytes) as broker:
+        bench_broker.fill(broker, megabytes)
+        for topic in bench_broker.TOPICS[:2]:
+            kcat = f"kcat -C -q -e -b {broker.bootstrap} -o beginning -t {topic.name}"
+            for search in SEARCHES:
+                report.compare(
+                    "grep",
+                    f"{topic.name}, {search.name}; kcat | grep",
+                    topic.per_megabyte * megabytes / 1000,
+                    "krec/s",
+                    lambda: _shell(_ours(search, str(broker.log_dir), "--topic", topic.name)),  # noqa: B023
+                    lambda: _shell(f"{kcat} | {_grep(search)} | cat"),  # noqa: B023
+                    target=search.target,
+                    note="cpu: without the broker's",
+                    warm=0,
+                )
+
+
+def _ours(search: Search, *source: str) -> str:
+    command = (sys.executable, "-m", "kafkafs", "grep", "-c", *search.options)
+    return shlex.join([*command, "--field", "value", search.pattern, *source])
+
+
+def _grep(search: Search) -> str:
     # Through a pipe: GNU grep stops at the first match when its output is thrown away.
-    count = shlex.join(["grep", "-c", *kind, *search.options, search.pattern])
+    kind = () if "-F" in search.options else ("-E",)
+    return shlex.join(["grep", "-c", *kind, *search.options, search.pattern])
+
+
+def _compare(report: Report, file: Path, lines: Path, search: Search) -> None:
+    ours, count = _ours(search, str(file)), _grep(search)
     tool = jars.java_command(jars.CURRENT, MAIN, options=OPTIONS)
     dump = shlex.join([*tool, "--print-data-log", "--files", str(file)])
     megabytes = lines.stat().st_size / 1e6

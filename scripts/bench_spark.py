@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import bench_data
+import bench_broker
 import bench_spark_floor
+from bench_broker import KEY_SIZE, PARTITIONS, TOPICS, Topic
 from bench_jvm import process_cpu
 from bench_report import Report, Row, Sample, median_cpu
 from pyspark.cloudpickle import register_pickle_by_value
@@ -23,39 +22,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafkafs.spark import read
 from kafkafs.spark.session import session
-from tests.kafka import clients, jars
+from tests.kafka import jars
 from tests.kafka.broker import Broker
 
-PARTITIONS = 4
-KEY_SIZE = 10
 TICKS = os.sysconf("SC_CLK_TCK")
-WORDS = 20_000
 WARM = 2
 """Rounds before those that count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """One topic of the broker; `per_megabyte` records for each megabyte of --size."""
-
-    name: str
-    codec: str
-    value: int
-    per_megabyte: int
-
-
-TOPICS = (
-    Topic("plain-100b", "none", 100, 5000),
-    Topic("zstd-100b", "zstd", 100, 5000),
-    Topic("plain-1kb", "none", 1000, 2500),
-)
-
-
 def run(report: Report, megabytes: int) -> None:
     """All rows, counting, and CPU per row over Spark's own floor."""
-    home = bench_data.cache() / f"spark-{megabytes}"
-    with Broker(home) as broker, _session() as spark:
-        _fill(broker, megabytes)
+    with bench_broker.started(megabytes) as broker, _session() as spark:
+        bench_broker.fill(broker, megabytes)
         java = int(spark.sparkContext._gateway.proc.pid)
         for topic in TOPICS:
             _compare(report, spark, broker, topic, topic.per_megabyte * megabytes, java)
@@ -166,43 +144,3 @@ def tree_cpu(pid: int) -> float:
         total += ticks.get(each, 0)
         waiting += children.get(each, ())
     return total / TICKS
-
-
-def _fill(broker: Broker, megabytes: int) -> None:
-    """Writes the topics through the broker, the first time."""
-    there = {topic for topic, _ in clients.partitions_of(broker.bootstrap)}
-    for topic in TOPICS:
-        rows = topic.per_megabyte * megabytes
-        if topic.name in there:
-            continue
-        print(f"producing {rows:,} records of {topic.name} ...", flush=True)
-        clients.create_topic(broker.bootstrap, topic.name, PARTITIONS)
-        _produce(broker.bootstrap, topic, rows)
-
-
-def _produce(bootstrap: str, topic: Topic, rows: int) -> None:
-    chance = random.Random(topic.name)
-    words = [
-        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randrange(2, 12)))
-        for _ in range(WORDS)
-    ]
-    text = " ".join(chance.choices(words, k=WORDS * 10)).encode()
-    sender = clients.producer(
-        bootstrap,
-        compression_type=topic.codec,
-        linger_ms=50,
-        batch_size=65536,
-        queue_buffering_max_messages=100_000,
-    )
-    for row in range(rows):
-        start = chance.randrange(len(text) - topic.value)
-        value = text[start : start + topic.value]
-        key = f"{row:0{KEY_SIZE}d}".encode()
-        while True:
-            try:
-                sender.produce(topic.name, value, key, row % PARTITIONS)
-                break
-            except BufferError:
-                sender.poll(0.1)
-    if sender.flush(clients.ANSWER_SECONDS):
-        raise RuntimeError("the broker did not take all records")
