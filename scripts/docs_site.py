@@ -9,20 +9,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, islice, pairwise
 from pathlib import Path
-from typing import Any
 
 import click
 
-from kafkafs.cli import COMMANDS, cli
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts" / "packaging"))
+
+from command_help import commands  # noqa: E402 - beside the packages
+
 STAGED = ROOT / "build" / "docs"
 SITE = ROOT / "build" / "site"
 _LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )([^)#\s]+)", re.MULTILINE)
-_WIDTH: dict[str, Any] = {"terminal_width": 78}
-"""click keeps two of the 80 columns of a terminal free."""
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -55,20 +54,18 @@ def with_links(source: Path, place: Path, known: dict[Path, Path]) -> str:
 
 
 def command_pages() -> Iterator[tuple[Path, str]]:
-    """Yield a page for each command: its help."""
-    context = click.Context(cli, info_name="kafkafs", **(cli.context_settings | _WIDTH))
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
-        assert command is not None
-        helped = click.Context(command, info_name=name, parent=context, **_WIDTH)
-        text = f"# kafkafs {name}\n\n```text\n{command.get_help(helped)}\n```\n"
-        if isinstance(command, click.Group):
-            for below in command.list_commands(helped):
-                each = command.get_command(helped, below)
-                assert each is not None
-                inner = click.Context(each, info_name=below, parent=helped, **_WIDTH)
-                text += f"\n## kafkafs {name} {below}\n\n```text\n{each.get_help(inner)}\n```\n"
-        yield Path("commands", f"{name}.md"), text
+    """Yield a page for each command, with the commands of a group on its page: their help."""
+    for name, below in groupby(islice(commands(), 1, None), lambda each: _words(each[0])[1]):
+        helped = [(_words(context), text) for context, text in below]
+        parts = [
+            f"{'#' * (len(words) - 1)} {' '.join(words)}\n\n```text\n{text}\n```\n"
+            for words, text in helped
+        ]
+        yield Path("commands", f"{name}.md"), "\n".join(parts)
+
+
+def _words(context: click.Context) -> list[str]:
+    return context.command_path.split()
 
 
 def stage(folder: Path) -> None:

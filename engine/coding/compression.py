@@ -14,22 +14,18 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from types import ModuleType
-from typing import Protocol
 
-from engine.coding import codec_libraries as libraries, lz4_frame, snappy_frame
+from engine.coding import lz4_frame, snappy_frame, zstd_frame
 from engine.coding.layout import Buffer
 from engine.errors import DecompressionError, LimitExceededError, UnsupportedCodecError
 
-MAX_PARTS = 1024
-"""Most gzip members or zstd frames in a batch; writers make one, and each costs a call."""
+MAX_MEMBERS = 1024
+"""Most gzip members in a batch; writers make one, and each costs a call."""
 
 _GZIP_HEAD = b"\x1f\x8b\x08"
 _GZIP_WBITS = 31
-_ZSTD_WINDOW = 2**27
-"""Largest window that zstd decoders accept by default, and that Kafka's writers use at their highest level."""
-_ZSTD_PIECE = 512
-"""Input bytes per call: zstd's decoder does not bound a call's output, and 4 bytes can make 128 KiB."""
+_GZIP_PIECE = 16 * 1024
+"""Input bytes per call: zlib copies what a call makes, at most about 1,000 times as much."""
 
 
 class CompressionType(IntEnum):
@@ -48,7 +44,7 @@ LAST_CODEC = max(CompressionType)
 LEVELS: dict[CompressionType, tuple[int, int, int]] = {
     CompressionType.GZIP: (1, 9, -1),
     CompressionType.LZ4: (1, 17, lz4_frame.DEFAULT_LEVEL),
-    CompressionType.ZSTD: (-131072, 22, 3),
+    CompressionType.ZSTD: (-131072, 22, zstd_frame.DEFAULT_LEVEL),
 }
 """Lowest, highest and default level in Kafka, of the codecs that have levels."""
 
@@ -76,16 +72,6 @@ class Compression:
             )
 
 
-class Inflating(Protocol):
-    """Decompression object of zlib and isal."""
-
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: Buffer, max_length: int) -> bytes:
-        """Return at most `max_length` bytes of decompressed input."""
-
-
 def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int = 2) -> bytes:
     """Return the decompressed data.
 
@@ -106,20 +92,24 @@ def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int =
         return bytes(data)
     if codec is CompressionType.GZIP:
         return _decompress_gzip(data, limit)
-    if codec is CompressionType.ZSTD:
-        return _decompress_zstd(data, limit)
     out = bytearray()
     try:
         if codec is CompressionType.SNAPPY:
             snappy_frame.decompress(data, out, limit)
+        elif codec is CompressionType.ZSTD:
+            zstd_frame.decompress(data, out, limit)
         else:
             lz4_frame.decompress(data, out, limit, check_header=magic > 0)
-    except (lz4_frame.Lz4FrameError, snappy_frame.SnappyFrameError) as error:
+    except (
+        lz4_frame.Lz4FrameError,
+        snappy_frame.SnappyFrameError,
+        zstd_frame.ZstdFrameError,
+    ) as error:
         raise DecompressionError(str(error), partial=bytes(out)) from None
     except OverflowError:
         raise too_large(limit) from None
     except ModuleNotFoundError as error:
-        raise _missing(codec, "cramjam") from error
+        raise _missing(codec) from error
     return bytes(out)
 
 
@@ -134,19 +124,14 @@ def compress(
         return bytes(data)
     if codec is CompressionType.GZIP:
         return zlib.compress(data, -1 if level is None else level, _GZIP_WBITS)
-    if codec is CompressionType.ZSTD:
-        if libraries.zstandard is None:
-            raise _missing(codec, "zstandard")
-        # Kafka's writer streams, so its frames never state their content size.
-        writer = libraries.zstandard.ZstdCompressor(3 if level is None else level).compressobj()
-        made: bytes = writer.compress(data) + writer.flush()
-        return made
     try:
         if codec is CompressionType.SNAPPY:
             return snappy_frame.compress(data)
+        if codec is CompressionType.ZSTD:
+            return zstd_frame.compress(data, level)
         return lz4_frame.compress(data, broken_header_checksum=magic == 0, level=level)
     except ModuleNotFoundError as error:
-        raise _missing(codec, "cramjam") from error
+        raise _missing(codec) from error
 
 
 def too_large(limit: int) -> LimitExceededError:
@@ -156,22 +141,22 @@ def too_large(limit: int) -> LimitExceededError:
     )
 
 
-def _missing(codec: CompressionType, package: str) -> UnsupportedCodecError:
+def _missing(codec: CompressionType) -> UnsupportedCodecError:
     return UnsupportedCodecError(
-        f"{codec.name.lower()} needs the package {package}: pip install {package}"
+        f"{codec.name.lower()} needs the package cramjam: pip install cramjam"
     )
 
 
 def _decompress_gzip(data: Buffer, limit: int) -> bytes:
     try:
-        return _inflate_members(libraries.inflater, data, limit, len(data))
-    except (zlib.error, libraries.inflater.error) as error:
-        piece = max(1, len(data) // 32768)
-        partial = _salvage(lambda: _inflate_members(zlib, data, limit, piece))
+        return _inflate_members(data, limit, _GZIP_PIECE)
+    except zlib.error as error:
+        piece = min(_GZIP_PIECE, max(1, len(data) // 32768))
+        partial = _salvage(lambda: _inflate_members(data, limit, piece))
         raise DecompressionError(f"gzip: {error}", partial=partial) from None
 
 
-def _inflate_members(library: ModuleType, data: Buffer, limit: int, piece: int) -> bytes:
+def _inflate_members(data: Buffer, limit: int, piece: int) -> bytes:
     """Return the content of all members; an error's `partial` has the output before it.
 
     Feeds `piece` bytes of input per call.
@@ -179,32 +164,24 @@ def _inflate_members(library: ModuleType, data: Buffer, limit: int, piece: int) 
     out = bytearray()
     view = memoryview(data)
     position = 0
-    for _ in range(MAX_PARTS):
-        member = library.decompressobj(_GZIP_WBITS)
-        position = _inflate_member(member, view, position, piece, out, limit)
+    for _ in range(MAX_MEMBERS):
+        member = zlib.decompressobj(_GZIP_WBITS)
+        try:
+            while not member.eof and position < len(view):
+                taken = view[position : position + piece]
+                out += member.decompress(taken, limit - len(out) + 1)
+                if len(out) > limit:
+                    raise too_large(limit)
+                position += len(taken) - len(member.unused_data)
+        except zlib.error as error:
+            error.partial = bytes(out)  # type: ignore[attr-defined]
+            raise
         if not member.eof:
             raise DecompressionError("gzip: ends inside a member", partial=bytes(out))
         # As in Java, bytes that do not look like another member are ignored.
         if len(view) - position < 18 or view[position : position + 3] != _GZIP_HEAD:
             return bytes(out)
-    raise DecompressionError(f"gzip: more than {MAX_PARTS} members", partial=bytes(out))
-
-
-def _inflate_member(
-    member: Inflating, view: memoryview, position: int, piece: int, out: bytearray, limit: int
-) -> int:
-    """Feed one member to its end or the end of the data; return the position after it."""
-    while not member.eof and position < len(view):
-        taken = view[position : position + piece]
-        try:
-            out += member.decompress(taken, limit - len(out) + 1)
-        except Exception as error:
-            error.partial = bytes(out)  # type: ignore[attr-defined]
-            raise
-        if len(out) > limit:
-            raise too_large(limit)
-        position += len(taken) - len(member.unused_data)
-    return position
+    raise DecompressionError(f"gzip: more than {MAX_MEMBERS} members", partial=bytes(out))
 
 
 def _salvage(inflate: Callable[[], bytes]) -> bytes:
@@ -214,30 +191,3 @@ def _salvage(inflate: Callable[[], bytes]) -> bytes:
     except (zlib.error, DecompressionError) as error:
         partial: bytes = getattr(error, "partial", b"")
         return partial
-
-
-def _decompress_zstd(data: Buffer, limit: int) -> bytes:
-    if libraries.zstandard is None:
-        raise _missing(CompressionType.ZSTD, "zstandard")
-    library = libraries.zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    out = bytearray()
-    view = memoryview(data)
-    position = frames = 0
-    while position < len(view):
-        if frames == MAX_PARTS:
-            raise DecompressionError(f"zstd: more than {MAX_PARTS} frames", partial=bytes(out))
-        frame = library.decompressobj()
-        while not frame.eof and position < len(view):
-            taken = view[position : position + _ZSTD_PIECE]
-            try:
-                made = frame.decompress(taken)
-            except libraries.zstandard.ZstdError as error:
-                raise DecompressionError(f"zstd: {error}", partial=bytes(out)) from None
-            if len(out) + len(made) > limit:
-                raise too_large(limit)
-            out += made
-            position += len(taken) - len(frame.unused_data)
-        if not frame.eof:
-            raise DecompressionError("zstd: ends inside a frame", partial=bytes(out))
-        frames += 1
-    return bytes(out)

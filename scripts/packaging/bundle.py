@@ -62,6 +62,8 @@ def build(home: Path, python: Path, wheels: list[Path], tool: Callable[[str], st
     _put_libraries(home, library, tool("patchelf"))
     (home / "kafkafs.py").write_text(LAUNCHER, encoding="utf-8")
     _compile(home)
+    if named := files_that_name(home):
+        raise SystemExit(f"these files name the folder of the build: {', '.join(named)}")
     for path in sorted(home.rglob("*")):
         path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
     return home
@@ -111,22 +113,20 @@ def _put_libraries(home: Path, library: Path, patchelf: str) -> None:
 
 def _compile(home: Path) -> None:
     """Compile all modules, with no path and no time of this machine in the result."""
+    # -B: else the modules of compileall itself are compiled on their import, with their path and time.
     command = [
-        str(home / "bin" / NAME),
-        "-IS",
-        "-m",
-        "compileall",
-        "-q",
-        "--invalidation-mode",
-        "unchecked-hash",
-        "-s",
-        str(home),
-        "-p",
-        "/kafkafs",
-        str(home),
+        *(str(home / "bin" / NAME), "-ISB", "-m", "compileall", "-q"),
+        *("--invalidation-mode", "unchecked-hash", "-s", str(home), "-p", "/kafkafs", str(home)),
     ]
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"}
     )
     if done.returncode:
         raise SystemExit(f"compileall failed:\n{done.stdout}{done.stderr}")
+
+
+def files_that_name(folder: Path) -> list[str]:
+    """Return the files below a folder that contain its path, which differs from one build to the next."""
+    path = os.fsencode(folder)
+    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
+    return [str(each.relative_to(folder)) for each in files if path in each.read_bytes()]

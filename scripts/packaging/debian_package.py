@@ -9,6 +9,7 @@ import gzip
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from build_backend import ROOT, version
@@ -86,7 +87,9 @@ def build(bundle: Path, dist: Path) -> Path:
             path.chmod(0o755)
         os.utime(path, (when, when), follow_symlinks=False)
     made = dist / f"kafkafs_{version()}_{architecture}.deb"
-    _ask("dpkg-deb", "--root-owner-group", "-Zzstd", "-z9", "--build", str(tree), str(made))
+    # One thread: zstd compresses otherwise with several.
+    options = ("--root-owner-group", "-Zzstd", "-z9", "--threads-max=1")
+    _ask("dpkg-deb", *options, "--build", str(tree), str(made))
     return made
 
 
@@ -101,26 +104,21 @@ def _documents(tree: Path, home: Path) -> None:
     names = [f"{path.parent.name.removesuffix('.dist-info')}\n" for path in licences]
     notice = "Inside /usr/lib/kafkafs: Debian's Python (lib/python3.11/LICENSE), and, each with its licence in\nlib/python3.11/site-packages/*.dist-info:\n\n"
     _write(documents / "NOTICE", notice + "".join(names))
-    manuals = tree / "usr/share/man/man1"
-    manuals.mkdir(parents=True)
-    code = f"import sys, runpy; sys.path.append({str(home / 'lib/python3.11/site-packages')!r}); sys.argv = ['', {str(manuals)!r}]; runpy.run_path({str(Path(__file__).with_name('man_pages.py'))!r}, run_name='__main__')"
-    python = str(home / "bin/python3.11")
-    libraries = {**os.environ, "LC_ALL": "C.UTF-8"}
-    subprocess.run([python, "-ISB", "-c", code], check=True, env=libraries)
-    for page in sorted(manuals.iterdir()):
-        _write(page.with_name(f"{page.name}.gz"), page.read_bytes())
-        page.unlink()
-    for shell, place in SHELLS.items():
-        code = "import sys; sys.path.append(sys.prefix + '/lib/python3.11/site-packages'); from kafkafs.cli import cli; cli(prog_name='kafkafs')"
-        environment = {**os.environ, "_KAFKAFS_COMPLETE": f"{shell}_source"}
-        made = subprocess.run(
-            [python, "-ISB", "-c", code],
-            check=True,
-            capture_output=True,
-            text=True,
-            env=environment,
-        )
-        _write(tree / place, made.stdout)
+    # Without -I, for PYTHONPATH: these are run before the package has its launcher.
+    environment = {
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": str(home / "lib/python3.11/site-packages"),
+        "SOURCE_DATE_EPOCH": os.environ["SOURCE_DATE_EPOCH"],
+    }
+    python = [str(home / "bin/python3.11"), "-SB"]
+    with tempfile.TemporaryDirectory() as folder:
+        _ask(*python, str(Path(__file__).with_name("man_pages.py")), folder, env=environment)
+        for page in sorted(Path(folder).iterdir()):
+            place = tree / f"usr/share/man/man{page.suffix.removeprefix('.')}" / f"{page.name}.gz"
+            _write(place, page.read_bytes())
+    for shell, name in SHELLS.items():
+        script = _ask(*python, "-m", "kafkafs", "completion", shell, env=environment)
+        _write(tree / name, script + "\n")
 
 
 def _write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
@@ -131,5 +129,6 @@ def _write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def _ask(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+def _ask(*command: str, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env)
+    return done.stdout.strip()

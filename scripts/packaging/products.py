@@ -24,6 +24,7 @@ CACHE = ROOT / "build" / "package"
 PYTHON = "/usr/bin/python3.11"
 """Debian 12's: without paths of a home directory in what it links, and the oldest version that is supported."""
 PLATFORM = "manylinux_2_34"
+SUMS = "SHA256SUMS"
 
 
 def main(arguments: list[str], usage: str) -> None:
@@ -37,11 +38,13 @@ def main(arguments: list[str], usage: str) -> None:
     os.environ["PYTHONPATH"] = str(HERE)
     os.umask(0o022)
     prepare_tools()
+    dist = ROOT / "dist"
     if "--verify" in options:
-        verify(names)
-    make(names, ROOT / "dist")
+        verify(names, dist)
+    else:
+        make(names, dist)
     if "--try" in options:
-        run(str(HERE / "try_in_roots"), str(ROOT / "dist"))
+        try_products(dist)
 
 
 def make(names: list[str], dist: Path) -> None:
@@ -49,33 +52,56 @@ def make(names: list[str], dist: Path) -> None:
     dist.mkdir(parents=True, exist_ok=True)
     for name in names:
         PRODUCTS[name](dist)
+    write_sums(dist)
+
+
+def write_sums(dist: Path) -> None:
+    """Write the sums of all products in a folder, and print their sizes."""
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in listed(dist)
     ]
-    (dist / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+    (dist / SUMS).write_text("".join(lines), encoding="utf-8")
     for path in listed(dist):
         print(f"{path.stat().st_size:>12,}  {path.relative_to(dist.parent)}")
 
 
 def listed(dist: Path) -> list[Path]:
     """Return the products in a folder."""
-    return sorted(path for path in dist.iterdir() if path.is_file() and path.name != "SHA256SUMS")
+    return sorted(path for path in dist.iterdir() if path.is_file() and path.name != SUMS)
 
 
-def verify(names: list[str]) -> None:
-    """Make the products in two folders with no wheel kept from an earlier run, and compare them."""
-    with (
-        tempfile.TemporaryDirectory(prefix="kafkafs-first-") as one,
-        tempfile.TemporaryDirectory(prefix="kafkafs-2-") as two,
-    ):
-        for folder in (one, two):
-            shutil.rmtree(CACHE / "wheels", ignore_errors=True)
-            bundled_wheels.cache_clear()
-            make(names, Path(folder))
-        first, second = ((Path(folder) / "SHA256SUMS").read_text() for folder in (one, two))
-        if first != second:
-            sys.exit(f"two builds differ:\n{first}\n{second}")
+def verify(names: list[str], dist: Path) -> None:
+    """Make the products of the current commit in two new checkouts, compare them, and copy them to a folder.
+
+    The checkouts differ in their paths, and the two builds in time, time zone, language and home.
+    """
+    with tempfile.TemporaryDirectory(prefix="kafkafs-") as folder:
+        first, second = Path(folder, "1"), Path(folder, "another", "checkout")
+        sums = [
+            make_in(first, names),
+            make_in(second, names, TZ="Asia/Kathmandu", LC_ALL="C", HOME=folder),
+        ]
+        if sums[0] != sums[1]:
+            sys.exit(f"two builds differ:\n{sums[0]}\n{sums[1]}")
+        shutil.copytree(first / "dist", dist, dirs_exist_ok=True)
+    write_sums(dist)
     print(f"two builds are identical: {', '.join(names)}")
+
+
+def make_in(checkout: Path, names: list[str], **settings: str) -> str:
+    """Make products in a new checkout, with the tools of this one; return their sums."""
+    run("git", "clone", "-q", "--no-hardlinks", str(ROOT), str(checkout))
+    (checkout / CACHE.relative_to(ROOT)).mkdir(parents=True)
+    (checkout / CACHE.relative_to(ROOT) / "tools").symlink_to(CACHE / "tools")
+    run(PYTHON, "scripts/package", *names, cwd=checkout, **settings)
+    return (checkout / "dist" / SUMS).read_text(encoding="utf-8")
+
+
+def try_products(dist: Path) -> None:
+    """Install the products in new roots, and use them there."""
+    for script in ("try_in_roots", "try_container"):
+        if status := subprocess.call([str(HERE / script), str(dist)]):
+            sys.exit(status)
 
 
 # -- wheels --------------------------------------------------------------------------------------------
@@ -98,6 +124,7 @@ def wheel(dist: Path) -> None:
         built = build_wheel(Path(folder), KAFKAFS_CODECS=str(codecs))
         repair(built, dist)
     (made,) = dist.glob("kafkafs-*.whl")
+    run(tool("auditwheel"), "show", str(made))
     run(tool("check-wheel-contents"), str(made))
     run(tool("twine"), "check", "--strict", str(made))
     shutil.copy(pyfuse3(), dist)
@@ -181,7 +208,7 @@ def own_python(folder: Path) -> Path:
     return bundle.build(folder / "kafkafs", Path(PYTHON), bundled_wheels(), tool)
 
 
-@functools.cache
+@functools.cache  # the Debian package and the single file hold the same ones
 def bundled_wheels() -> list[Path]:
     """Return the wheels of the program and of all that it needs."""
     wheels = CACHE / "wheels"

@@ -289,7 +289,7 @@ ERRORS: dict[str, BaseException | object] = {
     "AssertionError": AssertionError(),
     "UnicodeDecodeError": UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
     "CorruptRecordError": CorruptRecordError("the checksum is wrong", path="a.log", position=1),
-    "UnsupportedCodecError": UnsupportedCodecError("zstd: pip install zstandard"),
+    "UnsupportedCodecError": UnsupportedCodecError("zstd: pip install cramjam"),
     "None": None,
     "text": "a str",
     "number": 5,

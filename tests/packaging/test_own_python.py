@@ -1,16 +1,13 @@
-"""The single file unpacks itself once, for its user alone; man pages are the help of the commands."""
+"""The single file unpacks itself once, for its user alone."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from kafkafs.cli import COMMANDS, cli
 
 PACKAGING = Path(__file__).resolve().parents[2] / "scripts" / "packaging"
 PYTHON = """#!/bin/sh
@@ -69,23 +66,3 @@ def test_a_folder_behind_a_link_is_not_trusted(packed: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "other").iterdir()) == []
     assert len(list((tmp_path / "mine" / "kafkafs").iterdir())) == 1
-
-
-def test_each_command_has_a_page_with_its_help(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pages = dict(_module(monkeypatch, "man_pages").pages(cli, "kafkafs"))
-    assert {"kafkafs.1", "kafkafs-spark-export.1"} | {
-        f"kafkafs-{name}.1" for name in COMMANDS
-    } <= set(pages)
-    assert "\\-\\-from" in pages["kafkafs-rebuild.1"]
-    if shutil.which("groff"):
-        for name, text in pages.items():
-            shown = subprocess.run(
-                ["groff", "-Kutf8", "-man", "-Tutf8", "-ww", "-z"],
-                input=text,
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            assert shown.stderr == "", name

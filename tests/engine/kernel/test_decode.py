@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 
+import cramjam
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given, strategies as st
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.coding.codec_libraries import cramjam, zstandard
 from engine.coding.compression import CompressionType, compress
 from engine.coding.varint import encode_varint
 from engine.columns.batch_table import Problem

@@ -265,7 +265,7 @@ def test_attribute_bits_that_mean_nothing_change_nothing():
 
 
 def test_a_codec_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr(codec_libraries, "zstandard", None)
+    monkeypatch.setattr(codec_libraries, "cramjam", None)
     data = batch(THREE, codec=CompressionType.GZIP)
     zstd = resealed(patched(data, 21, struct.pack(">h", CompressionType.ZSTD)))
     assert isinstance(decoded(zstd)[1], UnsupportedCodecError)

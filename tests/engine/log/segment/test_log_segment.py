@@ -525,7 +525,7 @@ def test_a_codec_that_is_missing_is_not_passed_over(
     def without(*args: object, **options: object) -> object:
         columns = decode(*args, **options)  # type: ignore[arg-type]
         columns.table = columns.table[:0]
-        columns.problems = [BatchProblem(0, Problem.CODEC_MISSING, 0, "install zstandard")]
+        columns.problems = [BatchProblem(0, Problem.CODEC_MISSING, 0, "install cramjam")]
         return columns
 
     monkeypatch.setattr(kernel, "decode", without)
