@@ -56,6 +56,7 @@ __all__ = [
     "Columns",
     "LineOptions",
     "LinesResult",
+    "codec_library",
     "column_lines",
     "contains",
     "decode",
@@ -86,7 +87,15 @@ __all__ = [
     "walk",
 ]
 
-_SAME_IN_BOTH = {"Columns", "LineOptions", "LinesResult", "is_compiled", "name", "use"}
+_SAME_IN_BOTH = {
+    "Columns",
+    "LineOptions",
+    "LinesResult",
+    "codec_library",
+    "is_compiled",
+    "name",
+    "use",
+}
 """Names that `use` does not replace."""
 
 name: str
@@ -96,6 +105,14 @@ name: str
 def is_compiled() -> bool:
     """Return whether the compiled kernel was built for this Python."""
     return _compiled is not None
+
+
+def codec_library(codec: int) -> str | None:
+    """Return the name and version of the library by which the kernel in use inflates a codec; None without one."""
+    if _compiled is None or name != "compiled":
+        return None
+    found: str | None = _compiled.codec_library(codec)
+    return found
 
 
 def use(which: str) -> None:

@@ -30,5 +30,8 @@ from engine.kernel.python import (
 def checksum(name: str, data: bytes) -> int:
     """Return a checksum of the kernel: "crc32c", "crc32c by table", "crc32" or "xxh32"."""
 
+def codec_library(codec: int) -> str | None:
+    """Return the name and the version of the C library that inflates a codec; None when it was not found."""
+
 def use_libraries(use: bool) -> None:
     """Set whether to call the codecs' C libraries; without them each payload is inflated in Python."""

@@ -105,6 +105,7 @@ cdef extern from "c/kernel.h" nogil:
     uint32_t kfs_crc32(const uint8_t *p, size_t n)
     uint32_t kfs_xxh32(const uint8_t *p, size_t n)
     void kfs_codecs_init()
+    const char *kfs_codec_library(int codec, const char **version)
     int kfs_no_libraries
     void kfs_contexts_free(kfs_codec_contexts *contexts)
     int kfs_reserve(kfs_bytes *bytes, size_t more)
@@ -1218,6 +1219,15 @@ def checksum(str name, data):
     if name == "crc32":
         return kfs_crc32(source.data, source.size)
     return kfs_xxh32(source.data, source.size)
+
+
+def codec_library(int codec):
+    """Return the name and the version of the C library that inflates a codec; None when it was not found."""
+    cdef const char *version
+    cdef const char *found = kfs_codec_library(codec, &version)
+    if found == NULL:
+        return None
+    return found.decode() if version == NULL else f"{found.decode()} {version.decode()}"
 
 
 def use_libraries(bint use):

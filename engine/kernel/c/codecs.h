@@ -50,6 +50,7 @@ static struct {
     void (*deflate_free)(void *);
     int (*deflate_gzip)(void *, const void *, size_t, void *, size_t, size_t *, size_t *);
     int (*snappy_block)(const char *, size_t, char *, size_t *);
+    const char *(*zstd_version)(void), *(*lz4_version)(void);
 } kfs_library;
 
 static int kfs_symbol(void *library, const char *name, void *slot) {
@@ -65,10 +66,12 @@ static void kfs_codecs_init(void) {
         if (!(kfs_symbol(library, "ZSTD_createDCtx", &kfs_library.zstd_create) &
               kfs_symbol(library, "ZSTD_freeDCtx", &kfs_library.zstd_free) &
               kfs_symbol(library, "ZSTD_isError", &kfs_library.zstd_is_error) &
+              kfs_symbol(library, "ZSTD_versionString", &kfs_library.zstd_version) &
               kfs_symbol(library, "ZSTD_decompressDCtx", &kfs_library.zstd_decompress)))
             kfs_library.zstd_decompress = NULL;
     if ((library = dlopen("liblz4.so.1", RTLD_NOW | RTLD_LOCAL)))
         if (!(kfs_symbol(library, "LZ4_decompress_safe", &kfs_library.lz4_block) &
+              kfs_symbol(library, "LZ4_versionString", &kfs_library.lz4_version) &
               kfs_symbol(library, "LZ4_decompress_safe_usingDict", &kfs_library.lz4_linked_block)))
             kfs_library.lz4_block = NULL;
     if (library) kfs_symbol(library, "LZ4_compress_default", &kfs_library.lz4_compress);
@@ -80,6 +83,25 @@ static void kfs_codecs_init(void) {
             kfs_library.deflate_gzip = NULL;
     if ((library = dlopen("libsnappy.so.1", RTLD_NOW | RTLD_LOCAL)))
         kfs_symbol(library, "snappy_uncompress", &kfs_library.snappy_block);
+}
+
+/* Returns the name of a codec's library, by the codec's number, and its version in `version`; NULL without one.
+ * libdeflate and libsnappy do not state a version, so theirs is NULL. */
+static const char *kfs_codec_library(int codec, const char **version) {
+    *version = NULL;
+    switch (codec) {
+    case 1: return kfs_library.deflate_gzip ? "libdeflate" : NULL;
+    case 2: return kfs_library.snappy_block ? "libsnappy" : NULL;
+    case 3:
+        if (!kfs_library.lz4_block) return NULL;
+        *version = kfs_library.lz4_version();
+        return "liblz4";
+    case 4:
+        if (!kfs_library.zstd_decompress) return NULL;
+        *version = kfs_library.zstd_version();
+        return "libzstd";
+    default: return NULL;
+    }
 }
 
 /* Set to refuse everything, for tests. */

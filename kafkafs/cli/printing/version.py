@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import platform
+import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import metadata
 
 from engine.version import __version__
 
 LIBRARIES = ("numpy", "pyfuse3", "trio", "click", "pyspark")
+FALLBACK = "cramjam"
+"""The package for what zlib does not decompress and the kernel found no library for."""
+NOT_INSTALLED = "not installed"
 
 
 def version_lines() -> Iterator[str]:
@@ -26,20 +29,26 @@ def version_lines() -> Iterator[str]:
 
 
 def codecs() -> Iterator[str]:
-    """Yield the codecs that Python's libraries decompress here; the compiled kernel brings or finds its own."""
-    from engine.coding.compression import CompressionType, compress, decompress
-    from engine.errors import KafkaStorageError
+    """Yield each codec with the library that decompresses it: one that the kernel calls, else a package of Python."""
+    from engine import kernel
+    from engine.coding.compression import CompressionType
 
+    instead = {CompressionType.GZIP: f"zlib {zlib.ZLIB_RUNTIME_VERSION}"}
     for codec in CompressionType:
-        with suppress(KafkaStorageError):
-            if codec is CompressionType.NONE or decompress(
-                codec, compress(codec, b"kafkafs"), limit=100
-            ):
-                yield codec.name.lower()
+        if codec is CompressionType.NONE:
+            yield "none"
+        else:
+            library = kernel.codec_library(codec) or instead.get(codec) or _package(FALLBACK)
+            yield f"{codec.name.lower()} ({library})"
+
+
+def _package(distribution: str) -> str:
+    version = _version(distribution)
+    return version if version == NOT_INSTALLED else f"{distribution} {version}"
 
 
 def _version(distribution: str) -> str:
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return NOT_INSTALLED

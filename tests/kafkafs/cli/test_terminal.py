@@ -21,8 +21,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from engine.kernel import compiled
 from kafkafs.cli import COMMANDS, cli
 from kafkafs.cli.completing.shells import script
+from kafkafs.cli.printing import version
 from kafkafs.cli.printing.progress import Progress, size
 from tests.fixtures_data import log_dir
 
@@ -263,7 +265,22 @@ def test_the_version_says_what_it_runs_with(option: str) -> None:
     names = [line.split()[0] for line in lines[1:]]
     assert names[:3] == ["kernel", "codecs", "python"]
     assert {"numpy", "pyfuse3"} <= set(names)
-    assert "none, gzip" in lines[2]
+    assert lines[2].startswith("codecs   none, gzip (")
+
+
+def test_the_version_names_the_library_of_each_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = CliRunner().invoke(cli, ["-V"]).stdout.splitlines()
+    assert re.fullmatch(
+        r"codecs   none, gzip \(libdeflate\), snappy \(libsnappy\), lz4 \(liblz4 1[\d.]+\), zstd \(libzstd 1[\d.]+\)",
+        lines[2],
+    )
+    monkeypatch.setattr(compiled, "codec_library", lambda _: None)
+    for package, found in ("cramjam", r"cramjam [\d.]+"), ("no-such-package", "not installed"):
+        monkeypatch.setattr(version, "FALLBACK", package)
+        assert re.fullmatch(
+            rf"none, gzip \(zlib [\d.]+\), snappy \({found}\), lz4 \({found}\), zstd \({found}\)",
+            ", ".join(version.codecs()),
+        )
 
 
 def test_a_command_that_is_nearly_one_is_proposed() -> None:
