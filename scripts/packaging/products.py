@@ -77,24 +77,19 @@ def verify(names: list[str], dist: Path) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="kafkafs-") as folder:
         first, second = Path(folder, "1"), Path(folder, "another", "checkout")
-        sums = [
-            make_in(first, names),
-            make_in(second, names, TZ="Asia/Kathmandu", LC_ALL="C", HOME=folder),
-        ]
+        for checkout in (first, second):
+            run("git", "clone", "-q", "--no-hardlinks", str(ROOT), str(checkout))
+            (checkout / CACHE.relative_to(ROOT)).mkdir(parents=True)
+            (checkout / CACHE.relative_to(ROOT) / "tools").symlink_to(CACHE / "tools")
+        run(PYTHON, "scripts/package", *names, cwd=first)
+        other = {"TZ": "Asia/Kathmandu", "LC_ALL": "C", "HOME": folder}
+        run(PYTHON, "scripts/package", *names, cwd=second, **other)
+        sums = [(each / "dist" / SUMS).read_text(encoding="utf-8") for each in (first, second)]
         if sums[0] != sums[1]:
             sys.exit(f"two builds differ:\n{sums[0]}\n{sums[1]}")
         shutil.copytree(first / "dist", dist, dirs_exist_ok=True)
     write_sums(dist)
     print(f"two builds are identical: {', '.join(names)}")
-
-
-def make_in(checkout: Path, names: list[str], **settings: str) -> str:
-    """Make products in a new checkout, with the tools of this one; return their sums."""
-    run("git", "clone", "-q", "--no-hardlinks", str(ROOT), str(checkout))
-    (checkout / CACHE.relative_to(ROOT)).mkdir(parents=True)
-    (checkout / CACHE.relative_to(ROOT) / "tools").symlink_to(CACHE / "tools")
-    run(PYTHON, "scripts/package", *names, cwd=checkout, **settings)
-    return (checkout / "dist" / SUMS).read_text(encoding="utf-8")
 
 
 def try_products(dist: Path) -> None:

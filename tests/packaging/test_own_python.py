@@ -66,3 +66,14 @@ def test_a_folder_behind_a_link_is_not_trusted(packed: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "other").iterdir()) == []
     assert len(list((tmp_path / "mine" / "kafkafs").iterdir())) == 1
+
+
+def test_a_file_that_names_the_folder_of_its_build_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bundle = _module(monkeypatch, "bundle")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "clean.py").write_text("/kafkafs/lib/clean.py")
+    assert bundle.files_that_name(tmp_path) == []
+    (tmp_path / "lib" / "module.pyc").write_bytes(b"\0" + os.fsencode(tmp_path) + b"/module.py")
+    assert bundle.files_that_name(tmp_path) == ["lib/module.pyc"]
