@@ -41,7 +41,11 @@ APPENDS = (
     ("leader", "lz4-16k", ONE_BATCH),
 )
 APPEND_TARGETS = {ONE_BATCH: "wall 0.7", MEBIBYTE: "wall 1"}
-"""One write of the records, and one of each index: with small calls Kafka, which maps its indexes, makes a third of these."""
+"""One write of the records, and one of each index: with small calls Kafka, which maps its indexes, makes a third of these.
+
+One batch a call is bounded by Python: 49 calls of functions as follower, 58 as leader (tests/engine/writing/log/
+test_append_calls.py), three system calls. 1 MiB a call is bounded by the system's copy of the bytes.
+"""
 RECOVERIES = ("plain-100b", "lz4-16k", "tiny-plain")
 RECOVER_TARGET = "wall 0.33"
 """Within three times of the JVM."""

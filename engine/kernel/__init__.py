@@ -16,6 +16,7 @@ from engine.lines.record_line import LineOptions
 
 if TYPE_CHECKING:
     from engine.kernel.python import (
+        batch_facts,
         column_lines,
         contains,
         decode,
@@ -56,6 +57,7 @@ __all__ = [
     "Columns",
     "LineOptions",
     "LinesResult",
+    "batch_facts",
     "codec_library",
     "column_lines",
     "contains",

@@ -1,6 +1,7 @@
 """The compiled kernel; engine.kernel.python documents its functions."""
 
 from engine.kernel.python import (
+    batch_facts as batch_facts,
     column_lines as column_lines,
     contains as contains,
     decode as decode,

@@ -10,7 +10,7 @@ from cpython.buffer cimport (
     PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
@@ -18,10 +18,11 @@ import os
 
 from engine.arrays import np
 from engine.budgets import DEFAULT_BUDGETS
+from engine.columns.batch_facts import RunFacts
 from engine.columns.batch_summary import SUMMARY_ROW, AppendFacts, SummaryResult
 from engine.columns.batch_table import BATCH_ROW, KEPT_ROW, BatchProblem
 from engine.columns.columns import RECORD_ROW, Columns, describe
-from engine.record.attributes import CONTROL_MASK
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK
 from engine.columns.framing import frame_error
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.columns.payload import inflate
@@ -30,7 +31,13 @@ from engine.columns.payload import inflate
 cdef extern from "c/kernel.h" nogil:
     ctypedef struct kfs_row:
         int64_t position
+        int64_t base_offset
+        int64_t last_offset
+        int64_t max_timestamp
+        int64_t producer_id
         int32_t size
+        int32_t leader_epoch
+        int16_t attributes
         int8_t magic
 
     ctypedef struct kfs_record:
@@ -112,6 +119,9 @@ cdef extern from "c/kernel.h" nogil:
     int kfs_walk(const uint8_t *buf, size_t n, size_t start, int64_t file_position, int64_t largest,
                  int check_crc, kfs_row *rows, size_t capacity, size_t *filled, size_t *consumed)
     size_t kfs_good_rows(const kfs_row *rows, size_t first, size_t count)
+    int64_t kfs_usual_batches(const uint8_t *buf, size_t n)
+    int kfs_frame(const uint8_t *p, size_t n, int64_t largest, int32_t *size)
+    void kfs_fill_row(const uint8_t *p, int32_t size, int64_t position, kfs_row *row)
     int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest)
     int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
                    uint8_t *scratch, size_t capacity, kfs_location *found)
@@ -293,6 +303,8 @@ cdef enum:
     SPARE = 64 << 10
 
 cdef int64_t LARGEST_BATCH = DEFAULT_BUDGETS.batch_bytes
+cdef int64_t LARGEST_FRAME = (1 << 31) - 1
+cdef int COMPRESSION_BITS = COMPRESSION_MASK
 cdef int64_t LEAST_OFFSET = -(1 << 63), MOST_OFFSET = (1 << 63) - 1
 
 kfs_checksums_init()
@@ -552,6 +564,37 @@ def good_rows(table, Py_ssize_t first_row, Py_ssize_t last_row):
     return kfs_good_rows(<const kfs_row *>rows.data, <size_t>first_row, <size_t>last_row)
 
 
+def batch_facts(buffer):
+    """Return facts about the whole batches of a buffer, None if anything about them is unusual."""
+    cdef _Bytes held = _hold(buffer)
+    cdef kfs_row row
+    cdef int64_t used, at = 0, first = 0, newest = -1, epoch = 0
+    cdef int32_t size = 0, largest = 0
+    cdef int codec = 0, bits = 0
+    cdef bint has_producer = False
+    cdef list heads = [], epochs = []
+    with nogil:
+        used = kfs_usual_batches(held.data, held.size)
+    if used < 0:
+        return None
+    while at < used:
+        kfs_frame(held.data + at, <size_t>(used - at), LARGEST_FRAME, &size)
+        kfs_fill_row(held.data + at, size, at, &row)
+        heads.append((row.last_offset, row.max_timestamp, size))
+        if not epochs:
+            first = row.base_offset
+        if not epochs or row.leader_epoch != epoch:
+            epoch = row.leader_epoch
+            epochs.append((epoch, row.base_offset))
+        newest, largest = max(newest, row.max_timestamp), max(largest, size)
+        codec = row.attributes & COMPRESSION_BITS or codec
+        bits |= row.attributes
+        has_producer |= row.producer_id > -1
+        at += size
+    return tuple.__new__(RunFacts, (
+        used, largest, first, row.last_offset, newest, codec, bits, has_producer, heads, epochs))
+
+
 def find_batch(buffer, Py_ssize_t start, int64_t file_position, int64_t min_offset, *,
                int64_t largest=LARGEST_BATCH):
     """Return the index of the next provable batch, or -1."""
@@ -670,8 +713,9 @@ def record_facts(batch, *, budgets=DEFAULT_BUDGETS):
         from engine.columns.record_facts import record_facts as record_facts_in_python
 
         return record_facts_in_python(batch, budgets=budgets)
-    return AppendFacts(found.count, found.first_offset, found.last_offset, found.smallest_timestamp,
-                       found.largest_timestamp, found.without_key, found.descents, size)
+    return tuple.__new__(AppendFacts, (
+        found.count, found.first_offset, found.last_offset, found.smallest_timestamp, found.largest_timestamp,
+        found.without_key, found.descents, size))
 
 
 def read_batch(int fd, int64_t position, int64_t end, int64_t offset, *, int64_t largest=LARGEST_BATCH):

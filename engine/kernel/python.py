@@ -12,6 +12,7 @@ from typing import Any
 from engine.arrays import np, npt
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.layout import Buffer
+from engine.columns.batch_facts import batch_facts as batch_facts
 from engine.columns.batch_summary import SUMMARY_ROW, SummaryResult, summary_of
 from engine.columns.batch_table import BATCH_ROW, as_table
 from engine.columns.binary_columns import gather as gather, gather_headers as gather_headers

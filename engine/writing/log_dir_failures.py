@@ -17,24 +17,27 @@ class LogDirFailureChannel:
     """Set of offline log dirs, each returned once; safe from several threads.
 
     An offline log dir stays offline.
+
+    Attributes:
+        offline: the offline log dirs.
     """
 
     def __init__(self) -> None:
-        self._offline: set[str] = set()
+        self.offline: set[str] = set()
         self._lock = threading.Lock()
         self._reports: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def has_offline_log_dir(self, log_dir: str) -> bool:
         """Return whether a failure of this log dir was reported."""
-        return log_dir in self._offline
+        return log_dir in self.offline
 
     def maybe_add_offline_log_dir(self, log_dir: str, message: str, error: OSError) -> None:
         """Report a failure; only the first of a log dir is queued."""
         logger.error("%s", message, exc_info=error)
         with self._lock:
-            if log_dir in self._offline:
+            if log_dir in self.offline:
                 return
-            self._offline.add(log_dir)
+            self.offline.add(log_dir)
         self._reports.put(log_dir)
 
     def take_next_offline_log_dir(self, timeout: float | None = None) -> str | None:
@@ -68,7 +71,7 @@ class Reporting:
         self._what = what
 
     def __enter__(self) -> None:
-        if self._channel.has_offline_log_dir(self._log_dir):
+        if self._log_dir in self._channel.offline:
             message = f"the log dir {self._log_dir} is offline after an I/O error"
             raise LogDirFailureError(message, self._log_dir)
 
@@ -78,7 +81,7 @@ class Reporting:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not isinstance(error, OSError) or isinstance(error, LogDirFailureError):
+        if error is None or not isinstance(error, OSError) or isinstance(error, LogDirFailureError):
             return
         self._channel.maybe_add_offline_log_dir(self._log_dir, self._what, error)
         reason = os.strerror(error.errno) if error.errno else error

@@ -127,6 +127,31 @@ static size_t kfs_good_rows(const kfs_row *rows, size_t first, size_t count) {
     return row;
 }
 
+/* Returns the bytes of the whole batches at the start of a buffer if all of them are usual for an append: of magic 2, with
+ * a known codec and a right checksum, their offsets ascending from 0 or above; else -1. The beginning of another batch
+ * may follow them. */
+static int64_t kfs_usual_batches(const uint8_t *buf, size_t n) {
+    int64_t end = -1;
+    for (size_t at = 0;;) {
+        const uint8_t *p = buf + at;
+        size_t left = n - at;
+        int32_t size;
+        int stop = kfs_frame(p, left, INT32_MAX, &size);
+        if (stop == KFS_NEED_MORE) {
+            int is_cut_before_magic = left >= KFS_LOG_OVERHEAD && left < KFS_UP_TO_MAGIC;
+            return at == 0 || is_cut_before_magic ? -1 : (int64_t)at;
+        }
+        if (stop != KFS_WHOLE || p[KFS_AT_MAGIC] != 2) return -1;
+        int64_t base = (int64_t)kfs_be64(p);
+        int32_t delta = (int32_t)kfs_be32(p + KFS_AT_LAST_OFFSET_DELTA);
+        if (base <= end || delta < 0 || base > INT64_MAX - delta) return -1;
+        if ((p[KFS_AT_ATTRIBUTES + 1] & KFS_COMPRESSION_MASK) > KFS_LAST_CODEC) return -1;
+        if (kfs_batch_crc(p, size) != kfs_be32(p + KFS_AT_CRC)) return -1;
+        end = base + delta;
+        at += (size_t)size;
+    }
+}
+
 /* Returns whether a batch may start at p, with n bytes available: whole, possible fields, at or above
  * min_offset. */
 static int kfs_is_plausible(const uint8_t *p, size_t n, int64_t min_offset, int64_t largest, int32_t *size) {

@@ -1,13 +1,19 @@
-"""First analysis of batches to append: whether they are whole, allowed and in order, and their first and last offsets."""
+"""First analysis of batches to append: whether they are whole, allowed and in order, and their first and last offsets.
+
+The kernel returns facts about all batches of an append; most often these show that all are fine. If not,
+the batches are checked one by one, which finds the first error.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from engine import kernel
 from engine.coding.checksums import crc32c
 from engine.coding.compression import CompressionType
+from engine.columns.batch_facts import BatchHead, RunFacts
 from engine.errors import (
     InvalidRecordError,
     OffsetsOutOfOrderError,
@@ -19,6 +25,8 @@ from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch, batch_at
 from engine.units import (
     NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
     Offset,
     Position,
     Timestamp,
@@ -28,6 +36,8 @@ from engine.writing.append.log_append_info import LogAppendInfo
 from engine.writing.records.append_origin import AppendOrigin
 
 logger = logging.getLogger(__name__)
+
+_CODECS = tuple(CompressionType)
 
 _HEADER = HEADER.subset(
     "base_offset",
@@ -84,11 +94,42 @@ class AppendedBatch(NamedTuple):
     producer_id: int
 
 
+class AppendedRun(NamedTuple):
+    """What the parts of a log need to know of the batches of one append.
+
+    Attributes:
+        heads: head of each batch.
+        epochs: leader epochs in order, and where each begins; None for batches of magic 0 and 1.
+        has_producer: whether a batch has a producer id.
+    """
+
+    heads: list[BatchHead]
+    epochs: Sequence[tuple[int | None, Offset]]
+    has_producer: bool
+
+    @classmethod
+    def of(cls, batches: list[AppendedBatch]) -> AppendedRun:
+        """Return the run of any batches."""
+        return cls(
+            [(batch.last_offset, batch.max_timestamp, batch.size) for batch in batches],
+            [
+                (batch.leader_epoch if batch.magic >= 2 else None, batch.base_offset)
+                for batch in batches
+            ],
+            any(batch.producer_id > NO_PRODUCER_ID for batch in batches),
+        )
+
+
 class Analysis(NamedTuple):
-    """Result of the analysis: the facts of an append, and the batches to append."""
+    """Result of the analysis: the facts of an append, and the batches to append.
+
+    Attributes:
+        info: the facts.
+        run: the batches; the kernel's facts about them, if nothing about them is unusual.
+    """
 
     info: LogAppendInfo
-    batches: list[AppendedBatch]
+    run: AppendedRun | RunFacts
 
 
 def facts_of(records: MemoryRecords) -> Iterator[AppendedBatch]:
@@ -169,6 +210,56 @@ def analyze(
         RecordTooLargeError: a batch is above `max_message_size`.
         OffsetsOutOfOrderError: the batches' own offsets do not ascend.
     """
+    facts = kernel.batch_facts(records.buffer)
+    if facts is not None and _is_usual(facts, terms, max_message_size):
+        return _usual_analysis(facts, log_start_offset)
+    return analyze_one_by_one(
+        records,
+        terms,
+        partition,
+        max_message_size=max_message_size,
+        log_start_offset=log_start_offset,
+    )
+
+
+def _is_usual(facts: RunFacts, terms: AppendTerms, max_message_size: int) -> bool:
+    """Return whether no check refuses or leaves out one of these batches."""
+    if not terms.ignores_size and facts.largest > max_message_size:
+        return False
+    if terms.origin is AppendOrigin.REPLICATION:
+        return max(facts.epochs)[0] <= terms.leader_epoch
+    if terms.origin is AppendOrigin.RAFT_LEADER:
+        return all(epoch == terms.leader_epoch for epoch, _ in facts.epochs)
+    return facts.first_offset == 0 and len(facts.heads) == 1
+
+
+def _usual_analysis(facts: RunFacts, log_start_offset: Offset) -> Analysis:
+    size, _, first_offset, last_offset, max_timestamp, codec_id, _, _, heads, epochs = facts
+    epoch = epochs[-1][0]
+    info = LogAppendInfo(
+        first_offset,
+        last_offset,
+        None if epoch == NO_PARTITION_LEADER_EPOCH else epoch,
+        max_timestamp,
+        NO_TIMESTAMP,
+        log_start_offset,
+        None,
+        _CODECS[codec_id],
+        size,
+        heads[0][0],
+    )
+    return Analysis(info, facts)
+
+
+def analyze_one_by_one(
+    records: MemoryRecords,
+    terms: AppendTerms,
+    partition: TopicPartition,
+    *,
+    max_message_size: int,
+    log_start_offset: Offset,
+) -> Analysis:
+    """Return the analysis of any batches. Arguments and errors as for `analyze`."""
     info = LogAppendInfo(log_start_offset=log_start_offset, valid_bytes=0)
     batches: list[AppendedBatch] = []
     fenced = False
@@ -199,7 +290,7 @@ def analyze(
                 )
             _note(info, batch, is_first=not batches)
             batches.append(batch)
-    return Analysis(info, batches)
+    return Analysis(info, AppendedRun.of(batches))
 
 
 def _check_checksum(records: MemoryRecords, batch: AppendedBatch) -> None:

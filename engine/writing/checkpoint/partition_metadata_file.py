@@ -22,13 +22,16 @@ class PartitionMetadataFile:
     Args:
         path: path of the file, which need not exist.
         disk: disk to read and replace the file.
+
+    Attributes:
+        unwritten: id that waits for the next flush.
     """
 
     def __init__(self, path: StrPath, disk: Disk = DISK) -> None:
         self.path = os.fspath(path)
         self._disk = disk
         self._lock = threading.Lock()
-        self._unwritten: str | None = None
+        self.unwritten: str | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -39,23 +42,23 @@ class PartitionMetadataFile:
         Raises InconsistentTopicIdError if another id is waiting, ValueError if it is no UUID.
         """
         topic_id = canonical_uuid(topic_id)
-        unwritten = self._unwritten
+        unwritten = self.unwritten
         if unwritten is not None and unwritten != topic_id:
             raise InconsistentTopicIdError(
                 f"topic id {topic_id} cannot be recorded in {self.path}: {unwritten} was recorded before"
             )
-        self._unwritten = topic_id
+        self.unwritten = topic_id
 
     def maybe_flush(self) -> None:
         """Write the recorded id, if any; on the device on return. Raises OSError."""
-        if self._unwritten is None:
+        if self.unwritten is None:
             return
         with self._lock:
-            topic_id = self._unwritten
+            topic_id = self.unwritten
             if topic_id is not None:
                 metadata = PartitionMetadata(CURRENT_VERSION, topic_id)
                 self._disk.replace_atomically(self.path, render_partition_metadata(metadata))
-                self._unwritten = None
+                self.unwritten = None
 
     def read(self) -> PartitionMetadata:
         """Return the content of the file. Raises OSError and CorruptCheckpointError."""

@@ -83,6 +83,14 @@ class MappedSlots:
         self.mapping.write(self.count * self._entry_size, entries)
         self.count += len(entries) // self._entry_size
 
+    def put(self, entry: bytes) -> None:
+        """Add one entry after the last one. Raises as `write` does."""
+        count = self.count
+        if count >= self.capacity:
+            self.write(entry)  # raises
+        self.mapping.file.write_at(count * self._entry_size, entry)
+        self.count = count + 1
+
     def truncate(self, count: int) -> None:
         """Drop the entries from slot `count` on; their bytes stay until they are overwritten."""
         with self._lock:

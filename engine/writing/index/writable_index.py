@@ -103,6 +103,11 @@ class WritableIndex(AbstractIndex[Entry]):
         """Return whether an offset fits into an entry."""
         return 0 <= offset - self.base_offset <= MAX_INT32
 
+    def has_room_for(self, offset: Offset) -> bool:
+        """Return whether there is room for another entry, and an offset fits into it."""
+        slots = self._mapped
+        return slots.count < slots.capacity and 0 <= offset - self.base_offset <= MAX_INT32
+
     def sanity_check(self) -> None:
         """Raise CorruptIndexError if a quick look shows that the index contradicts itself."""
         self.check()
@@ -216,6 +221,14 @@ class WritableIndex(AbstractIndex[Entry]):
     def _write(self, entries: bytes, last: Entry) -> None:
         """Add entries; the caller holds the lock and has checked them."""
         self._writable_slots().write(entries)
+        self._is_synced = False
+        self._last = last
+
+    def _put(self, entry: bytes, last: Entry) -> None:
+        """Add one entry; the caller holds the lock and has checked it."""
+        if self._open_slots is None or not self.writable:
+            self._writable_slots()
+        self._mapped.put(entry)
         self._is_synced = False
         self._last = last
 

@@ -42,8 +42,10 @@ class WritableOffsetIndex(WritableIndex[OffsetPosition], OffsetIndex):
                 )
             if not 0 <= position <= MAX_INT32:
                 raise ValueError(f"position {position} does not fit into {self.path}")
-            entry = _PACK(self.relative_offset(offset), position)
-            self._write(entry, OffsetPosition(offset, position))
+            relative = offset - self.base_offset
+            if not 0 <= relative <= MAX_INT32:
+                self.relative_offset(offset)
+            self._put(_PACK(relative, position), OffsetPosition(offset, position))
 
     def extend(self, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> None:
         """Add entries, both columns ascending. Raises as `append` does; then nothing was added."""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from engine.errors import InvalidOffsetError, StateError
 from engine.index.time_index import ENTRY, OFFSETS, TimeIndex
-from engine.units import NO_TIMESTAMP, Offset, Timestamp, TimestampOffset
+from engine.units import MAX_INT32, NO_TIMESTAMP, Offset, Timestamp, TimestampOffset
 from engine.writing.index.writable_index import WritableIndex
 
 _PACK = ENTRY.plain.pack
@@ -61,8 +61,10 @@ class WritableTimeIndex(WritableIndex[TimestampOffset], TimeIndex):
                     f"for slot {count}"
                 )
             if timestamp > last.timestamp:
-                entry = _PACK(timestamp, self.relative_offset(offset))
-                self._write(entry, TimestampOffset(timestamp, offset))
+                relative = offset - self.base_offset
+                if not 0 <= relative <= MAX_INT32:
+                    self.relative_offset(offset)
+                self._put(_PACK(timestamp, relative), TimestampOffset(timestamp, offset))
 
     def extend(self, timestamps: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> None:
         """Add entries, both columns ascending; entries at or below the last timestamp are left out.

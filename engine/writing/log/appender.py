@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from engine.coding.compression import Compression
+from engine.columns.batch_facts import RunFacts
 from engine.errors import (
     RecordBatchTooLargeError,
     RecordTooLargeError,
@@ -13,13 +15,12 @@ from engine.errors import (
 from engine.record.attributes import TimestampType
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.memory_records import MemoryRecords
-from engine.record.record_batch import RecordBatch
 from engine.units import MAX_INT32, Offset
+from engine.writing.append import usual_batch
 from engine.writing.append.append_analysis import (
-    AppendedBatch,
+    AppendedRun,
     AppendTerms,
     analyze,
-    batch_of,
     facts_of,
 )
 from engine.writing.append.log_append_info import LogAppendInfo
@@ -51,6 +52,9 @@ class Appender:
         self._producers = state.producer_state
         self._watermarks = state.watermarks
         self._reporting = state.folder.reporting("cannot append to")
+        self._following = AppendTerms(
+            AppendOrigin.REPLICATION, 0, assigns_offsets=False, ignores_size=True
+        )
         self.validation_metrics = ValidationMetrics()
 
     def append_as_leader(
@@ -103,17 +107,15 @@ class Appender:
             RecordBatchTooLargeError: the batches are too large for a segment.
             LogDirFailureError: the log dir is offline, or goes offline now.
         """
-        return self._append(
-            records,
-            AppendTerms(
-                AppendOrigin.REPLICATION, leader_epoch, assigns_offsets=False, ignores_size=True
-            ),
-        )
+        terms = self._following
+        if terms.leader_epoch != leader_epoch:
+            terms = self._following = terms._replace(leader_epoch=leader_epoch)
+        return self._append(records, terms)
 
     def _append(self, records: MemoryRecords, terms: AppendTerms) -> LogAppendInfo:
         state = self._state
         state.topic_identity.maybe_flush()
-        info, batches = analyze(
+        info, run = analyze(
             records,
             terms,
             self._folder.topic_partition,
@@ -129,21 +131,20 @@ class Appender:
             state.ensure_open()
             log_end = self._local_log.next_offset_metadata.offset
             if terms.assigns_offsets:
-                valid = self._assign_offsets(valid, info, terms, log_end)
-                batches = list(facts_of(valid))
+                valid, run = self._assign_offsets(valid, info, run, terms, log_end)
             elif info.first_or_last_offset_of_first_batch < log_end:
-                raise self._unexpected_offset(info, batch_of(valid, batches[0]))
-            self._append_valid(valid, batches, info, terms)
+                raise self._unexpected_offset(info, valid)
+            self._append_valid(valid, run, info, terms)
         return info
 
     def _append_valid(
         self,
         records: MemoryRecords,
-        batches: list[AppendedBatch],
+        run: AppendedRun | RunFacts,
         info: LogAppendInfo,
         terms: AppendTerms,
     ) -> None:
-        self._note_epochs(batches)
+        self._note_epochs(run.epochs)
         segment_size = self._folder.config.segment_size
         if records.size > segment_size:
             raise RecordBatchTooLargeError(
@@ -151,32 +152,45 @@ class Appender:
                 f" above the size of a segment, {segment_size}"
             )
         segment = self._maybe_roll(records.size, info)
-        changes = find_changes(self._producers, records, segment, batches, terms)
+        changes = None
+        if run.has_producer:
+            changes = find_changes(self._producers, records, segment, terms)
         if changes is not None and changes.duplicate is not None:
             info.first_offset = changes.duplicate.first_offset
             info.last_offset = changes.duplicate.last_offset
             info.log_append_time = changes.duplicate.timestamp
             info.log_start_offset = self._watermarks.log_start_offset
             return
-        heads = [(batch.last_offset, batch.max_timestamp, batch.size) for batch in batches]
-        self._local_log.append(info.last_offset, records, heads)
+        self._local_log.append(info.last_offset, records, run.heads)
         # The log end moves before the transaction index is written: if that fails, offsets still ascend.
         self._watermarks.follow_log_end()
         if changes is not None:
             changes.apply(self._producers, segment)
         log_end = info.last_offset + 1
         self._producers.update_map_end_offset(log_end)
-        self._watermarks.refresh_first_unstable()
+        if changes is not None or self._watermarks.first_unstable_offset is not None:
+            self._watermarks.refresh_first_unstable()
         if log_end - self._local_log.recovery_point >= self._folder.config.flush_interval:
             self._roller.flush()
 
     def _assign_offsets(
-        self, records: MemoryRecords, info: LogAppendInfo, terms: AppendTerms, log_end: Offset
-    ) -> MemoryRecords:
+        self,
+        records: MemoryRecords,
+        info: LogAppendInfo,
+        run: AppendedRun | RunFacts,
+        terms: AppendTerms,
+        log_end: Offset,
+    ) -> tuple[MemoryRecords, AppendedRun]:
         folder = self._folder
         config = folder.config
-        counter = OffsetCounter(log_end)
         info.first_offset = log_end
+        if isinstance(run, RunFacts):
+            stamped = usual_batch.stamp(records, run, terms, config, log_end, folder.clock.now_ms())
+            if stamped is not None:
+                info.last_offset = stamped.last_offset
+                info.validation_stats = stamped.stats
+                return stamped.records, stamped.run
+        counter = OffsetCounter(log_end)
         result = LogValidator(
             records,
             folder.topic_partition,
@@ -203,11 +217,12 @@ class Appender:
                         f"a batch for {folder.topic_partition} has {batch.size} bytes after its conversion,"
                         f" above max.message.bytes, {config.max_message_size}"
                     )
-        return result.records
+        return result.records, AppendedRun.of(list(facts_of(result.records)))
 
     def _unexpected_offset(
-        self, info: LogAppendInfo, first: RecordBatch
+        self, info: LogAppendInfo, records: MemoryRecords
     ) -> UnexpectedAppendOffsetError:
+        first = next(records.batches())
         knows_first = info.first_offset >= 0
         which = "the first offset" if knows_first else "the last offset of the first batch"
         return UnexpectedAppendOffsetError(
@@ -219,21 +234,19 @@ class Appender:
             info.last_offset,
         )
 
-    def _note_epochs(self, batches: list[AppendedBatch]) -> None:
-        """Assign the leader epochs of batches.
+    def _note_epochs(self, starts: Sequence[tuple[int | None, Offset]]) -> None:
+        """Assign the leader epochs of batches, in order: those of a follower may go back, and then begin earlier.
 
         Batches of magic 0 and 1 have no epoch; after them, the known epochs no longer tell where to truncate.
         """
         epochs = self._state.leader_epoch_cache
-        for batch in batches:
-            if batch.magic >= 2:
-                # For each batch: the epochs of a follower may go back, and then begin earlier.
-                epochs.assign(batch.leader_epoch, batch.base_offset)
+        for epoch, start in starts:
+            if epoch is not None:
+                epochs.assign(epoch, start)
             elif epochs.latest_entry is not None:
                 logger.warning(
-                    "the leader epochs of %s are removed after a batch of magic %d",
+                    "the leader epochs of %s are removed after a batch of magic 0 or 1",
                     self._folder.topic_partition,
-                    batch.magic,
                 )
                 epochs.clear_and_flush()
 

@@ -41,6 +41,7 @@ class LocalLog:
 
     Attributes:
         last_flush_time: time of the last move of the recovery point.
+        is_closed: whether the log was deleted, or closed without a flush.
 
     An OSError takes the log dir offline and becomes a LogDirFailureError, except where a method raises OSError.
     """
@@ -58,7 +59,7 @@ class LocalLog:
         self.next_offset_metadata = next_offset_metadata
         self.topic_partition = folder.topic_partition
         self.last_flush_time = folder.clock.now_ms()
-        self._is_closed = False
+        self.is_closed = False
 
     def __repr__(self) -> str:
         return f"LocalLog({self.folder.path!r}, log_end_offset={self.log_end_offset})"
@@ -81,7 +82,7 @@ class LocalLog:
 
     def ensure_open(self) -> None:
         """Raise StateError after the log was deleted, or closed without a flush."""
-        if self._is_closed:
+        if self.is_closed:
             raise StateError(
                 f"the files of {self.topic_partition} in {self.folder.log_dir} are closed"
             )
@@ -92,8 +93,9 @@ class LocalLog:
         """Append batches to the active segment. Raises OSError and the errors of `WritableSegment.append`."""
         active = self.segments.active_segment
         active.append(last_offset, records, heads)
-        place = active.base_offset, active.log.size
-        self.next_offset_metadata = LogOffsetMetadata(last_offset + 1, *place)
+        self.next_offset_metadata = LogOffsetMetadata(
+            last_offset + 1, active.base_offset, active.log.end
+        )
 
     def flush(self, offset: Offset) -> None:
         """Sync the segments with offsets from the recovery point to below `offset`. Raises OSError."""
@@ -281,7 +283,7 @@ class LocalLog:
         with self.folder.reporting("cannot delete all segments of"):
             going = list(self.segments)
             self.remove_and_delete_segments(going, False, "the log is deleted")
-            self._is_closed = True
+            self.is_closed = True
             return going
 
     def delete_empty_dir(self) -> None:
@@ -289,7 +291,7 @@ class LocalLog:
         with self.folder.reporting("cannot delete the folder of"):
             if len(self.segments):
                 raise StateError(f"{self.folder.path} has {len(self.segments)} segments")
-            if not self._is_closed:
+            if not self.is_closed:
                 raise StateError(f"the files of {self.folder.path} are open")
             self.folder.disk.remove_tree(self.folder.path)
 
@@ -328,4 +330,4 @@ class LocalLog:
         """Close all files without writing: their disk may have failed."""
         for segment in self.segments:
             segment.close_handlers()
-        self._is_closed = True
+        self.is_closed = True

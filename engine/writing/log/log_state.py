@@ -63,7 +63,8 @@ class LogState:
         """Raise StateError if the log was closed."""
         if self.is_closed:
             raise StateError(f"the log of {self.folder.topic_partition} is closed")
-        self.local_log.ensure_open()
+        if self.local_log.is_closed:
+            self.local_log.ensure_open()
 
     @contextmanager
     def changing(self, what: str) -> Iterator[None]:

@@ -9,7 +9,7 @@ from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import BatchMetadata
 from engine.units import NO_PRODUCER_ID, LogOffsetMetadata
-from engine.writing.append.append_analysis import AppendedBatch, AppendTerms, batch_of
+from engine.writing.append.append_analysis import AppendTerms
 from engine.writing.log.producer_rebuild import update_producers
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.segment.writable_segment import WritableSegment
@@ -47,21 +47,17 @@ def find_changes(
     producers: ProducerStateManager,
     records: MemoryRecords,
     segment: WritableSegment,
-    batches: list[AppendedBatch],
     terms: AppendTerms,
-) -> ProducerChanges | None:
-    """Return the changes by batches to append to a segment; None without a producer.
+) -> ProducerChanges:
+    """Return the changes by batches to append to a segment.
 
     Raises:
         ProducerStateError: a batch contradicts the producer's state, which is not changed.
     """
-    changes = None
-    for facts in batches:
-        if facts.producer_id <= NO_PRODUCER_ID:
+    changes = ProducerChanges(ProducerUpdates(), [])
+    for batch in records.batches():
+        if batch.producer_id <= NO_PRODUCER_ID:
             continue
-        if changes is None:
-            changes = ProducerChanges(ProducerUpdates(), [])
-        batch = batch_of(records, facts)
         if terms.origin is AppendOrigin.CLIENT:
             entry = producers.last_entry(batch.producer_id)
             duplicate = None if entry is None else entry.find_duplicate_batch(batch)
@@ -72,7 +68,9 @@ def find_changes(
             if terms.origin in _CHECKED_FOR_TRANSACTIONS:
                 _check_epoch(producers, batch)
             first_offset = LogOffsetMetadata(
-                batch.base_offset, segment.base_offset, segment.size + facts.position
+                batch.base_offset,
+                segment.base_offset,
+                segment.size + batch.file_position - records.start,
             )
         completed = update_producers(
             producers,

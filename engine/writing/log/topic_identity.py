@@ -70,10 +70,11 @@ class TopicIdentity:
 
     def maybe_flush(self) -> None:
         """Write the file if the id is not written yet."""
-        if self.file is None:
+        file = self.file
+        if file is None or file.unwritten is None:
             return
         try:
-            self.file.maybe_flush()
+            file.maybe_flush()
         except OSError:
             with self._folder.reporting("cannot write the topic id of"):
                 raise

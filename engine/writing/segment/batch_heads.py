@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from engine.columns.batch_facts import BatchHead
 from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.record.memory_records import MemoryRecords
-from engine.units import Offset, Timestamp
 
-BatchHead: TypeAlias = tuple[Offset, Timestamp, int]
-"""Last offset, largest timestamp and size in bytes of a batch."""
 Heads: TypeAlias = Iterable[BatchHead] | None
 """Heads of batches, None if unknown."""
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 
-from engine.units import Offset, Position, TimestampOffset
-from engine.writing.segment.batch_heads import BatchHead
+from engine.columns.batch_facts import BatchHead
+from engine.units import Offset, Position, Timestamp, TimestampOffset
+from engine.writing.index.writable_offset_index import WritableOffsetIndex
+from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.segment.segment_files import FAILURES, WritableSegmentFiles
 
 logger = logging.getLogger(__name__)
+
+Entry: TypeAlias = tuple[Offset, Position, Timestamp, Offset]
+"""An offset and its position, and the largest timestamp so far with its offset."""
 
 
 class SegmentIndexes:
@@ -26,12 +32,14 @@ class SegmentIndexes:
 
     Attributes:
         known_largest: largest timestamp so far; None until it is read from the time index.
+        opened: offset and time index; None before the first use of `both`.
     """
 
     def __init__(self, files: WritableSegmentFiles, interval_bytes: int) -> None:
         self._files = files
         self.interval_bytes = interval_bytes
         self.known_largest: TimestampOffset | None = None
+        self.opened: tuple[WritableOffsetIndex, WritableTimeIndex] | None = None
         self._bytes_since_last_entry = 0
         self._lock = threading.Lock()
 
@@ -49,41 +57,54 @@ class SegmentIndexes:
                     known = self.known_largest = self._files.time_index.get().last_entry
         return known
 
+    def both(self) -> tuple[WritableOffsetIndex, WritableTimeIndex]:
+        """Return offset and time index, opened if needed. Raises the errors of opening."""
+        opened = self.opened = self._files.offset_index.get(), self._files.time_index.get()
+        return opened
+
     def add(self, heads: Iterable[BatchHead], position: Position) -> None:
         """Add an entry after each interval of some batches, which were appended at a position."""
         largest = self.known_largest or self.largest
-        entries: list[tuple[Offset, Position, TimestampOffset]] = []
+        newest, of_newest = largest
+        since, interval = self._bytes_since_last_entry, self.interval_bytes
+        entries: list[Entry] = []
         for last_offset, max_timestamp, size in heads:
-            if max_timestamp > largest.timestamp:
-                largest = self.known_largest = TimestampOffset(max_timestamp, last_offset)
-            if self._bytes_since_last_entry > self.interval_bytes:
-                entries.append((last_offset, position, largest))
-                self._bytes_since_last_entry = 0
+            if max_timestamp > newest:
+                newest, of_newest = max_timestamp, last_offset
+            if since > interval:
+                entries.append((last_offset, position, newest, of_newest))
+                since = 0
             position += size
-            self._bytes_since_last_entry += size
+            since += size
+        self._bytes_since_last_entry = since
+        if newest > largest[0]:
+            self.known_largest = TimestampOffset(newest, of_newest)
         if entries:
             self._write(entries)
 
-    def _write(self, entries: list[tuple[Offset, Position, TimestampOffset]]) -> None:
+    def _write(self, entries: list[Entry]) -> None:
         """Add entries to both indexes: many by one write each, where none of them can fail."""
-        offsets, times = self._files.offset_index.get(), self._files.time_index.get()
+        offsets, times = self.opened or self.both()
+        if len(entries) == 1:
+            offset, at, newest, of_newest = entries[0]
+            offsets.append(offset, at)
+            times.maybe_append(newest, of_newest)
+            return
         room = min(offsets.max_entries - offsets.entries, times.max_entries - 1 - times.entries)
-        if 1 < len(entries) <= room:
-            columns = np.array(
-                [(offset, at, *largest) for offset, at, largest in entries], np.int64
-            )
+        if len(entries) <= room:
+            columns = np.array(entries, np.int64)
             is_new = np.ones(len(columns), bool)
             is_new[1:] = columns[1:, 2] > columns[:-1, 2]
             offsets.extend(columns[:, 0], columns[:, 1])
             times.extend(columns[is_new, 2], columns[is_new, 3])
             return
-        for offset, at, largest in entries:
+        for offset, at, newest, of_newest in entries:
             offsets.append(offset, at)
-            times.maybe_append(*largest)
+            times.maybe_append(newest, of_newest)
 
     def finish(self) -> None:
         """Add the largest timestamp to the time index, and cut off preallocated bytes."""
-        offset_index, time_index = self._files.offset_index.get(), self._files.time_index.get()
+        offset_index, time_index = self.both()
         offset_index.trim_to_valid_size()
         time_index.maybe_append(*self.largest, skip_full_check=True)
         time_index.trim_to_valid_size()

@@ -184,19 +184,14 @@ class WritableSegment(Closable):
 
     def should_roll(self, params: RollParams) -> bool:
         """Return whether the log should roll: this segment is full or old, or cannot hold the new batches."""
-        size = self.log.size
-        if size > params.max_segment_size - params.messages_size:
+        max_segment_ms, max_segment_size, max_timestamp, max_offset, messages_size, now = params
+        size = self.log.end
+        if size > max_segment_size - messages_size:
             return True
-        if size:
-            waited = self.age.waited(params.now, params.max_timestamp)
-            if waited > params.max_segment_ms - self.roll_jitter_ms:
-                return True
-        offset_index = self.files.offset_index.get()
-        return (
-            offset_index.is_full
-            or self.files.time_index.get().is_full
-            or not offset_index.can_append_offset(params.max_offset)
-        )
+        if size and self.age.waited(now, max_timestamp) > max_segment_ms - self.roll_jitter_ms:
+            return True
+        offsets, times = self.indexes.opened or self.indexes.both()
+        return not offsets.has_room_for(max_offset) or times.is_full
 
     def on_become_inactive_segment(self) -> None:
         """Add the largest timestamp to the time index, and cut off preallocated bytes."""
@@ -233,7 +228,7 @@ class WritableSegment(Closable):
         """
         if not records.size:
             return
-        position = self.log.size
+        position = self.log.end
         if not self.files.offset_index.get().can_append_offset(largest_offset):
             raise OffsetOverflowError(
                 f"offset {largest_offset} is too far from the base offset of {self.log.path}"

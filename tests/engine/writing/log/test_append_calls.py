@@ -34,12 +34,13 @@ def log(tmp_path: Path):
 
 def test_an_append_of_one_batch_costs_few_calls(log: UnifiedLog) -> None:
     one = batch(0)
-    assert 100 <= calls_of(lambda: log.append_as_leader(one, 0), with_c=True) <= 240
+    log.append_as_leader(one, 0)  # which reads the time of the segment's first batch
+    assert 60 <= calls_of(lambda: log.append_as_leader(one, 0), with_c=True) <= 115
     following = batch(log.log_end_offset)
-    assert 60 <= calls_of(lambda: log.append_as_follower(following, 0), with_c=True) <= 130
+    assert 45 <= calls_of(lambda: log.append_as_follower(following, 0), with_c=True) <= 90
 
 
-def test_each_further_batch_of_an_append_costs_few_calls(log: UnifiedLog) -> None:
+def test_a_further_batch_of_an_append_costs_no_more_than_a_call(log: UnifiedLog) -> None:
     counts = []
     for batches in (10, 60):
         end = log.log_end_offset
@@ -48,7 +49,7 @@ def test_each_further_batch_of_an_append_costs_few_calls(log: UnifiedLog) -> Non
         counts.append(
             calls_of(lambda records=records: log.append_as_follower(records, 0), with_c=True)
         )
-    assert (counts[1] - counts[0]) / 50 <= 15
+    assert (counts[1] - counts[0]) / 50 <= 1
 
 
 def test_the_index_entries_of_an_append_are_written_together(
