@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
+from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.files.source_files import SourceRoot
@@ -20,7 +21,7 @@ from engine.log.segment.open_segments import OpenSegments
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.transactions import MarkerCache
-from engine.units import MAX_INT32, TopicPartition
+from engine.units import MAX_INT32, Offset, TopicPartition
 
 MAX_AGE = 0.2
 """Seconds for which a view is returned again without a look at the files."""
@@ -43,6 +44,20 @@ class Shared:
         self.budgets = budgets
         self.open_segments = OpenSegments(budgets.open_files // 2)
         self.markers = MarkerCache()
+
+
+class Lag(NamedTuple):
+    """How far a view is behind its log.
+
+    Attributes:
+        log_end_offset: that of the view.
+        unread_bytes: bytes of the active segment behind those in the view.
+        seconds: time since the view was up to date.
+    """
+
+    log_end_offset: Offset
+    unread_bytes: int
+    seconds: float
 
 
 class PartitionLog:
@@ -127,6 +142,11 @@ class PartitionLog:
             return True
         return self._has_broker()
 
+    @property
+    def looked_at(self) -> float:
+        """Time of the last look, on the monotonic clock; 0.0 before the first one."""
+        return self._checked
+
     def _has_broker(self) -> bool:
         if self._is_live is not None:
             return self._is_live()
@@ -134,6 +154,19 @@ class PartitionLog:
         if known is None or now - known[0] > _LIVE_MAX_AGE:
             self._live = known = now, self.root.broker_pid() is not None
         return known[1]
+
+    def lag(self) -> Lag | None:
+        """Return how far the last view is behind the file; None for a log that nobody looked at or writes to."""
+        view = self._view
+        if view is None or self.frozen or not self.is_live():
+            return None
+        segment, checked = view.active_segment, self._checked
+        try:
+            size = 0 if segment is None else self.root.stat(segment.path).st_size
+        except OSError:
+            return None
+        known = 0 if segment is None else segment.tail_end
+        return Lag(view.log_end_offset, max(size - known, 0), monotonic() - checked)
 
     def view(self, max_age: float = MAX_AGE) -> LogView:
         """Return the log as it is now, or as it was up to `max_age` seconds ago.

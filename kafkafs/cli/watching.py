@@ -17,6 +17,7 @@ from kafkafs.cli.printing.table import duration, print_json, print_table
 from kafkafs.decode.shown_text import printable
 
 MOST_PROBLEMS = 5
+_FOLLOWED = ("PARTITION", "LOG-END", "NOT YET SEEN", "LAST LOOK")
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 
 
@@ -33,7 +34,7 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 @click.option("--once", is_flag=True, help="Print one interval and exit.")
 @json_option
 def top(mountpoint: Path, interval: float, once: bool, as_json: bool) -> None:
-    """Show the work of the daemon behind a mount: requests, reads, cache, problems.
+    """Show the work of the daemon behind a mount: requests, reads, cache, lag, problems.
 
     \b
     kafkafs top /mnt
@@ -41,7 +42,9 @@ def top(mountpoint: Path, interval: float, once: bool, as_json: bool) -> None:
     kafkafs top /mnt --once --json
 
     Refreshes in place on a terminal until Ctrl-C or the end of the mount. Into a pipe it prints one
-    block an interval. The numbers are those of .kafkafs/status, .kafkafs/statistics and
+    block an interval. PARTITION lists the live logs that were read last: the log end
+    that the mount shows, the bytes written since, and the time since the mount looked
+    (it looks when a file is read or listed). The numbers are those of .kafkafs/status, .kafkafs/statistics and
     .kafkafs/problems in the mount.
     """
     is_redrawn = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not (once or as_json)
@@ -97,6 +100,11 @@ def _rates(before: dict[str, Any], now: dict[str, Any], seconds: float) -> dict[
     return now | {"bytesPerSecond": rate, "statistics": later | {"operations": operations}}
 
 
+def _followed_row(followed: dict[str, Any]) -> tuple[object, ...]:
+    since = duration(round(followed["secondsSinceLook"] * 1000))
+    return followed["partition"], followed["logEndOffset"], size(followed["unreadBytes"]), since
+
+
 def _print(mountpoint: Path, facts: dict[str, Any]) -> None:
     numbers = facts["statistics"]
     sources = ", ".join(map(printable, facts["sources"]))
@@ -133,6 +141,9 @@ def _print(mountpoint: Path, facts: dict[str, Any]) -> None:
         )
     ]  # fmt: skip
     print_table(("OPERATION", "A SECOND", "IN ALL", "ERRORS", "MEAN us", "P99 us", "MAX us"), rows)
+    if facts["followed"]:
+        click.echo()
+        print_table(_FOLLOWED, map(_followed_row, facts["followed"]))
     for problem in facts["lastProblems"]:
         where = problem.get("file") or problem.get("path") or ""
         click.echo(printable(f"  {problem.get('kind')}: {where} {problem.get('reason', '')}"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from operator import attrgetter
 
 from engine.log.log_directory import open_source
 from kafkafs.fuse.source_usage import Usage
@@ -10,6 +12,9 @@ from kafkafs.mount.mounting import MountOptions
 from kafkafs.mount.status import DaemonStatus
 from kafkafs.tree.node import Directory
 from kafkafs.tree.tree import Tree, TreeOptions
+
+MOST_FOLLOWED = 100
+"""Partitions in the status file: those that were looked at last."""
 
 
 class LogTree:
@@ -60,7 +65,21 @@ class LogTree:
             "cacheHits": context.chunks.hits,
             "cacheMisses": context.chunks.misses,
             "streams": len(context.streams),
+            "followed": list(self._followed()),
         }
+
+    def _followed(self) -> Iterator[dict[str, object]]:
+        """Yield the live partitions that were looked at last, with how far their last look is behind their files."""
+        logs = self._source.partitions().values()
+        for log in nlargest(MOST_FOLLOWED, logs, key=attrgetter("looked_at")):
+            lag = log.lag()
+            if lag is not None:
+                yield {
+                    "partition": log.name,
+                    "logEndOffset": lag.log_end_offset,
+                    "unreadBytes": lag.unread_bytes,
+                    "secondsSinceLook": round(lag.seconds, 1),
+                }
 
     def close(self) -> None:
         """Close the source."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,43 @@ def test_top_gives_the_same_as_json(mount: MountedLogs) -> None:
     assert facts["problems"] == 0
     assert facts["bytesPerSecond"] >= 0
     assert facts["statistics"]["operations"]["lookup"]["perSecond"] >= 0
+
+
+def test_top_shows_how_far_a_growing_log_is_ahead(mount: MountedLogs, tmp_path: Path) -> None:
+    folder = mount.path / "orders-0/records"
+    source = min((tmp_path / "data/orders-0").glob("*.log"))
+    content = source.read_bytes()
+    latest = mount.path / "orders-0/offset/latest"
+    end = int(os.readlink(latest)) + 1
+    log = BuiltLog(tmp_path / "more")
+    log.segment(batches_of(4), 0)
+    grown = min((tmp_path / "more/orders-0").glob("*.log")).read_bytes()
+    assert grown.startswith(content)
+    half = len(content) + (len(grown) - len(content)) // 2
+    with open(source, "ab") as file:
+        file.write(grown[len(content) : half])
+        file.flush()
+        wait_until(lambda: int(os.readlink(latest)) + 1 > end)
+        list(folder.iterdir())
+        seen = int(os.readlink(latest)) + 1
+        file.write(grown[half:])
+    facts = json.loads(top(mount.path, "--once", "--interval", "0.1", "--json").stdout)
+    (followed,) = facts["followed"]
+    assert followed["partition"] == "orders-0"
+    assert followed["logEndOffset"] == seen
+    assert followed["unreadBytes"] >= len(grown) - half
+    shown = top(mount.path, "--once", "--interval", "0.1").stdout.splitlines()
+    (line,) = [line for line in shown if line.startswith("orders-0 ")]
+    assert "NOT YET SEEN" in "".join(shown)
+    assert int(line.split()[1]) >= seen
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if is_so():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never became so")
 
 
 def test_top_ends_with_the_mount(mount: MountedLogs) -> None:

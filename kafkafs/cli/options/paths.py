@@ -84,7 +84,9 @@ def _offsets(view: LogView | None, parts: list[str]) -> str | None:
         if parse_instant(name) is None and parse_period(name) is None:
             return "a time is 2024-01-01T10:30:00Z, 2024-01-01 or milliseconds since 1970"
         newest = view.max_timestamp
-        return None if newest is None else f"the newest record is of {moment(newest.timestamp)}"
+        return (
+            None if newest is None else f"the newest record has the time {moment(newest.timestamp)}"
+        )
     return None
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 FORMS = "2024-01-01, 2024-01-01T10:30:00Z, -1h, today or @1704105000000"
 """Examples of times for help texts and errors."""
-RANGE_HELP = "an offset (digits), or a time: " + FORMS
 _UNITS = {
     "ms": 1,
     "s": 1000,

@@ -48,6 +48,33 @@ def live_log(writer: LogWriter, *, is_live: bool = True, frozen: bool = False) -
 # Appends
 
 
+def test_a_view_is_behind_by_the_bytes_that_were_written_since(writer: LogWriter) -> None:
+    writer.append_records(b"a", b"b")
+    log = live_log(writer)
+    assert log.lag() is None  # nobody looked
+    log.view()
+    seen = log.lag()
+    assert seen is not None
+    assert (seen.log_end_offset, seen.unread_bytes) == (2, 0)
+    path = min(writer.folder.glob("*.log"))
+    before = path.stat().st_size
+    writer.append_records(b"c")
+    lag = log.lag()
+    assert lag is not None
+    assert (lag.log_end_offset, lag.unread_bytes) == (2, path.stat().st_size - before)
+    log.view(max_age=0)
+    lag = log.lag()
+    assert lag is not None
+    assert (lag.log_end_offset, lag.unread_bytes) == (3, 0)
+
+
+def test_a_log_at_rest_and_a_snapshot_have_no_lag(writer: LogWriter) -> None:
+    writer.append_records(b"a")
+    for log in (live_log(writer, is_live=False), live_log(writer, frozen=True)):
+        log.view()
+        assert log.lag() is None
+
+
 def test_what_is_appended_is_in_the_next_view_and_not_in_the_last(writer: LogWriter) -> None:
     writer.append_records(b"a", b"b")
     before = writer.next_view()
