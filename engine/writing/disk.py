@@ -117,21 +117,35 @@ class WritableFile:
         fd = self._fd
         if fd < 0:
             raise ValueError(f"{self.path} is closed")
-        done = os.pwrite(fd, data, position)
-        if done < len(data):
-            view = memoryview(data).cast("B")
-            while done < len(view):
-                done += os.pwrite(fd, view[done:], position + done)
+        try:
+            done = os.pwrite(fd, data, position)
+            if done < len(data):
+                view = memoryview(data).cast("B")
+                while done < len(view):
+                    done += os.pwrite(fd, view[done:], position + done)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def truncate(self, size: int) -> None:
         """Set the file's length to `size` bytes; added bytes are zeros that take no space yet."""
-        os.ftruncate(self.fileno(), size)
+        fd = self.fileno()
+        try:
+            os.ftruncate(fd, size)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def sync(self) -> None:
         """Sync content and length to the device."""
         fd = self.fileno()
-        if self.syncs:
+        if not self.syncs:
+            return
+        try:
             os.fsync(fd)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def close(self) -> None:
         """Close now. May be called twice."""

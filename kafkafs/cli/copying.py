@@ -249,8 +249,10 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
                     is_empty = False
             output.flush()
             os.fsync(output.fileno())
-        except BaseException:
+        except BaseException as error:
             staged.unlink()
+            if isinstance(error, OSError):  # of the copy: Failures has those of the source
+                error.filename = str(target)
             raise
     if failures.count > before + gaps or (gaps and is_empty):
         staged.unlink()

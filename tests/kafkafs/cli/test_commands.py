@@ -1,5 +1,6 @@
 """The commands as a user meets them: output, exit status, one line for what goes wrong."""
 
+import errno
 import json
 import os
 import re
@@ -280,6 +281,19 @@ def test_cp_copies_a_period_with_times_and_refuses_to_overwrite(
     assert log.stat().st_mtime_ns // 10**6 == newest
     status, _error = status_of(capsys, "cp", CURRENT, "time/2023-11-14/orders-0", str(target))
     assert status != 0
+
+
+def test_a_full_disk_is_named_by_the_copy_and_not_as_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fsync(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    target = tmp_path / "copy.json"
+    status, error = status_of(capsys, "cp", CURRENT, "orders-0/offset/35", str(target))
+    assert (status, error) == (3, f"kafkafs: {target}: No space left on device\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_cp_never_writes_into_the_source(capsys: pytest.CaptureFixture[str]) -> None:

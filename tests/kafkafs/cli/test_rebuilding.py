@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 from pathlib import Path
 from random import Random
 
@@ -207,3 +210,23 @@ def test_what_another_leader_wrote_is_named(tmp_path):
     done = run(tmp_path / "source", tmp_path / "target", "--merge", tmp_path / "other")
     assert done.exit_code == 0
     assert f"  not taken: offsets 20 to 24 of {tmp_path / 'other'}" in done.output
+
+
+def test_a_full_disk_is_named_by_the_file_and_not_as_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make_log(tmp_path / "source", Random(4))
+    write = os.pwrite
+
+    def pwrite(fd: int, data: bytes, position: int) -> int:
+        if os.readlink(f"/proc/self/fd/{fd}").endswith(".log"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data, position)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    with pytest.raises(SystemExit) as left:
+        main(["rebuild", str(tmp_path / "source"), str(tmp_path / "target")])
+    assert left.value.code == 3
+    message = capfd.readouterr().err
+    assert re.fullmatch(r"kafkafs: /.*/orders-0/0+\.log: No space left on device\n", message)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
