@@ -38,7 +38,12 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
             for number, word in ((errors, "error"), (warnings, "warning"))
             if number
         )
-        place = f" in {counted(hurt, 'partition')}" if hurt else ""
+        are = "is" if hurt == 1 else "are"
+        place = (
+            f"; {hurt:,} of {counted(len(facts.partitions), 'partition')} {are} affected"
+            if hurt
+            else ""
+        )
         yield Sentence(
             "error" if errors else "warning", f"The check found {counts}{place}.", "findings"
         )
@@ -46,7 +51,7 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
         yield Sentence("error", "Nothing was checked: no partition could be read.", "source")
     elif not facts.records:
         yield Sentence("fine", "There was no record to check, and no damage was found.", "findings")
-    else:
+    elif not facts.unread:
         yield Sentence(
             "fine",
             f"No damage: all {count(facts.records)} records were read and checked.",
