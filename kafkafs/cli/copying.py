@@ -65,7 +65,7 @@ def cat(
     written partition by partition, as in PARTITION/offset/A..B.
 
     Reports on standard error what cannot be read, and writes the rest. Exit status: 0 complete, 1 some
-    of it is damaged, 3 some of it could not be read.
+    of it is damaged or no record is chosen, 3 some of it could not be read.
     """
     is_chosen = bool(choice or any(extent))
     if is_chosen == bool(paths):

@@ -27,7 +27,7 @@ from kafkafs.cli.options.verbosity import quiet_option, verbose_option
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import verbosity
-from kafkafs.decode.search import ALL_FIELDS, Query, Search
+from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.shown_text import printable
 from kafkafs.tree.selection import Selection, select
 

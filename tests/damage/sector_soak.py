@@ -26,7 +26,7 @@ from engine.files.unreadable import UNREADABLE_FILES
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from kafkafs.decode.search import Match, Query, search
+from kafkafs.decode.searching.search import Match, Query, search
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree
 from tests import fixtures_data

@@ -15,8 +15,8 @@ from engine.log.segment.scan import BatchRun, ScanItem
 from engine.memory_gate import LARGE
 from engine.workers import Workers
 from kafkafs.cli.printing.output import write_output
-from kafkafs.decode.search import DamageFacts, Match, Search
-from kafkafs.decode.search_context import ContextSearch
+from kafkafs.decode.searching.search import DamageFacts, Match, Search
+from kafkafs.decode.searching.search_context import ContextSearch
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 

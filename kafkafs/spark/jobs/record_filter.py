@@ -14,7 +14,7 @@ from engine.lines.internal_fields import internal_texts
 from engine.log.segment.scan import BatchRun
 from engine.topics.decoded_record import TopicDecoder
 from engine.topics.internal_topics import decoder_for
-from kafkafs.decode.search import ALL_FIELDS, Query
+from kafkafs.decode.searching.search import ALL_FIELDS, Query
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.rows.key_filter import Indices, KeyFilter
 

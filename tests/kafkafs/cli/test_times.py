@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import cli
-from kafkafs.cli.offsets import SPECS
+from kafkafs.cli.cluster.offsets import SPECS
 from kafkafs.cli.options.times import TimeGrammar, bound_of, time_of
 from kafkafs.tree.path_names import parse_time
 from tests.fixtures_data import log_dir

@@ -29,9 +29,9 @@ from engine.record.fate import Fate
 from engine.topics.decoded_record import TopicDecoder
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
-from kafkafs.decode.regex_automaton import automaton_of
-from kafkafs.decode.required_literal import RequiredLiteral, required_literal
-from kafkafs.decode.utf8_patterns import compile_pattern
+from kafkafs.decode.searching.regex_automaton import automaton_of
+from kafkafs.decode.searching.required_literal import RequiredLiteral, required_literal
+from kafkafs.decode.searching.utf8_patterns import compile_pattern
 
 DamageFacts: TypeAlias = dict[str, Any]
 Indices: TypeAlias = npt.NDArray[np.intp]

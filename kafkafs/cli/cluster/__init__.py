@@ -1,0 +1,1 @@
+"""Commands about the state of a cluster: offsets, topics, groups and transactions."""

@@ -1,0 +1,1 @@
+"""Search for records: the pattern, the literal in it, its automaton, and the records that match."""
