@@ -265,7 +265,8 @@ def kraft_checkpoint_name(end_offset: Offset, epoch: int, state: FileState = Fil
 
 
 def _offset_name(offset: Offset, kind: FileKind, state: FileState) -> str:
-    return f"{_offset_digits(offset)}{kind.value}{state.value}"
+    # As `value`, which Python computes by two calls: names are made for each file of each segment.
+    return f"{_offset_digits(offset)}{kind._value_}{state._value_}"
 
 
 def _offset_digits(offset: Offset) -> str:

@@ -46,7 +46,7 @@ class Shared:
         self.markers = MarkerCache()
 
 
-class Lag(NamedTuple):
+class ViewLag(NamedTuple):
     """How far a view is behind its log.
 
     Attributes:
@@ -155,7 +155,7 @@ class PartitionLog:
             self._live = known = now, self.root.broker_pid() is not None
         return known[1]
 
-    def lag(self) -> Lag | None:
+    def lag(self) -> ViewLag | None:
         """Return how far the last view is behind the file; None for a log that nobody looked at or writes to."""
         view = self._view
         if view is None or self.frozen or not self.is_live():
@@ -166,7 +166,7 @@ class PartitionLog:
         except OSError:
             return None
         known = 0 if segment is None else segment.tail_end
-        return Lag(view.log_end_offset, max(size - known, 0), monotonic() - checked)
+        return ViewLag(view.log_end_offset, max(size - known, 0), monotonic() - checked)
 
     def view(self, max_age: float = MAX_AGE) -> LogView:
         """Return the log as it is now, or as it was up to `max_age` seconds ago.

@@ -221,7 +221,8 @@ class _Rebuild:
 
         def run(place: int, note: Callable[[tuple[str, int]], None]) -> PartitionResult:
             advance = SummedProgress(note)
-            result = work.run_apart(chosen[place], advance, min(ceil(sizes[place] / share), jobs))
+            threads = max(1, min(ceil(sizes[place] / share), jobs))  # an empty log has no share
+            result = work.run_apart(chosen[place], advance, threads)
             advance.send()
             return result
 

@@ -42,7 +42,9 @@ def table_lines(
             if first > 1 or part is not parts[0]:
                 yield ""
             for row in (rows[0], *rows[first : first + screen]):
-                texts = [cut_to(row[place], widths[place]) for place in part]
+                texts = (
+                    row if room is None else [cut_to(row[place], widths[place]) for place in part]
+                )
                 yield _line(texts, [widths[place] for place in part], keys if has_numbers else None)
 
 

@@ -57,6 +57,8 @@ def terminal_columns(stream: IO[str]) -> int | None:
 
 def cell(value: object) -> str:
     """Return a value as text for people; "-" for None."""
+    if type(value) is int:
+        return str(value)
     return MISSING if value is None or value == "" else printable(str(value))
 
 

@@ -17,12 +17,13 @@ from engine.rebuild.rebuilding import rebuild
 from engine.writing.disk import Bytes, Disk, WritableFile
 from tests.engine.rebuild.made_logs import HITS, make_log
 
+EMPTY = "empty-0"
 NAMES = ("orders-0", "orders-1", "orders-2", "payments-0", "payments-1")
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Partitions of different sizes, some of them damaged."""
+    """Partitions of different sizes, some of them damaged, one without a record."""
     for number, name in enumerate(NAMES):
         made = make_log(
             tmp_path / "source",
@@ -33,6 +34,8 @@ def source(tmp_path: Path) -> Path:
         )
         if number % 2:
             HITS["flipped"](made, Random(name))
+    (tmp_path / "source" / EMPTY).mkdir()
+    (tmp_path / "source" / EMPTY / f"{0:020}.log").touch()
     return tmp_path / "source"
 
 
@@ -71,7 +74,7 @@ def test_the_result_is_the_same_with_any_number_of_processes(
         results[number] = rebuild(str(source), target, RebuildOptions(jobs=number), advance=advance)
     assert content(tmp_path / f"target-{jobs}") == content(tmp_path / "target-1")
     assert results[jobs].partitions == results[1].partitions
-    assert [each["partition"] for each in results[jobs].partitions] == list(NAMES)
+    assert [each["partition"] for each in results[jobs].partitions] == [EMPTY, *NAMES]
     assert results[1].lost_something
     assert counts[jobs] == counts[1]
     assert set(counts[1]) == {"read", "written", "verified"}

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from engine.errors import SourceError
 from kafkafs.cli import cli
+from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.cli.spark import commands as spark_group
 from kafkafs.cli.spark.job import failure_of
 from kafkafs.cli.spark.progress import shown_progress
@@ -98,7 +99,8 @@ def test_a_search_prints_lines_and_exits_like_grep(run: Run) -> None:
     said = done.stderr.splitlines()
     assert any("kafkafs search: 100%, searching: " in line for line in said)
     assert "kafkafs: 567 more: -m prints more, --output writes all" in said
-    assert said[-1] == "found  569 records in 408.1 KiB"
+    assert said[-2] == "found  569 records in 408.1 KiB"
+    assert re.fullmatch(r"kafkafs: spark search took \d+\.\d\d s", said[-1])
     nothing = run("search", SAMPLE, "--key-equals", "nobody", "--json")
     assert (nothing.exit_code, json.loads(nothing.stdout)["records"]) == (1, 0)
 
@@ -209,17 +211,21 @@ def test_a_watch_tells_of_its_part_and_leaves_no_trace(spark: SparkSession) -> N
     assert last.done == last.tasks == 4
 
 
-def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("is_quiet", "is_verbose", "lines"), [(False, False, 0), (True, False, 0), (False, True, 1)]
+)
+def test_each_step_is_shown_only_where_it_is_wanted(
+    capsys: pytest.CaptureFixture[str], is_quiet: bool, is_verbose: bool, lines: int
+) -> None:
     some = JobProgress("step", 0.25, 1, 4, 2, 1)
-    for wanted in (None, False):
-        with shown_progress("job", wanted=wanted) as on_progress:
+    with click.Context(click.Command("job")):
+        chosen = verbosity()
+        chosen.is_quiet, chosen.is_verbose = is_quiet, is_verbose
+        with shown_progress("job") as on_progress:
             on_progress(some)
-        assert capsys.readouterr().err == ""
-    with shown_progress("job", wanted=True) as on_progress:
-        on_progress(some)
-        on_progress(some)
+            on_progress(some)
     line = "kafkafs job: 25%, step: 1 of 4 tasks, 2 running, 1 failed\n"
-    assert capsys.readouterr().err == line
+    assert capsys.readouterr().err == line * lines
 
 
 def test_the_sentence_of_an_error_is_the_innermost_python_error() -> None:
