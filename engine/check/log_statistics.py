@@ -26,7 +26,7 @@ MOST_PRODUCERS = 10_000
 POWERS = 32
 _CODECS = codec_labels("unknown {}")
 _FACTORS = (10, 6, 6, 4)
-"""Factors of successive step widths: minute to 10 minutes, to hour, to 6 hours, to day; later factors are 10."""
+"""Steps grow from a minute to 10 minutes, an hour, 6 hours and a day, and then tenfold each time."""
 
 
 class TimeCounts:

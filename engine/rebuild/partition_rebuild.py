@@ -34,7 +34,7 @@ Advance: TypeAlias = Callable[[str, int], None]
 """Callback for progress: the kind ("read", "written", "verified") and the number of bytes."""
 
 _SECONDS = 0.1
-"""Time between two reports of progress from another process."""
+"""Seconds between two messages about progress to the parent process."""
 
 
 @dataclass(slots=True)

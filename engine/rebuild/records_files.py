@@ -160,13 +160,13 @@ class _Follower:
         self._is_ended = False
 
     def tell(self, data: bytes) -> None:
-        """Tell it of bytes that were written."""
+        """Count bytes that the other thread has written."""
         with self._changed:
             self._written += len(data)
             self._changed.notify()
 
     def end(self) -> None:
-        """Tell it that no more bytes follow."""
+        """Note the end of the file: the other thread writes no more."""
         with self._changed:
             self._is_ended = True
             self._changed.notify()

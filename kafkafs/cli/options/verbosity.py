@@ -14,7 +14,7 @@ QUIET_HELP = "Print no progress and no notes on standard error; errors remain."
 
 
 def quiet_option(text: str = QUIET_HELP) -> Callable[[Command], Command]:
-    """Add --quiet; a command that prints less than others has a help text of its own."""
+    """Add --quiet; `text` is its help where it leaves out more than progress and notes."""
     return click.option(
         "-q", "--quiet", is_flag=True, expose_value=False, callback=_set_quiet, help=text
     )

@@ -21,7 +21,7 @@ def table_lines(
         rows: texts, as many in each row.
         room: the width to fit; None for no limit.
         keys: number of first columns that name a row.
-        has_numbers: whether all other columns are numbers, which end at the same place.
+        has_numbers: whether all other columns are numbers, which are right-aligned.
 
     >>> rows = [["TOPIC", "NOTE", "AGE"], ["orders", "a long remark", "1d"]]
     >>> print(*table_lines(rows, 20), sep="\\n")
@@ -82,7 +82,7 @@ def _beginning(text: str, width: int) -> str:
 
 
 def _line(texts: Sequence[str], widths: Sequence[int], right: int | None) -> str:
-    """Return a line; from the column `right` on, texts end at the same place."""
+    """Return a line; texts of the column `right` and of those after it are right-aligned."""
     cells = []
     for place, (text, width) in enumerate(zip(texts, widths, strict=True)):
         space = " " * (width - shown_width(text))

@@ -47,7 +47,7 @@ def _reason_apart(log: PartitionLog) -> str | None:
 
 
 def print_passed_over(source: LogSource) -> None:
-    """Print what was not used of the files that were read; unreadable files are errors and printed in any case."""
+    """Print the problems of files that were read. Unreadable files are errors: every command prints those."""
     logs = source.partitions(max_age=inf)
     for entry in source.problems:
         if "errno" not in entry:

@@ -39,7 +39,7 @@ def print_table(
         header, rows: the names of the columns, and the values.
         err: print on standard error.
         keys: number of first columns that name a row; they are repeated where columns continue below.
-        has_numbers: whether all other columns are numbers, which end at the same place.
+        has_numbers: whether all other columns are numbers, which are right-aligned.
     """
     shown = [list(header), *([cell(value) for value in row] for row in rows)]
     room = terminal_columns(sys.stderr if err else sys.stdout)

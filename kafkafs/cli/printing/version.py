@@ -11,7 +11,7 @@ from engine.version import __version__
 
 LIBRARIES = ("numpy", "pyfuse3", "trio", "click", "pyspark")
 FALLBACK = "cramjam"
-"""The package for what zlib does not decompress and the kernel found no library for."""
+"""Package that decompresses snappy, LZ4 and zstd where the kernel found no C library."""
 NOT_INSTALLED = "not installed"
 
 
