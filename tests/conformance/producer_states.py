@@ -27,6 +27,11 @@ COMMIT = ControlRecordType.COMMIT
 ABORT = ControlRecordType.ABORT
 
 
+def after(epoch: int, version: int) -> int:
+    """The epoch of the marker that follows: from version 2 on it is a new one."""
+    return epoch + 1 if version >= 2 else epoch
+
+
 class States:
     """A manager, its folder and a clock; appends are of producer 1 unless told."""
 
@@ -110,15 +115,17 @@ class States:
         producer: int = PRODUCER,
         coordinator_epoch: int = 0,
         timestamp: int | None = None,
+        version: int = 0,
+        origin: AppendOrigin = AppendOrigin.COORDINATOR,
     ) -> CompletedTxn | None:
-        """An end marker that a coordinator writes, of a transaction of the first version."""
-        info = self.manager.prepare_update(producer, AppendOrigin.COORDINATOR)
+        """An end marker; unless told, one that a coordinator writes for a transaction of version 0."""
+        info = self.manager.prepare_update(producer, origin)
         completed = info.append_end_marker(
             EndTransactionMarker(kind, coordinator_epoch),
             epoch,
             offset,
             self.clock.now_ms() if timestamp is None else timestamp,
-            transaction_version=0,
+            transaction_version=version,
         )
         self.manager.update(info)
         if completed is not None:

@@ -26,6 +26,7 @@ from tests.conformance.producer_states import (
     MAX_INT,
     PRODUCER,
     States,
+    after,
 )
 
 
@@ -219,36 +220,58 @@ def test_sequence_not_validated_for_group_metadata_topic(tmp_path: Path) -> None
 
 
 @pytest.mark.conformance("ProducerStateManagerTest.testOldEpochForControlRecord")
-def test_old_epoch_for_control_record(states: States) -> None:
+@pytest.mark.parametrize("version", [0, 2])
+def test_old_epoch_for_control_record(states: States, version: int) -> None:
     assert states.manager.first_undecided_offset is None
     states.append(5, 0, 99, transactional=True)
     with pytest.raises(InvalidProducerEpochError):
-        states.end(COMMIT, 3, 100)
+        states.end(COMMIT, 3, 100, version=version)
+    if version >= 2:
+        with pytest.raises(InvalidProducerEpochError):
+            states.end(COMMIT, 5, 100, version=version)
+    else:
+        states.end(COMMIT, 5, 100, version=version)
 
 
 @pytest.mark.conformance("ProducerStateManagerTest.testCoordinatorFencing")
-def test_coordinator_fencing(states: States) -> None:
+@pytest.mark.parametrize("version", [0, 2])
+def test_coordinator_fencing(states: States, version: int) -> None:
     states.append(5, 0, 99, transactional=True)
-    states.end(COMMIT, 5, 100, coordinator_epoch=1)
+    epoch = after(5, version)
+    states.end(COMMIT, epoch, 100, coordinator_epoch=1, version=version)
     assert states.entry().coordinator_epoch == 1
-    states.end(COMMIT, 5, 101, coordinator_epoch=1)
-    states.end(COMMIT, 5, 102, coordinator_epoch=2)
+    epoch = after(epoch, version)
+    states.end(COMMIT, epoch, 101, coordinator_epoch=1, version=version)
+    epoch = after(epoch, version)
+    states.end(COMMIT, epoch, 102, coordinator_epoch=2, version=version)
     with pytest.raises(TransactionCoordinatorFencedError):
-        states.end(COMMIT, 5, 103, coordinator_epoch=1)
+        states.end(COMMIT, after(epoch, version), 103, coordinator_epoch=1, version=version)
 
 
 @pytest.mark.conformance("ProducerStateManagerTest.testCoordinatorFencedAfterReload")
-def test_coordinator_fenced_after_reload(states: States) -> None:
+@pytest.mark.parametrize("version", [0, 2])
+def test_coordinator_fenced_after_reload(states: States, version: int) -> None:
     """Kafka's test asks the manager from before the reload, and reloads to before the snapshot."""
     states.append(0, 0, 99, transactional=True)
-    states.end(COMMIT, 0, 100, coordinator_epoch=1)
+    epoch = after(0, version)
+    states.end(COMMIT, epoch, 100, coordinator_epoch=1, version=version)
     states.manager.take_snapshot()
     recovered = states.reloaded(0, 101)
+    epoch = after(epoch, version)
     with pytest.raises(TransactionCoordinatorFencedError):
-        recovered.end(COMMIT, 0, 101)
+        recovered.end(COMMIT, epoch, 101, version=version)
     states.again().manager.truncate_and_reload(0, 2, 70000)
     with pytest.raises(TransactionCoordinatorFencedError):
-        states.end(COMMIT, 0, 100)
+        states.end(COMMIT, epoch, 100, version=version)
+
+
+@pytest.mark.conformance("ProducerStateManagerTest.testIdempotentTransactionMarkerRetryTV2")
+def test_idempotent_transaction_marker_retry_tv2(states: States) -> None:
+    states.append(0, 0, 99, transactional=True)
+    for offset in (100, 101):
+        states.end(COMMIT, 1, offset, version=2)
+        entry = states.entry()
+        assert (entry.producer_epoch, entry.current_txn_first_offset) == (1, None)
 
 
 @pytest.mark.conformance("ProducerStateManagerTest.testAppendEmptyControlBatch")

@@ -21,6 +21,7 @@ from tests.conformance.producer_states import (
     PARTITION,
     PRODUCER,
     States,
+    after,
 )
 
 
@@ -41,7 +42,8 @@ def test_txn_first_offset_metadata_cached(states: States) -> None:
 
 
 @pytest.mark.conformance("ProducerStateManagerTest.testHasLateTransaction")
-def test_has_late_transaction(states: States) -> None:
+@pytest.mark.parametrize("version", [0, 2])
+def test_has_late_transaction(states: States, version: int) -> None:
     states.append(2, 0, 100, producer=39, transactional=True)
     assert not states.is_late()
     states.clock.sleep(500)
@@ -51,9 +53,9 @@ def test_has_late_transaction(states: States) -> None:
     assert states.is_late()
     states.clock.sleep(500)
     assert states.is_late()
-    states.end(COMMIT, 2, 200, producer=39)
+    states.end(COMMIT, after(2, version), 200, producer=39, version=version)
     assert states.is_late()
-    states.end(COMMIT, 9, 250, producer=57)
+    states.end(COMMIT, after(9, version), 250, producer=57, version=version)
     assert not states.is_late()
 
 
@@ -112,7 +114,8 @@ def test_first_unstable_offset_after_truncation(states: States) -> None:
 
 
 @pytest.mark.conformance("ProducerStateManagerTest.testFirstUnstableOffset")
-def test_first_unstable_offset(states: States) -> None:
+@pytest.mark.parametrize("version", [0, 2])
+def test_first_unstable_offset(states: States, version: int) -> None:
     def verify(undecided: int | None, unstable: int | None) -> None:
         assert (states.manager.first_undecided_offset, states.unstable()) == (undecided, unstable)
 
@@ -121,13 +124,13 @@ def test_first_unstable_offset(states: States) -> None:
     verify(99, 99)
     states.append(5, 0, 105, producer=2, transactional=True)
     verify(99, 99)
-    states.end(COMMIT, 5, 109)
+    states.end(COMMIT, after(5, version), 109, version=version)
     verify(105, 99)
     states.manager.on_high_watermark_updated(100)
     verify(105, 99)
     states.manager.on_high_watermark_updated(110)
     verify(105, 105)
-    states.end(ABORT, 5, 112, producer=2)
+    states.end(ABORT, after(5, version), 112, producer=2, version=version)
     verify(None, 105)
     states.manager.on_high_watermark_updated(113)
     verify(None, None)

@@ -171,6 +171,22 @@ def test_columns_and_records_give_the_same_batches(data: bytes, latest: int, siz
         assert facts(by_columns(left, by, size)) == facts(expected)
 
 
+@pytest.mark.parametrize(("passed", "is_kept"), [(-1, True), (0, False), (1, False)])
+def test_tombstones_and_markers_go_at_their_delete_horizon(passed: int, is_kept: bool) -> None:
+    tombstone = builders.batch([Rec(None, b"a", NOW)], delete_horizon=NOW)
+    commit = Rec(b"\0\0\0\0\0\0", b"\0\0\0\1", NOW)
+    marker = builders.batch([commit], control=True, transactional=True, delete_horizon=NOW)
+
+    def kept(data: bytes, *, in_columns: bool) -> bool:
+        by = filter_of(data, upper_bound=1000, latest=5, now=NOW + passed)
+        if in_columns:
+            return by_columns(data, by, 1000).messages_retained == 1
+        return filter_to(MemoryRecords(data).batches(), by).messages_retained == 1
+
+    for data in (tombstone, marker):
+        assert [kept(data, in_columns=each) for each in (False, True)] == [is_kept] * 2
+
+
 @pytest.mark.usefixtures("each_kernel")
 @pytest.mark.parametrize("size", [65_536, 70_000, 200_000])
 def test_a_batch_of_several_lz4_blocks_is_compressed_again_as_by_records(size: int) -> None:

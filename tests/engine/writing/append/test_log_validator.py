@@ -98,6 +98,26 @@ def test_only_clients_must_count_their_records_right():
     assert (stamped.base_offset, stamped.last_offset) == (5, 11)
 
 
+@pytest.mark.parametrize("sequence", [-1, -2, -(2**31)])
+def test_a_client_with_a_producer_id_must_count_its_batches(sequence: int):
+    data = batch([Rec(b"a", timestamp=NOW)], producer=Producer(id=0, epoch=0, sequence=sequence))
+    metrics = ValidationMetrics()
+    with pytest.raises(InvalidRecordError, match="sequence of producer 0 is negative") as caught:
+        validator(MemoryRecords(data)).validate(OffsetCounter(0), metrics)
+    assert (caught.value.expected, caught.value.found) == ("0 or more", sequence)
+    assert metrics == ValidationMetrics(invalid_sequence=1)
+    validator(MemoryRecords(data), origin=AppendOrigin.COORDINATOR).validate(OffsetCounter(0))
+
+
+@pytest.mark.parametrize(("producer_id", "sequence"), [(0, 0), (5, 2**31 - 1), (-1, -1)])
+def test_other_sequences_are_not_the_validators_business(producer_id: int, sequence: int):
+    producer = Producer(id=producer_id, epoch=0, sequence=sequence)
+    (stamped,) = validated(
+        MemoryRecords(batch([Rec(b"a", timestamp=NOW)], producer=producer))
+    ).records.batches()
+    assert stamped.base_sequence == sequence
+
+
 def test_a_leaders_stamps_are_epoch_offset_and_time_and_the_checksum_is_right():
     producer = Producer(id=5, epoch=1, sequence=3)
     data = batch([Rec(b"a", timestamp=NOW)] * 3, producer=producer, transactional=True)
