@@ -1,4 +1,8 @@
-"""Two managers in one process, as the brokers of a leader and a follower: records go from one to the other."""
+"""Two managers in one process, as the brokers of a leader and a follower: records go from one to the other.
+
+Nothing is sent over a network, nobody elects a leader, and no replica leaves the in-sync replicas: what a
+test says happens at once. What is tested are the logs, their checkpoints and the failure of a log dir.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What Kafka's LogDirFailureTest asks of a log dir that fails; two managers stand for two brokers."""
+"""What Kafka's LogDirFailureTest asks of a log dir that fails, without a cluster.
+
+Kafka's test runs two brokers with three log dirs each, a controller, a producer and a consumer. Here a
+LogManager stands for each broker (see `replica_pair`), with two log dirs on the leader; an append stands
+for the producer, whose error is that of the log; `change_leader` stands for the controller, whose
+metadata of offline replicas nothing here has; a read stands for the consumer.
+"""
 
 from __future__ import annotations
 

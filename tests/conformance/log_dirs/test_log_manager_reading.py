@@ -1,89 +1,86 @@
-"""What Kafka's LogManagerTest asks of reading log dirs."""
+"""What Kafka's LogManagerTest asks of log dirs: which folders are logs, how a path is given, directory ids."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
-from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
-from engine.errors import InvalidNameError
-from engine.files.file_names import (
-    RECOVERY_POINT_CHECKPOINT,
-    REMOTE_INDEX_CACHE_FOLDER,
-    parse_folder_name,
-)
-from engine.files.folder_entries import EntryKind
-from engine.files.source_files import SourceRoot
+from engine.broker.log_dirs.log_dirs import LogManager
+from engine.checkpoint.meta_properties import MetaProperties
+from engine.files.file_names import RECOVERY_POINT_CHECKPOINT
+from engine.units import TopicPartition
+from engine.writing.checkpoint.meta_properties_copier import write_meta_properties
+from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from tests.conformance.log_managers import Managers, append, log_of
+
+ONE_ID, ANOTHER_ID = "ZwkGXjB0TvSF6mjVh6gO7Q", "kQfNPJ2FTHq_6Qlyyv6Jqg"
 
 
-def meta_properties(folder: Path, directory_id: str | None = None) -> None:
-    text = "version=1\ncluster.id=IVT1Seu3QjacxS7oBTKhDQ\nnode.id=1\n"
-    if directory_id is not None:
-        text += f"directory.id={directory_id}\n"
-    (folder / "meta.properties").write_text(text)
-
-
-def recovery_points(root: SourceRoot) -> dict[tuple[str, int], int]:
-    return parse_offset_checkpoint(root.read(RECOVERY_POINT_CHECKPOINT, limit=10_000))
+@pytest.fixture
+def managers() -> Iterator[Managers]:
+    made = Managers()
+    yield made
+    made.close()
 
 
 @pytest.mark.conformance("LogManagerTest.testGetNonExistentLog")
-def test_get_non_existent_log(tmp_path: Path) -> None:
-    with SourceRoot(str(tmp_path)) as root:
-        for call in (root.list, root.stat, root.open):
-            with pytest.raises(FileNotFoundError):
-                call("kafka-0")
-    assert list(tmp_path.iterdir()) == []
+def test_get_non_existent_log(managers: Managers, tmp_path: Path) -> None:
+    manager = managers.start([tmp_path])
+    assert manager.registry.get(TopicPartition("kafka", 0)) is None
+    assert not (tmp_path / "kafka-0").exists()
 
 
 @pytest.mark.conformance("LogManagerTest.testLoadLogsSkipRemoteIndexCache")
-def test_load_logs_skip_remote_index_cache(tmp_path: Path) -> None:
-    (tmp_path / REMOTE_INDEX_CACHE_FOLDER).mkdir()
-    with SourceRoot(str(tmp_path)) as root:
-        (entry,) = root.list()
-    assert entry.kind is EntryKind.DIRECTORY
-    with pytest.raises(InvalidNameError):
-        parse_folder_name(entry.name)
+def test_load_logs_skip_remote_index_cache(managers: Managers, tmp_path: Path) -> None:
+    (tmp_path / "remote-log-index-cache").mkdir()
+    manager = managers.start([tmp_path])
+    assert manager.registry.all == []
+    assert manager.dirs.offline == []
+
+
+def assert_recovery_points_are_in(manager: LogManager, log_dir: Path | str) -> None:
+    log = log_of(manager, "test-a-1")
+    append(log, 50)
+    log.flush()
+    manager.checkpoints.write_recovery_points()
+    written = OffsetCheckpointFile(Path(log_dir) / RECOVERY_POINT_CHECKPOINT).read()
+    assert written == {log.topic_partition: log.recovery_point}
+    assert log.recovery_point == 50
 
 
 @pytest.mark.conformance("LogManagerTest.testRecoveryDirectoryMappingWithTrailingSlash")
-def test_recovery_directory_mapping_with_trailing_slash(tmp_path: Path) -> None:
-    (tmp_path / RECOVERY_POINT_CHECKPOINT).write_text("0\n1\ntest-a 1 50\n")
-    with SourceRoot(f"{tmp_path}/") as slashed, SourceRoot(str(tmp_path)) as plain:
-        assert slashed.path == plain.path
-        assert slashed.stat().st_ino == plain.stat().st_ino
-        assert recovery_points(slashed) == {("test-a", 1): 50}
+def test_recovery_directory_mapping_with_trailing_slash(managers: Managers, tmp_path: Path) -> None:
+    manager = managers.start([f"{tmp_path}/logs/"])
+    assert_recovery_points_are_in(manager, *manager.dirs.live)
 
 
 @pytest.mark.conformance("LogManagerTest.testRecoveryDirectoryMappingWithRelativeDirectory")
 def test_recovery_directory_mapping_with_relative_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    managers: Managers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "data" / "kafka-logs"
-    folder.mkdir(parents=True)
-    (folder / RECOVERY_POINT_CHECKPOINT).write_text("0\n1\ntest-a 1 50\n")
+    """Kafka's test makes the path absolute; ours leaves that to the manager."""
+    (tmp_path / "data").mkdir()
     monkeypatch.chdir(tmp_path)
-    with SourceRoot("data/kafka-logs") as root:
-        monkeypatch.chdir("/")  # the folder was resolved once
-        assert root.stat().st_ino == folder.stat().st_ino
-        assert recovery_points(root) == {("test-a", 1): 50}
+    manager = managers.start(["data/logs"])
+    monkeypatch.chdir("/")
+    assert [*manager.dirs.live] == [str(tmp_path / "data" / "logs")]
+    assert_recovery_points_are_in(manager, tmp_path / "data" / "logs")
+
+
+def meta_properties(directory_id: str | None = None) -> MetaProperties:
+    return MetaProperties(cluster_id="IVT1Seu3QjacxS7oBTKhDQ", node_id=1, directory_id=directory_id)
 
 
 @pytest.mark.conformance("LogManagerTest.testLoadDirectoryIds")
-def test_load_directory_ids(tmp_path: Path) -> None:
-    folders = [tmp_path / str(number) for number in range(5)]
-    for folder in folders:
-        folder.mkdir()
-    meta_properties(folders[0])
-    meta_properties(folders[1], "ZwkGXjB0TvSF6mjVh6gO7Q")
-    meta_properties(folders[3], "kQfNPJ2FTHq_6Qlyyv6Jqg")
-    meta_properties(folders[4])
-    ensemble = MetaPropertiesEnsemble.load({str(each): SourceRoot(str(each)) for each in folders})
-    ids = {name: each.directory_id for name, each in ensemble.properties.items()}
-    assert ids.get(str(folders[0])) is None
-    assert ids.get(str(folders[1])) == "ZwkGXjB0TvSF6mjVh6gO7Q"
-    assert ensemble.empty_log_dirs == {str(folders[2])}
-    assert ids.get(str(folders[3])) == "kQfNPJ2FTHq_6Qlyyv6Jqg"
-    assert len({each for each in ids.values() if each is not None}) == 2
+def test_load_directory_ids(managers: Managers, tmp_path: Path) -> None:
+    dirs = [tmp_path / str(number) for number in range(6)]
+    for log_dir in dirs:
+        log_dir.mkdir()
+    write_meta_properties(dirs[0], meta_properties())
+    write_meta_properties(dirs[1], meta_properties(ONE_ID))
+    write_meta_properties(dirs[3], meta_properties(ANOTHER_ID))
+    write_meta_properties(dirs[4], meta_properties())
+    manager = managers.make(dirs)
+    assert manager.dirs.directory_ids == {str(dirs[1]): ONE_ID, str(dirs[3]): ANOTHER_ID}

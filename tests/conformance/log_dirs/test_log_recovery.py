@@ -1,4 +1,9 @@
-"""What Kafka's LogRecoveryTest asks of the checkpoint of high watermarks; two managers stand for two brokers."""
+"""What Kafka's LogRecoveryTest asks of the checkpoint of high watermarks, without a cluster.
+
+Kafka's test runs two brokers, a controller and a producer. Here a LogManager stands for each broker (see
+`replica_pair`), a shutdown and a new manager for a broker's restart, an append for the producer,
+`replicate` for the follower's fetcher and the in-sync replicas, `change_leader` for the controller.
+"""
 
 from __future__ import annotations
 

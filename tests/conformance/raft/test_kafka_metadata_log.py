@@ -3,128 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
 from engine.broker.raft.metadata_log import MetadataLog, MetadataLogConfig
-from engine.broker.raft.raft_snapshot import SnapshotId
-from engine.errors import InvalidOffsetError, RecordTooLargeError
-from engine.files.file_names import kraft_checkpoint_name
-from engine.log.folder_listing import KRaftSnapshot
-from engine.log.log_view import LogView
-from engine.log.segment.scan import BatchRun
+from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId, mark_for_delete
+from engine.errors import CorruptRecordError, InvalidOffsetError, RecordTooLargeError, StateError
+from engine.files.file_names import FileKind, FileName, FileState, parse_file_name
+from engine.record.batch_frame import CURRENT_MAGIC, HEADER as BATCH_HEADER
 from engine.record.memory_records import MemoryRecords
+from engine.units import MAX_INT32
 from engine.writing.records.building import records_of
 from engine.writing.records.records_builder import RecordsBuilder
 from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.malformed_records import MALFORMED
-from tests.engine.log.folders import LogWriter
-
-NAME = "__cluster_metadata-0"
-
-
-def kinds(view: LogView) -> set[str]:
-    return {problem["kind"] for problem in view.problems}
-
-
-def snapshot(writer: LogWriter, end_offset: int, epoch: int, suffix: str = "") -> str:
-    name = kraft_checkpoint_name(end_offset, epoch) + suffix
-    (writer.folder / name).touch()
-    return name
-
-
-@pytest.mark.conformance("KafkaMetadataLogTest.testInvalidMemoryRecords")
-@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED.keys())
-def test_invalid_memory_records(tmp_path: Path, data: bytes) -> None:
-    writer = LogWriter(tmp_path, NAME)
-    writer.append_records(b"before")
-    with writer.records_file.open("ab") as file:
-        file.write(data)
-    view = writer.view()
-    assert view.log_end_offset == 1
-    assert sum(len(item.table) for _, item in view.runs() if isinstance(item, BatchRun)) == 1
-
-
-@pytest.mark.conformance("KafkaMetadataLogTest.testRandomRecords")
-@given(st.binary(min_size=1, max_size=128))
-def test_random_records(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    writer = LogWriter(tmp_path_factory.mktemp("log"), NAME)
-    writer.append_records(b"before")
-    with writer.records_file.open("ab") as file:
-        file.write(data)
-    assert writer.view().log_end_offset == 1
-
-
-@pytest.mark.conformance("KafkaMetadataLogTest.testReadMissingSnapshot")
-def test_read_missing_snapshot(tmp_path: Path) -> None:
-    view = LogWriter(tmp_path, NAME).view()
-    assert view.kraft_snapshots == ()
-    with pytest.raises(FileNotFoundError):
-        view.read_side_file(kraft_checkpoint_name(10, 0))
-
-
-@pytest.mark.conformance("KafkaMetadataLogTest.testStartupWithInvalidSnapshotState")
-def test_startup_with_invalid_snapshot_state(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path, NAME, base_offset=100)
-    assert kinds(writer.view()) == {"kraft_snapshot"}
-    snapshot(writer, 50, 1)
-    assert kinds(writer.view()) == {"kraft_snapshot"}
-    snapshot(writer, 100, 1)
-    assert kinds(writer.view()) == set()
-    writer.records_file.unlink()
-    writer.roll(200, index_interval=None)
-    snapshot(writer, 500, 1)
-    view = writer.view()
-    assert kinds(view) == set()
-    assert (view.log_start_offset, view.log_end_offset) == (500, 500)
-
-
-@pytest.mark.conformance("KafkaMetadataLogTest.testSnapshotDeletionWithInvalidSnapshotState")
-def test_snapshot_deletion_with_invalid_snapshot_state(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path, NAME, base_offset=100)
-    name = snapshot(writer, 100, 1, ".deleted")
-    view = writer.view()
-    assert kinds(view) == {"kraft_snapshot"}
-    assert [leftover.name for leftover in view.leftovers] == [name]
-    assert (writer.folder / name).exists()
-
-
-@pytest.mark.conformance("KafkaMetadataLogTest.testCleanupPartialSnapshots")
-def test_cleanup_partial_snapshots(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path, NAME)
-    for _ in range(10):
-        writer.append_records(b"foo", leader_epoch=1)
-    snapshot(writer, 1, 1)
-    partial = {
-        f"{offset:020}-{epoch:010}-{offset}xyz.checkpoint.part"
-        for offset, epoch in ((0, 0), (1, 1), (2, 2))
-    }
-    for name in partial:
-        (writer.folder / name).touch()
-    view = writer.view()
-    assert view.kraft_snapshots == (KRaftSnapshot(1, 1),)
-    assert (view.log_start_offset, view.log_end_offset, view.high_watermark) == (0, 10, 0)
-    assert view.leader_epochs.latest is not None
-    assert view.leader_epochs.latest.epoch == 1
-    assert {leftover.name for leftover in view.leftovers} == partial
-
-
-@pytest.mark.conformance("KafkaMetadataLogTest.testCleanupOlderSnapshots")
-def test_cleanup_older_snapshots(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path, NAME)
-    older = [snapshot(writer, *each) for each in ((1, 0), (2, 1), (10, 1))]
-    writer.append_records(b"foo", leader_epoch=0)
-    for _ in range(19):
-        writer.append_records(b"foo", leader_epoch=1)
-    snapshot(writer, 30, 1)
-    view = writer.view()
-    assert view.kraft_snapshots == (KRaftSnapshot(30, 1),)
-    assert (view.log_start_offset, view.log_end_offset) == (30, 30)
-    assert [leftover.name for leftover in view.leftovers] == older
-
 
 KB = 1024
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -190,6 +85,124 @@ def assert_is_all_in(log: MetadataLog, snapshot_id: SnapshotId) -> None:
     """The log begins and ends where the written_snapshot ends."""
     assert log.start_offset == log.end_offset.offset == log.high_watermark == snapshot_id.offset
     assert log.last_fetched_epoch == snapshot_id.epoch
+
+
+@pytest.mark.conformance("KafkaMetadataLogTest.testInvalidMemoryRecords")
+@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED.keys())
+def test_invalid_memory_records(quorum, data):
+    log = quorum.open()
+    before = log.end_offset
+    with pytest.raises(CorruptRecordError):
+        log.append_as_follower(MemoryRecords(data), MAX_INT32)
+    assert log.end_offset == before
+
+
+def random_records(random: Random) -> MemoryRecords:
+    """Random bytes whose size is right and whose magic is one too high."""
+    size = BATCH_HEADER.size + random.randrange(128)
+    made = bytearray(random.randbytes(size))
+    made[8:12] = (size - 12).to_bytes(4)
+    made[16] = CURRENT_MAGIC + 1
+    return MemoryRecords(made)
+
+
+@pytest.mark.conformance("KafkaMetadataLogTest.testRandomRecords")
+def test_random_records(quorum):
+    log = quorum.open()
+    before = log.end_offset
+    for seed in range(100):
+        with pytest.raises(CorruptRecordError):
+            log.append_as_follower(random_records(Random(seed)), MAX_INT32)
+        assert log.end_offset == before, seed
+
+
+@pytest.mark.conformance("KafkaMetadataLogTest.testReadMissingSnapshot")
+def test_read_missing_snapshot(quorum):
+    assert quorum.open().snapshots.read(SnapshotId(10, 0)) is None
+
+
+def write_empty_snapshot(quorum: Quorum, offset: int, epoch: int) -> SnapshotId:
+    snapshot_id = SnapshotId(offset, epoch)
+    with RaftSnapshotWriter.create(quorum.folder, snapshot_id) as writer:
+        writer.freeze()
+    return snapshot_id
+
+
+def begin_at(quorum: Quorum, offset: int) -> None:
+    """Leave a log without records that starts at an offset."""
+    log = quorum.open()
+    log.log.truncate_fully_and_start_at(offset)
+    log.close()
+
+
+@pytest.mark.conformance("KafkaMetadataLogTest.testStartupWithInvalidSnapshotState")
+def test_startup_with_invalid_snapshot_state(quorum):
+    begin_at(quorum, 100)
+    with pytest.raises(StateError):
+        quorum.open()
+    write_empty_snapshot(quorum, 50, 1)
+    with pytest.raises(StateError):
+        quorum.open()
+    write_empty_snapshot(quorum, 100, 1)
+    begin_at(quorum, 200)
+    write_empty_snapshot(quorum, 500, 1)
+    assert quorum.open().log.log_start_offset == 500
+
+
+@pytest.mark.conformance("KafkaMetadataLogTest.testSnapshotDeletionWithInvalidSnapshotState")
+def test_snapshot_deletion_with_invalid_snapshot_state(quorum):
+    begin_at(quorum, 100)
+    deleted = Path(mark_for_delete(quorum.folder, write_empty_snapshot(quorum, 100, 1)))
+    assert deleted.exists()
+    with pytest.raises(StateError):
+        quorum.open()
+    assert deleted.exists()
+
+
+def snapshots_in(folder: Path) -> list[FileName]:
+    """What the names of the snapshots in a folder say, also of unfinished and deleted ones."""
+    parsed = [parse_file_name(path.name) for path in folder.iterdir()]
+    return [each for each in parsed if each and each.kind is FileKind.KRAFT_CHECKPOINT]
+
+
+@pytest.mark.conformance("KafkaMetadataLogTest.testCleanupPartialSnapshots")
+def test_cleanup_partial_snapshots(quorum):
+    log = quorum.open()
+    append(log, 10, 1)
+    snapshot_id = written_snapshot(log, 1, 1)
+    log.close()
+    for offset, epoch in ((0, 0), (1, 1), (2, 2)):
+        name = f"{offset:020}-{epoch:010}-{offset}5.checkpoint.part"
+        (quorum.folder / name).touch()
+    assert len(snapshots_in(quorum.folder)) == 4
+    second = quorum.open()
+    assert second.snapshots.latest == snapshot_id
+    assert log.start_offset == 0
+    assert log.last_fetched_epoch == 1
+    assert log.end_offset.offset == 10
+    assert second.high_watermark == 0
+    (left,) = snapshots_in(quorum.folder)
+    assert (left.base_offset, left.state) == (1, FileState.LIVE)
+
+
+@pytest.mark.conformance("KafkaMetadataLogTest.testCleanupOlderSnapshots")
+def test_cleanup_older_snapshots(quorum):
+    log = quorum.open()
+    append(log, 1, 0)
+    written_snapshot(log, 1, 0)
+    append(log, 1, 1)
+    written_snapshot(log, 2, 1)
+    append(log, 8, 1)
+    written_snapshot(log, 10, 1)
+    append(log, 10, 1)
+    greater = written_snapshot(log, 30, 1)
+    log.close()
+    second = quorum.open()
+    assert second.snapshots.latest == greater
+    assert second.start_offset == 30
+    assert second.last_fetched_epoch == 1
+    quorum.clock.sleep(second.config.delete_delay_ms)
+    assert [each.base_offset for each in snapshots_in(quorum.folder)] == [30]
 
 
 @pytest.mark.conformance("KafkaMetadataLogTest.testUnexpectedAppendOffset")

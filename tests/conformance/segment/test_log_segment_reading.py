@@ -2,134 +2,124 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from engine.log.segment.fetch import FetchDataInfo
-from engine.log.segment.log_segment import LogSegment
 from engine.units import LogOffsetMetadata, TimestampOffset
-from tests.builders import Rec, batch, message_set
-from tests.engine.log.folders import LogWriter, segment_of
-
-
-def records(offset: int, *values: str) -> bytes:
-    """Messages of magic 1, ten milliseconds an offset, as the original makes them."""
-    return message_set([Rec(value.encode(), timestamp=offset * 10) for value in values], offset)
-
-
-def segment(tmp_path: Path, *sets: bytes, base_offset: int = 40) -> LogSegment:
-    return segment_of(tmp_path, sets, base_offset)
-
-
-def read(segment: LogSegment, offset: int, size: int) -> FetchDataInfo:
-    fetched = segment.read(offset, max_size=size)
-    assert fetched is not None
-    return fetched
-
-
-def contents(fetched: FetchDataInfo) -> list[tuple[int, bytes | None]]:
-    return [(record.offset, record.value) for record in fetched.records.records()]
+from engine.writing.index.writable_time_index import WritableTimeIndex
+from tests.conformance.writable_segments import contents, create_segment, v1_records, v2_records
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadOnEmptySegment")
 def test_read_on_empty_segment(tmp_path: Path) -> None:
-    assert segment(tmp_path).read(40, max_size=300) is None
+    with create_segment(tmp_path, 40) as segment:
+        assert segment.read(40, 300) is None
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadBeforeFirstOffset")
 def test_read_before_first_offset(tmp_path: Path) -> None:
-    fetched = read(segment(tmp_path, records(50, "hello", "there", "little", "bee")), 41, 300)
-    assert contents(fetched) == [(50, b"hello"), (51, b"there"), (52, b"little"), (53, b"bee")]
+    with create_segment(tmp_path, 40) as segment:
+        records = v1_records(50, "hello", "there", "little", "bee")
+        segment.append(53, records)
+        read = segment.read(41, 300)
+        assert read is not None
+        assert contents(read.records) == contents(records)
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadFromMiddleOfBatch")
 def test_read_from_middle_of_batch(tmp_path: Path) -> None:
-    made = batch([Rec(value) for value in (b"hello", b"there", b"little", b"bee")], 50)
-    fetched = read(segment(tmp_path, made), 52, 300)
-    (found,) = fetched.records.batches()
-    assert found.base_offset == fetched.fetch_offset_metadata.offset == 50
+    with create_segment(tmp_path, 40) as segment:
+        segment.append(53, v2_records(50, "hello", "there", "little", "bee"))
+        read = segment.read(52, 300)
+        assert read is not None
+        assert read.fetch_offset_metadata.offset == 50
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadAfterLast")
 def test_read_after_last(tmp_path: Path) -> None:
-    assert segment(tmp_path, records(50, "hello", "there")).read(52, max_size=200) is None
+    with create_segment(tmp_path, 40) as segment:
+        segment.append(51, v1_records(50, "hello", "there"))
+        assert segment.read(52, 200) is None
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadFromGap")
 def test_read_from_gap(tmp_path: Path) -> None:
-    made = segment(tmp_path, records(50, "hello", "there"), records(60, "alpha", "beta"))
-    assert contents(read(made, 55, 200)) == [(60, b"alpha"), (61, b"beta")]
+    with create_segment(tmp_path, 40) as segment:
+        segment.append(51, v1_records(50, "hello", "there"))
+        second = v1_records(60, "alpha", "beta")
+        segment.append(61, second)
+        read = segment.read(55, 200)
+        assert read is not None
+        assert contents(read.records) == contents(second)
 
 
 @pytest.mark.conformance("LogSegmentTest.testReadWhenNoMaxPosition")
 @pytest.mark.parametrize("min_one_message", [True, False])
 def test_read_when_no_max_position(tmp_path: Path, min_one_message: bool) -> None:
-    made = segment(tmp_path, records(50, "hello", "there"))
-    for offset, first, position in ((48, 50, 0), (50, 50, 0), (51, 51, 39)):
-        fetched = made.read(offset, max_size=1, max_position=None, min_one_message=min_one_message)
-        assert fetched is not None
-        assert fetched.fetch_offset_metadata == LogOffsetMetadata(first, 40, position)
-        assert fetched.records.size == 0
-    for offset in (52, 53):
-        assert (
-            made.read(offset, max_size=1, max_position=None, min_one_message=min_one_message)
-            is None
-        )
+    with create_segment(tmp_path, 40) as segment:
+        segment.append(51, v1_records(50, "hello", "there"))
+        for offset, position in ((50, 0), (51, 39)):
+            read = segment.read(offset, 1, None, min_one_message)
+            assert read is not None
+            assert read.fetch_offset_metadata == LogOffsetMetadata(offset, 40, position)
+            assert list(read.records.records()) == []
+        assert segment.read(52, 1, None, min_one_message) is None
+        assert segment.read(53, 1, None, min_one_message) is None
 
 
 @pytest.mark.conformance("LogSegmentTest.testFindOffsetByTimestamp")
-@pytest.mark.parametrize("with_indexes", [True, False])
-def test_find_offset_by_timestamp(tmp_path: Path, with_indexes: bool) -> None:
-    sets: Sequence[bytes] = [records(offset, f"msg{offset}") for offset in range(40, 50)]
-    writer = LogWriter(tmp_path, base_offset=40)
-    writer.append(*sets)
-    if with_indexes:
-        # The original's interval: twice the size of a message minus one, so every second one has an entry.
-        writer.write_indexes(2 * len(records(42, "hello")) - 1)
-    made = writer.view().active_segment
-    assert made is not None
-
-    def offset_at(timestamp: int) -> int | None:
-        found = made.find_timestamp(timestamp, 40)
-        return None if found is None else found.offset
-
-    assert offset_at(420) == 42
-    assert offset_at(421) == 43
-    assert offset_at(430) == 43
-    assert offset_at(441) == 45
-    assert offset_at(390) == 40
-    assert offset_at(491) is None
-    assert made.max_timestamp == TimestampOffset(490, 49)
+def test_find_offset_by_timestamp(tmp_path: Path) -> None:
+    size = v1_records(0, "msg00").size
+    with create_segment(tmp_path, 40, size * 2 - 1) as segment:
+        for offset in range(40, 50):
+            segment.append(offset, v1_records(offset, f"msg{offset}"))
+        assert segment.largest_timestamp == 490
+        found = {}
+        for timestamp in (420, 421, 430, 431, 491, 401, 399):
+            record = segment.find_offset_by_timestamp(timestamp, 0)
+            found[timestamp] = None if record is None else record.offset
+        assert found == {420: 42, 421: 43, 430: 43, 431: 44, 491: None, 401: 41, 399: 40}
 
 
 @pytest.mark.conformance("LogSegmentTest.testNextOffsetCalculation")
 def test_next_offset_calculation(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path, base_offset=40)
-    empty = writer.view()
-    assert empty.active_segment is not None
-    assert (empty.active_segment.next_offset, empty.log_end_offset) == (40, 40)
-    writer.append(records(50, "hello", "there", "you"))
-    grown = writer.view()
-    assert grown.active_segment is not None
-    assert (grown.active_segment.next_offset, grown.log_end_offset) == (53, 53)
+    with create_segment(tmp_path, 40) as segment:
+        assert segment.read_next_offset() == 40
+        segment.append(52, v1_records(50, "hello", "there", "you"))
+        assert segment.read_next_offset() == 53
 
 
 @pytest.mark.conformance("LogSegmentTest.testConcurrentAccessToMaxTimestampSoFar")
-def test_concurrent_access_to_max_timestamp_so_far(tmp_path: Path) -> None:
-    made = segment(tmp_path, *(records(offset, "value") for offset in range(40, 240)))
-    found: list[TimestampOffset] = []
-    start = threading.Barrier(16)
+def test_concurrent_access_to_max_timestamp_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with create_segment(tmp_path, 0, 1) as segment:
+        for offset in range(10):
+            segment.append(offset, v1_records(offset, "value"))
+    reads = []
+    last_entry = WritableTimeIndex.last_entry.fget
 
-    def ask() -> None:
-        start.wait()
-        found.append(made.max_timestamp)
+    def slow_last_entry(index: WritableTimeIndex) -> TimestampOffset:
+        reads.append(index)
+        for _ in range(100):
+            os.sched_yield()
+        return last_entry(index)
 
-    threads = [threading.Thread(target=ask) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [TimestampOffset(2390, 239)] * 16
+    with create_segment(tmp_path, 0, 1) as segment:
+        assert segment.time_index.entries  # opened before the threads race for it
+        monkeypatch.setattr(WritableTimeIndex, "last_entry", property(slow_last_entry))
+        start = threading.Barrier(16)
+
+        def ask() -> TimestampOffset:
+            start.wait()
+            return segment.indexes.largest
+
+        with ThreadPoolExecutor(16) as pool:
+            asked = [pool.submit(ask) for _ in range(16)]
+        assert [each.result() for each in asked] == [TimestampOffset(90, 9)] * 16
+        assert len(reads) == 1
+        monkeypatch.undo()

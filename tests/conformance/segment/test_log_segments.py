@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -16,26 +18,32 @@ from engine.writing.segment.writable_segment import WritableSegment
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.writable_segments import PARTITION, create_segment
 
-
-@dataclass(eq=False)
-class Fake:
-    """A segment without files."""
-
-    base_offset: int
-    size: int = 0
-
-    def close(self) -> None:
-        pass
+Create: TypeAlias = Callable[[int], WritableSegment]
 
 
-def five() -> list[Fake]:
-    return [Fake(base) for base in (1, 3, 5, 7, 9)]
+@pytest.fixture
+def create(tmp_path: Path) -> Iterator[Create]:
+    """Make an empty segment at an offset."""
+    made: list[WritableSegment] = []
+
+    def create(offset: int) -> WritableSegment:
+        made.append(create_segment(tmp_path, offset))
+        return made[-1]
+
+    yield create
+    for segment in made:
+        segment.close()
+
+
+@pytest.fixture
+def five(create: Create) -> list[WritableSegment]:
+    return [create(base) for base in (1, 3, 5, 7, 9)]
 
 
 @pytest.mark.conformance("LogSegmentsTest.testBasicOperations")
-def test_basic_operations() -> None:
-    first, second, third = Fake(40), Fake(80), Fake(40)
-    segments: LogSegments[Fake] = LogSegments()
+def test_basic_operations(create: Create) -> None:
+    first, second, third = create(40), create(80), create(40)
+    segments: LogSegments[WritableSegment] = LogSegments()
     assert len(segments) == 0
     assert segments.add(first) is None
     assert (len(segments), 40 in segments, segments.get(40)) == (1, True, first)
@@ -50,9 +58,9 @@ def test_basic_operations() -> None:
 
 
 @pytest.mark.conformance("LogSegmentsTest.testSegmentAccess")
-def test_segment_access() -> None:
-    made = [Fake(base) for base in (1, 2, 3, 4)]
-    segments: LogSegments[Fake] = LogSegments()
+def test_segment_access(create: Create) -> None:
+    made = [create(base) for base in (1, 2, 3, 4)]
+    segments: LogSegments[WritableSegment] = LogSegments()
     for segment in made:
         segments.add(segment)
         assert segments.first is made[0]
@@ -78,9 +86,9 @@ def test_segment_access() -> None:
 
 
 @pytest.mark.conformance("LogSegmentsTest.testClosestMatchOperations")
-def test_closest_match_operations() -> None:
-    first, second, third, fourth, _ = made = five()
-    segments = LogSegments(made[:4])
+def test_closest_match_operations(five: list[WritableSegment]) -> None:
+    first, second, third, fourth, _ = five
+    segments = LogSegments(five[:4])
     assert segments.floor(2) is first
     assert segments.floor(3) is second
     assert segments.lower(3) is first
@@ -90,20 +98,30 @@ def test_closest_match_operations() -> None:
 
 
 @pytest.mark.conformance("LogSegmentsTest.testHigherSegments")
-def test_higher_segments() -> None:
-    made = five()
-    segments = LogSegments(made)
-    assert list(segments.higher_segments(0)) == made
-    assert list(segments.higher_segments(1)) == made[1:]
-    assert list(segments.higher_segments(8)) == made[4:]
+def test_higher_segments(five: list[WritableSegment]) -> None:
+    segments = LogSegments(five)
+    assert list(segments.higher_segments(0)) == five
+    assert list(segments.higher_segments(1)) == five[1:]
+    assert list(segments.higher_segments(8)) == five[4:]
     assert list(segments.higher_segments(9)) == []
+
+
+@dataclass(eq=False)
+class Sized:
+    """What is asked of a segment of which Kafka's test has a mock."""
+
+    base_offset: int
+    size: int
+
+    def close(self) -> None:
+        pass
 
 
 @pytest.mark.conformance("LogSegmentsTest.testSizeForLargeLogs")
 def test_size_for_large_logs() -> None:
     largest = 2**31 - 1
-    assert LogSegments([Fake(0, largest)]).size == largest
-    assert LogSegments([Fake(0, largest), Fake(1, largest)]).size == 2 * largest
+    assert LogSegments([Sized(0, largest)]).size == largest
+    assert LogSegments([Sized(0, largest), Sized(1, largest)]).size == 2 * largest
 
 
 @pytest.mark.conformance("LogSegmentsTest.testUpdateDir")

@@ -1,0 +1,32 @@
+"""Where a fetch of a reader stops, and the position that it reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.log.segment.fetch import read_up_to
+from engine.units import LogOffsetMetadata
+from tests.engine.log.folders import LogWriter
+
+
+def test_nothing_is_fetched_that_could_be_above_the_bound(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    for offset in range(5):
+        writer.append_records(b"a")
+        if offset % 2:
+            writer.roll()
+    view = writer.view()
+    assert view.base_offsets == (0, 2, 4)
+
+    def read(start: int, *bound: int) -> tuple[int, LogOffsetMetadata]:
+        fetched, _ = read_up_to(
+            view.segments_from, view.end_metadata, start, 2**31 - 1, LogOffsetMetadata(*bound)
+        )
+        return len(list(fetched.records.records())), fetched.fetch_offset_metadata
+
+    size = len(writer.batches[-1])
+    assert read(3, 4, 4, 0) == (1, LogOffsetMetadata(3, 2, size))
+    assert read(4, 4, 4, 0) == (0, LogOffsetMetadata(4, 4, 0))
+    assert read(5, 4, 4, 0) == (0, LogOffsetMetadata(5, 4, size))
+    assert read(3, 4, -1, -1) == (0, LogOffsetMetadata(3, 2, size))
+    assert read(3, 4, 0, 40) == (0, LogOffsetMetadata(3, 2, size))
