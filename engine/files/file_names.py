@@ -98,14 +98,6 @@ class FolderName(NamedTuple):
     unique_id: str | None = None
 
 
-class RemoteIndexName(NamedTuple):
-    """A parsed name in remote-log-index-cache: an index of a segment in remote storage."""
-
-    kind: FileKind
-    base_offset: Offset
-    segment_id: str
-
-
 class TieredFileName(NamedTuple):
     """A parsed name of a tiered storage file; `suffix` begins with its dot."""
 
@@ -150,9 +142,6 @@ _SEGMENT = re.compile(r"([0-9]{20})(\.[a-z.]+)")
 _KRAFT = re.compile(
     r"([0-9]{20})-([0-9]{10})(?:\.checkpoint(\.deleted)?|-[^/]*\.checkpoint(\.part))"
 )
-_REMOTE_INDEX = re.compile(
-    r"(0|[1-9][0-9]{0,18})_([A-Za-z0-9_-]{22})(\.index|\.timeindex|\.txnindex)"
-)
 _TIERED_FILE = re.compile(r"([0-9]{20})-([A-Za-z0-9_-]{22})(\.[a-z_-]+)")
 _TIERED_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(0|[1-9][0-9]{0,9})-([A-Za-z0-9_-]{22})")
 _TIERED_TOPIC = re.compile(r"([a-zA-Z0-9._-]+)-([A-Za-z0-9_-]{22})")
@@ -185,14 +174,6 @@ def _parse_kraft_name(name: str) -> FileName | None:
         return None
     state = FileState(match[3] or match[4] or "")
     return FileName(FileKind.KRAFT_CHECKPOINT, offset, state, epoch)
-
-
-def parse_remote_index_name(name: str) -> RemoteIndexName | None:
-    """Return the parsed name of an index in remote-log-index-cache; None for leftovers and other names."""
-    match = _REMOTE_INDEX.fullmatch(name)
-    if match is None or int(match[1]) > MAX_INT64:
-        return None
-    return RemoteIndexName(FileKind(match[3]), int(match[1]), match[2])
 
 
 def parse_tiered_file_name(name: str) -> TieredFileName | None:

@@ -164,6 +164,7 @@ class LogManager:
             except StateError:
                 loaded.close_handlers()
                 raise
+            self._refresh_config(loaded)
 
     def _create(
         self,
@@ -241,6 +242,12 @@ class LogManager:
         """Return the configuration of a topic's logs."""
         return self.topic_configs.get(topic, self.config)
 
+    def _refresh_config(self, log: UnifiedLog) -> None:
+        """Give a log that has just been added the configuration that changed while it was made."""
+        config = self.config_of(log.topic_partition.topic)
+        if config is not log.config:
+            log.update_config(config)
+
     def update_topic_config(self, topic: str, config: LogConfig) -> None:
         """Change the configuration of a topic's logs."""
         self.topic_configs[topic] = config
@@ -281,6 +288,7 @@ class LogManager:
                 )
                 found = self._create(folder, topic_partition, topic_id=topic_id)
                 self.registry.logs(is_future=is_future)[topic_partition] = found
+                self._refresh_config(found)
                 self.placement.preferred.pop(topic_partition, None)
                 logger.info("created %s", folder)
         if topic_id is not None and found.topic_id is not None and topic_id != found.topic_id:

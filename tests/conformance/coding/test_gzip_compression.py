@@ -3,6 +3,7 @@
 import pytest
 
 from engine.coding.compression import LEVELS, Compression, CompressionType, compress, decompress
+from engine.writing.log_config import LogConfig
 
 DATA = b"data" * 256
 
@@ -26,3 +27,16 @@ def test_compression_levels():
             Compression(GZIP, level)
     assert Compression(GZIP, lowest).level == lowest
     assert Compression(GZIP, highest).level == highest
+
+
+@pytest.mark.conformance("GzipCompressionTest.testLevelValidator")
+def test_level_validator():
+    def validated(level):
+        return LogConfig.from_properties({"compression.gzip.level": level}).gzip_level
+
+    lowest, highest, default = LEVELS[GZIP]
+    for level in (*range(lowest, highest + 1), default):
+        assert validated(level) == level
+    for level in (lowest - 1, highest + 1):
+        with pytest.raises(ValueError, match=r"compression\.gzip\.level"):
+            validated(level)
