@@ -73,7 +73,8 @@ class Staging:
         """Rename the folder to the target; its content is on the device already.
 
         Raises:
-            OSError: the rename failed, and the target does not exist.
+            OSError: the rename failed, and the target does not exist; or it exists and is whole, but its
+                name may be lost in a crash, and a disk that fails on did not let it be taken back.
         """
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self._disk.remove_folder(self.target)

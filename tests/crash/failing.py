@@ -23,6 +23,7 @@ class Failures:
         code: the errno.
         sticky: whether all later calls fail as well.
         calls: how many there were.
+        kinds: of each call what it was, without the name of the file.
         struck: what failed first.
     """
 
@@ -31,6 +32,7 @@ class Failures:
         self.code = code
         self.sticky = sticky
         self.calls = 0
+        self.kinds: list[str] = []
         self.struck: str | None = None
         self.is_armed = True
 
@@ -39,6 +41,7 @@ class Failures:
         if not self.is_armed or (not changes and self.code not in READING):
             return
         turn, self.calls = self.calls, self.calls + 1
+        self.kinds.append(what.rpartition(" ")[0])
         if self.number is None or turn < self.number:
             return
         if turn == self.number or self.sticky:

@@ -14,7 +14,7 @@ from tests.crash.failing import FailingDisk, Failures
 from tests.crash.judge import judge_folder, quiet
 from tests.crash.scenarios import SCENARIOS, write_overflowed
 
-CODES = (errno.EIO, errno.ENOSPC, errno.EROFS)
+CODES = (errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT)
 
 
 def begin(name: str, root: Path, failures: Failures) -> tuple[Driver, Callable[[Driver], None]]:

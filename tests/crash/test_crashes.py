@@ -12,7 +12,9 @@ from tests.crash.soak import soak
 
 
 @pytest.mark.parametrize("name", [*SCENARIOS, "walk"])
-def test_no_crash_loses_what_was_flushed_or_leaves_less_than_it_shows(name: str) -> None:
+def test_faults_141_142_no_crash_loses_what_was_flushed_or_leaves_less_than_it_shows(
+    name: str,
+) -> None:
     failures = soak(11, 40, only=name, say=False)
     assert not failures, "\n".join(failures)
 

@@ -13,7 +13,7 @@ from tests.crash.soak import soak_faults
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_failing_disk_loses_nothing_flushed(name: str) -> None:
+def test_fault_133_a_failing_disk_loses_nothing_flushed(name: str) -> None:
     failures = soak_faults(3, 12, only=name, say=False)
     assert not failures, "\n".join(failures)
 

@@ -401,7 +401,7 @@ def test_a_mount_that_libfuse_refuses_is_reported_from_the_background(folder: Pa
         (".", 3, "not empty"),
     ],
 )
-def test_a_bad_mountpoint_is_one_line_and_nothing_is_mounted(
+def test_fault_097_a_bad_mountpoint_is_one_line_and_nothing_is_mounted(
     folder: Path, place: str, status: int, message: str
 ) -> None:
     (folder / "source" / "inside").mkdir(parents=True)
@@ -414,13 +414,13 @@ def test_a_bad_mountpoint_is_one_line_and_nothing_is_mounted(
     assert mount_at(os.path.realpath(folder / place)) is None
 
 
-def test_a_mountpoint_above_the_source_is_refused(folder: Path) -> None:
+def test_fault_097_a_mountpoint_above_the_source_is_refused(folder: Path) -> None:
     done = run_in_background(folder, "allow_non_empty", mountpoint=folder)
     assert done.returncode == 2
     assert "above the source" in done.stderr
 
 
-def test_a_link_into_the_source_is_seen_through(folder: Path) -> None:
+def test_fault_097_a_link_into_the_source_is_seen_through(folder: Path) -> None:
     (folder / "source" / "inside").mkdir(parents=True)
     (folder / "link").symlink_to(folder / "source" / "inside")
     done = run_in_background(folder, mountpoint=folder / "link")

@@ -182,7 +182,7 @@ def some_topics(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def test_topics_are_chosen_and_renamed_and_keep_their_id(tmp_path):
+def test_fault_136_topics_are_chosen_and_renamed_and_keep_their_id(tmp_path):
     some_topics(tmp_path)
     result = made_of(tmp_path, topics=("order*",), renames={"orders": "neu"})
     assert [each["partition"] for each in result.partitions] == ["neu-0", "neu-1"]
@@ -194,7 +194,7 @@ def test_topics_are_chosen_and_renamed_and_keep_their_id(tmp_path):
     }
 
 
-def test_a_topic_gets_another_id_only_when_asked(tmp_path):
+def test_fault_136_a_topic_gets_another_id_only_when_asked(tmp_path):
     some_topics(tmp_path)
     made_of(tmp_path, topics=("orders",), topic_ids={"orders": ANOTHER_ID})
     assert ANOTHER_ID in (tmp_path / "target/orders-1/partition.metadata").read_text()
@@ -505,7 +505,9 @@ def test_links_and_strange_names_are_left_alone(tmp_path):
     assert {Path(each.path).name for each in result.left_out} == {"orders-7", "a b-0"}
 
 
-def test_a_live_source_is_salvaged_as_it_was_at_one_moment_and_not_loaded_as_a_broker(tmp_path):
+def test_fault_138_a_live_source_is_salvaged_as_it_was_at_one_moment_and_not_loaded_as_a_broker(
+    tmp_path,
+):
     made = make_log(tmp_path / "source", Random(9), transactions=False)
     expected = facts_of(tmp_path / "source")
     lock = FileLock(tmp_path / "source" / LOCK)

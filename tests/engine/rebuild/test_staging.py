@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ def is_whole(target: Path) -> bool:
     return not list(compare(str(target), read_manifest(str(target))))
 
 
-def test_after_a_crash_at_any_moment_the_target_is_whole_or_the_next_run_makes_it(work):
+def test_fault_131_after_a_crash_at_any_moment_the_target_is_whole_or_the_next_run_makes_it(work):
     source = small_log(work)
     disk = RecordingDisk(work / "at")
     rebuild(str(source), str(work / "at/target"), disk=disk)
@@ -108,9 +109,16 @@ def adopt(at: Path, made_in: Path) -> None:
 
 
 def some_calls(source: Path, at: Path, code: int) -> list[int]:
+    """The first and the last call of each kind that can fail so, and some at random."""
     failures = Failures(None, code, sticky=False)
     rebuild(str(source), str(at / "counted"), disk=FailingDisk(failures))
-    return sorted(Random(1).sample(range(failures.calls), min(FAILING_CALLS, failures.calls)))
+    numbers = range(failures.calls)
+    last = {failures.kinds[number]: number for number in numbers}
+    first = {failures.kinds[number]: number for number in reversed(numbers)}
+    assert {"open", "write", "truncate", "sync", "rename", "make folder", "sync folder"} <= {*last}
+    chosen = {*first.values(), *last.values()}
+    rest = max(FAILING_CALLS - len(chosen), 0)
+    return sorted({*chosen, *Random(1).sample(numbers, min(rest, failures.calls))})
 
 
 def failure_of(source: Path, target: Path, failures: Failures) -> OSError | None:
@@ -135,9 +143,20 @@ def test_each_file_of_a_partition_is_synced_once(work):
     } == dict.fromkeys(paths, 1)
 
 
-@pytest.mark.parametrize("sticky", [False, True])
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_when_any_call_fails_there_is_no_target_and_the_source_is_as_it_was(work, code, sticky):
+@pytest.mark.parametrize(
+    ("code", "sticky"),
+    [
+        (errno.ENOSPC, False),
+        (errno.ENOSPC, True),
+        (errno.EIO, False),
+        (errno.EIO, True),
+        (errno.EDQUOT, False),
+        (errno.EINTR, False),
+    ],
+)
+def test_fault_133_when_any_call_fails_there_is_no_target_and_the_source_is_as_it_was(
+    work, code, sticky
+):
     source, at = small_log(work), work / "at"
     before = state_of(source)
     failed = 0
@@ -145,15 +164,54 @@ def test_when_any_call_fails_there_is_no_target_and_the_source_is_as_it_was(work
         failures = Failures(number, code, sticky=sticky)
         if failure_of(source, at / "target", failures) is not None:
             failed += 1
-            assert not (at / "target").exists(), failures.struck
-            if not sticky:
-                assert not list(at.iterdir()), failures.struck
-            rebuild(str(source), str(at / "target"))
+            if (at / "target").exists():
+                # The name was not on the device, and the disk did not let it be taken back.
+                assert (sticky, failures.struck) == (True, "sync folder at")
+            else:
+                assert sticky or not list(at.iterdir()), failures.struck
+                rebuild(str(source), str(at / "target"))
         assert is_whole(at / "target"), failures.struck
         assert [path.name for path in at.iterdir()] == ["target"], failures.struck
         shutil.rmtree(at / "target")
     assert failed > FAILING_CALLS // 2
     assert state_of(source) == before
+
+
+def test_fault_133_short_writes_make_the_same_target(work, monkeypatch):
+    source, sizes, real = small_log(work), [], os.pwrite
+
+    def short(fd: int, data: bytes | memoryview, position: int) -> int:
+        view = memoryview(data).cast("B")
+        sizes.append(len(view))
+        return real(fd, view[: max(len(view) // 2, 1)], position)
+
+    monkeypatch.setattr(os, "pwrite", short)
+    rebuild(str(source), str(work / "at/target"))
+    assert max(sizes) > 1000
+    assert is_whole(work / "at/target")
+    assert facts_of(work / "at/target") == facts_of(source)
+
+
+def test_fault_133_signals_that_interrupt_calls_change_nothing(work):
+    source, caught, stop = small_log(work), [], threading.Event()
+    main = threading.main_thread().ident
+    assert main is not None
+    previous = signal.signal(signal.SIGUSR1, lambda *_: caught.append(1))
+
+    def interrupt() -> None:
+        while not stop.wait(0.0005):
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    try:
+        rebuild(str(source), str(work / "at/target"))
+    finally:
+        stop.set()
+        interrupting.join()
+        signal.signal(signal.SIGUSR1, previous)
+    assert caught
+    assert facts_of(work / "at/target") == facts_of(source)
 
 
 def test_a_run_that_is_killed_leaves_no_target_and_the_next_one_removes_what_it_left(work):
@@ -176,7 +234,7 @@ def test_a_run_that_is_killed_leaves_no_target_and_the_next_one_removes_what_it_
     assert left_over
 
 
-def test_a_run_that_is_asked_to_stop_cleans_up(work):
+def test_fault_147_a_run_that_is_asked_to_stop_cleans_up(work):
     source, at = make_log(work / "source", Random(3), batches=600).log_dir, work / "at"
     command = [sys.executable, "-m", "kafkafs", "rebuild", str(source), str(at / "target")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -188,7 +246,7 @@ def test_a_run_that_is_asked_to_stop_cleans_up(work):
     assert [path.name for path in at.iterdir()] == ([] if process.returncode else ["target"])
 
 
-def test_a_disk_that_gives_other_bytes_back_is_found(work):
+def test_fault_146_a_disk_that_gives_other_bytes_back_is_found(work):
     class Forgetful(RecordingDisk):
         def sync_folder(self, path: str) -> None:  # type: ignore[override]
             super().sync_folder(path)
@@ -208,7 +266,7 @@ def test_a_disk_that_gives_other_bytes_back_is_found(work):
 # Refusals
 
 
-def test_targets_that_are_refused(tmp_path):
+def test_fault_135_targets_that_are_refused(tmp_path):
     source = small_log(tmp_path)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").touch()
@@ -239,7 +297,7 @@ def test_a_target_inside_a_copy_that_is_merged_is_refused(tmp_path):
         rebuild(str(source), str(tmp_path / "other/new"), merge=[str(tmp_path / "other")])
 
 
-def test_a_target_that_a_broker_holds_is_refused_by_its_process(tmp_path):
+def test_fault_135_a_target_that_a_broker_holds_is_refused_by_its_process(tmp_path):
     source = small_log(tmp_path)
     shutil.copytree(source, tmp_path / "held")
     lock = FileLock(tmp_path / "held" / LOCK)
@@ -263,7 +321,7 @@ def test_an_empty_target_is_taken(tmp_path):
     assert is_whole(tmp_path / "target")
 
 
-def test_a_target_that_comes_up_meanwhile_is_not_replaced(tmp_path):
+def test_fault_135_a_target_that_comes_up_meanwhile_is_not_replaced(tmp_path):
     staging = Staging(str(tmp_path / "target"))
     (tmp_path / "target").mkdir()
     (tmp_path / "target/file").write_text("precious")
@@ -277,7 +335,7 @@ def test_a_target_that_comes_up_meanwhile_is_not_replaced(tmp_path):
 # Leftovers
 
 
-def test_only_what_an_interrupted_run_for_the_same_target_left_is_removed(tmp_path):
+def test_fault_132_only_what_an_interrupted_run_for_the_same_target_left_is_removed(tmp_path):
     target = tmp_path / "target"
     staged = Staging(str(target))
     running = tmp_path / os.path.basename(staged.path)
@@ -306,7 +364,7 @@ def test_only_what_an_interrupted_run_for_the_same_target_left_is_removed(tmp_pa
 # The manifest
 
 
-def test_a_manifest_finds_every_change(tmp_path):
+def test_fault_146_a_manifest_finds_every_change(tmp_path):
     rebuild(str(small_log(tmp_path)), str(tmp_path / "target"))
     target = tmp_path / "target"
     manifest = read_manifest(str(target))
@@ -341,7 +399,7 @@ def test_an_unfinished_log_dir_does_not_pass(tmp_path):
     staging.discard()
 
 
-def test_files_have_the_access_they_should_whatever_the_umask(tmp_path):
+def test_fault_137_files_have_the_access_they_should_whatever_the_umask(tmp_path):
     source = small_log(tmp_path)
     old = os.umask(0o077)
     try:

@@ -9,7 +9,7 @@ import pytest
 from engine.writing.disk import DISK, Disk, WritableFile
 
 
-def test_a_write_that_the_system_cuts_short_goes_on(tmp_path, monkeypatch):
+def test_fault_133_a_write_that_the_system_cuts_short_goes_on(tmp_path, monkeypatch):
     real = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real(fd, bytes(data[:3]), at))
     with DISK.open(tmp_path / "f", create=True) as file:
@@ -94,7 +94,7 @@ def test_a_replaced_file_keeps_the_old_content_when_writing_fails(tmp_path):
     assert DISK.list(tmp_path) == ["f"]
 
 
-def test_a_replacement_is_synced_before_it_is_renamed_and_the_folder_after(tmp_path):
+def test_fault_134_a_replacement_is_synced_before_it_is_renamed_and_the_folder_after(tmp_path):
     calls = []
 
     class Seen(WritableFile):

@@ -181,7 +181,7 @@ def test_an_empty_folder_apart_from_the_source_is_a_mountpoint(tmp_path: Path) -
     assert path == str((tmp_path / "mnt").resolve())
 
 
-def test_a_source_that_is_a_file_keeps_its_folder_free(tmp_path: Path) -> None:
+def test_fault_097_a_source_that_is_a_file_keeps_its_folder_free(tmp_path: Path) -> None:
     (tmp_path / "orders-0" / "mnt").mkdir(parents=True)
     log = tmp_path / "orders-0" / "00000000000000000000.log"
     log.write_bytes(b"")

@@ -53,7 +53,7 @@ def is_certain(made: MadeLog, lost: set[int], original: MadeLog) -> bool:
 
 @pytest.mark.parametrize("kind", HITS)
 @pytest.mark.parametrize("seed", range(RUNS))
-def test_all_batches_that_were_not_hit_are_there_byte_for_byte(tmp_path, kind, seed):
+def test_fault_139_all_batches_that_were_not_hit_are_there_byte_for_byte(tmp_path, kind, seed):
     random = Random(f"{kind} {seed}")
     made = make_log(tmp_path / "source", random)
     lost, _ = HITS[kind](made, random)
@@ -205,7 +205,7 @@ def test_the_log_end_stays_when_its_last_batch_is_damaged(tmp_path):
     assert (end.base_offset, end.last_offset, end.record_count) == (15, 19, 0)
 
 
-def test_a_control_record_that_no_broker_loads_goes(tmp_path):
+def test_fault_139_a_control_record_that_no_broker_loads_goes(tmp_path):
     producer = Producer(id=9)
     bad = builders.control_batch(1, b"\0", 5, producer=producer, transactional=True)
     unknown = builders.control_batch(99, b"", 6, producer=producer, transactional=True)

@@ -44,7 +44,7 @@ def lock(tmp_path):
     made.destroy()
 
 
-def test_a_process_that_locks_as_a_broker_does_is_kept_out(lock):
+def test_fault_143_a_process_that_locks_as_a_broker_does_is_kept_out(lock):
     assert lock.try_lock()
     other = OtherProcess(lock.path)
     assert other.answer == "refused"
@@ -55,7 +55,7 @@ def test_a_process_that_locks_as_a_broker_does_is_kept_out(lock):
     other.end()
 
 
-def test_we_are_kept_out_by_a_process_that_locks_as_a_broker_does(lock):
+def test_fault_143_we_are_kept_out_by_a_process_that_locks_as_a_broker_does(lock):
     other = OtherProcess(lock.path)
     assert not lock.try_lock()
     assert not lock.is_held

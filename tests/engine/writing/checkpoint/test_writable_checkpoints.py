@@ -33,7 +33,7 @@ class FailingDisk(Disk):
 
 
 @pytest.mark.parametrize("call", ["rename", "open"])
-def test_a_write_that_fails_leaves_the_old_content_alone(tmp_path, call):
+def test_fault_134_a_write_that_fails_leaves_the_old_content_alone(tmp_path, call):
     disk = FailingDisk()
     checkpoint = OffsetCheckpointFile(tmp_path / "checkpoint", disk)
     checkpoint.write(OFFSETS)

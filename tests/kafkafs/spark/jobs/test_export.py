@@ -96,7 +96,7 @@ class Stops(Disk):
         super().replace_atomically(path, data)
 
 
-def test_what_failed_midway_goes_on_and_repeats_nothing(
+def test_fault_145_what_failed_midway_goes_on_and_repeats_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = str(log_dir("sample")), tmp_path / "out"

@@ -54,7 +54,7 @@ def assert_whole(target: Path) -> None:
 
 
 @pytest.mark.parametrize("sticky", [False, True], ids=["once", "from-then-on"])
-def test_a_disk_that_fails_anywhere_leaves_the_whole_target_or_none(
+def test_fault_133_a_disk_that_fails_anywhere_leaves_the_whole_target_or_none(
     tmp_path: Path, sticky: bool
 ) -> None:
     number, published = SEED % STEP, 0
@@ -138,7 +138,9 @@ def killed_after(target: Path, calls: int) -> bool:
     return status != 0
 
 
-def test_a_driver_killed_at_any_point_leaves_the_whole_target_or_none(tmp_path: Path) -> None:
+def test_fault_144_a_driver_killed_at_any_point_leaves_the_whole_target_or_none(
+    tmp_path: Path,
+) -> None:
     calls, wholes, kills = SEED % STEP, 0, 0
     was_killed = True
     while was_killed:
@@ -160,7 +162,7 @@ def test_a_driver_killed_at_any_point_leaves_the_whole_target_or_none(tmp_path: 
     assert wholes >= 1
 
 
-def test_a_failed_attempt_leaves_nothing_and_the_next_one_counts(tmp_path: Path) -> None:
+def test_fault_144_a_failed_attempt_leaves_nothing_and_the_next_one_counts(tmp_path: Path) -> None:
     job = Written(tmp_path / "made", list(TASKS[0][0]))
     with pytest.raises(ValueError, match="comes after"):
         job.task([row(1), row(1)])
@@ -171,7 +173,7 @@ def test_a_failed_attempt_leaves_nothing_and_the_next_one_counts(tmp_path: Path)
     assert names_in(tmp_path) == ["made"]
 
 
-def test_a_twin_and_a_dead_attempt_do_not_count(tmp_path: Path) -> None:
+def test_fault_144_a_twin_and_a_dead_attempt_do_not_count(tmp_path: Path) -> None:
     job = Written(tmp_path / "made", list(TASKS[0][0]))
     rows = [row(number) for number in range(10)]
     job.task(rows, 0, attempt=7)
@@ -199,7 +201,9 @@ def test_a_twin_that_outlives_its_job_cannot_bring_its_folder_back(tmp_path: Pat
     assert names_in(tmp_path) == ["commit"]
 
 
-def test_of_two_jobs_for_a_target_one_wins_and_the_other_leaves_nothing(tmp_path: Path) -> None:
+def test_fault_143_of_two_jobs_for_a_target_one_wins_and_the_other_leaves_nothing(
+    tmp_path: Path,
+) -> None:
     first, second = written(tmp_path / "made"), written(tmp_path / "made")
     second.commit()
     with pytest.raises(FileExistsError):

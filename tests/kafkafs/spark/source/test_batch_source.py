@@ -252,7 +252,7 @@ def test_a_large_frame_that_nothing_narrows_says_what_would(
     assert hints() == 0
 
 
-def test_damage_fails_is_skipped_or_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
+def test_fault_144_damage_fails_is_skipped_or_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     shutil.copytree(log_dir("current") / "orders-0", folder)
     log = min(folder.glob("*.log"))

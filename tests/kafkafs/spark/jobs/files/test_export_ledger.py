@@ -113,7 +113,7 @@ WHOLE = {
 }
 
 
-def test_stopped_at_any_call_it_goes_on_and_has_each_file_once(tmp_path: Path) -> None:
+def test_fault_145_stopped_at_any_call_it_goes_on_and_has_each_file_once(tmp_path: Path) -> None:
     stops = 0
     while True:
         target = tmp_path / str(stops)
