@@ -188,7 +188,7 @@ def _stated(
         last = int(facts["endOffset"])
         starts = {int(epoch): int(at) for epoch, at in facts["segmentLeaderEpochs"].items()}
         is_whole = int(manifest["chunkIndex"]["originalFileSize"]) == size
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
     if not is_whole or not base_offset <= last < MAX_INT64 or not starts:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
@@ -364,6 +365,19 @@ def test_without_its_manifest_a_plain_copy_is_read_to_find_its_end(tmp_path: Pat
     for log in logs:
         log.with_suffix(".rsm-manifest").unlink()
     (tmp_path / "stray").mkdir()
+    assert offsets_of(view_of(tmp_path)) == list(range(1000))
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", '"x"', "[]", "9" * 5000])
+@pytest.mark.parametrize("name", ["originalFileSize", "endOffset"])
+def test_a_manifest_with_a_number_that_is_none_is_as_good_as_missing(
+    name: str, number: str, tmp_path: Path
+) -> None:
+    for log in aiven(tmp_path):
+        beside = log.with_suffix(".rsm-manifest")
+        text = re.sub(rf'("{name}": )\d+', rf"\g<1>{number}", beside.read_text())
+        assert number in text
+        beside.write_text(text)
     assert offsets_of(view_of(tmp_path)) == list(range(1000))
 
 
