@@ -26,7 +26,7 @@ from kafkafs.fuse.pyfuse3_patches.names_only import make_name_entry
 from kafkafs.fuse.request_errors import RequestErrors
 from kafkafs.fuse.shared_entry import SharedEntry
 from kafkafs.fuse.slow_work import SlowWork
-from kafkafs.fuse.source_usage import SourceUsage, Usage
+from kafkafs.fuse.source_usage import LONGEST_NAME, SourceUsage, Usage
 from kafkafs.fuse.statistics import Statistics
 from kafkafs.tree.errors import NotADirectory, NotFound
 from kafkafs.tree.node import Attrs, Directory, File, Link, Node
@@ -151,9 +151,14 @@ class Operations(pyfuse3.Operations):
             node = directory.lookup(text)
             attrs = node.attrs()
         except NotFound:
-            return self._entry.fill_missing()
+            return self._missing(name)
         record = self.table.remember(node.path, attrs.inode, parent_inode, node)
         return self._entry.fill(record, attrs)
+
+    def _missing(self, name: bytes) -> EntryAttributes:
+        if len(name) > LONGEST_NAME:  # the kernel lets names of up to 1,024 bytes through
+            raise FUSEError(errno.ENAMETOOLONG)
+        return self._entry.fill_missing()
 
     async def _lookup_aside(
         self, parent_inode: int, directory: Directory, name: str
@@ -161,7 +166,7 @@ class Operations(pyfuse3.Operations):
         try:
             node, attrs = await self._slow.run(_look_up, directory, name)
         except NotFound:
-            return self._entry.fill_missing()
+            return self._missing(os.fsencode(name))
         record = self.table.remember(node.path, attrs.inode, parent_inode, node)
         return self._entry.fill(record, attrs)
 

@@ -17,6 +17,8 @@ from kafkafs.fuse.slow_work import SlowWork
 REFRESH_SECONDS = 1.0
 PATIENCE_SECONDS = 0.1
 """How long a caller waits for new numbers; without them it gets the last ones."""
+LONGEST_NAME = 255
+"""Bytes of a name in a folder, as statfs states it."""
 _BLOCK = 4096
 
 
@@ -58,7 +60,7 @@ class SourceUsage:
         answer.f_bavail = usage.available // _BLOCK
         answer.f_files = usage.files
         answer.f_ffree = answer.f_favail = usage.free_files
-        answer.f_namemax = 255
+        answer.f_namemax = LONGEST_NAME
         return answer
 
     def _refresh(self) -> None:

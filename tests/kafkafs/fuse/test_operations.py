@@ -106,6 +106,11 @@ def test_an_absent_name_is_cached_by_the_kernel_where_it_stays_absent(
     assert (entry.st_ino, entry.entry_timeout) == (0, 60.0)
 
 
+def test_a_name_above_the_length_that_statfs_states_is_too_long(operations: Operations) -> None:
+    assert errno_of(operations.lookup(1, b"n" * 255, CONTEXT)) == errno.ENOENT
+    assert errno_of(operations.lookup(1, b"n" * 256, CONTEXT)) == errno.ENAMETOOLONG
+
+
 def test_access_allows_reading_and_no_writing(operations: Operations) -> None:
     assert answer(operations.access(1, os.R_OK, CONTEXT)) is True
     assert errno_of(operations.access(1, os.W_OK, CONTEXT)) == errno.EROFS
