@@ -171,7 +171,7 @@ static size_t kfs_dump_record(uint8_t *dst, size_t n, const kfs_dump *dump, cons
 #undef KFS_SAY_BOOL
 
 static int kfs_lies_in(size_t all, int64_t start, int32_t size) {
-    return size <= 0 || (start >= 0 && start <= (int64_t)all && size <= (int64_t)all - start);
+    return start >= 0 && start <= (int64_t)all && size <= (int64_t)all - start;
 }
 
 static int kfs_dump_lies_in(const kfs_dump *dump, const kfs_record *record) {

@@ -302,7 +302,7 @@ static inline int kfs_line_lies_in(size_t all, const kfs_record *record) {
     const int64_t starts[3] = {record->key_start, record->value_start, record->headers_start};
     const int32_t sizes[3] = {record->key_size, record->value_size, record->headers_size};
     for (int i = 0; i < 3; i++)
-        if (sizes[i] > 0 && (starts[i] < 0 || starts[i] > (int64_t)all || sizes[i] > (int64_t)all - starts[i])) return 0;
+        if (starts[i] < 0 || starts[i] > (int64_t)all || sizes[i] > (int64_t)all - starts[i]) return 0;
     return record->headers_size >= 0;
 }
 

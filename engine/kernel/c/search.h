@@ -163,7 +163,6 @@ static int kfs_match_records(const kfs_query *query, const uint8_t *arena, size_
         const kfs_record *record = records + i;
         if (!kfs_line_lies_in(size, record)) return 0;
         if (query->needle.size) {
-            /* Positions of empty fields are not checked, so those of a table that is not ours may be anything. */
             size_t start = (size_t)record->key_start, stop = (size_t)record->headers_start + (size_t)record->headers_size;
             if (start > stop || stop > size) return 0;
             if (start < from || hit < start) {
