@@ -76,6 +76,7 @@ LAYERS = (
     "damage",
     "crash",
     "mount",
+    "soak",
     "kafka",
 )
 

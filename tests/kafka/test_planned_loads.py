@@ -170,13 +170,13 @@ def wrong_losses(plan: LogPlan, before: Path, after: Path, log_start: int) -> li
     return [f"lost: {plan.losses} planned, {gone.total()} in Kafka: {min(gone)} to {max(gone)}"]
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + max(FOLDERS // PER_DIR, 1) * PER_DIR, PER_DIR))
-def test_a_plan_is_what_happens(judge: LoadJudge, tmp_path: Path, seed: int) -> None:
-    log_dir = tmp_path / "data"
+def wrong_plans(judge: LoadJudge, work: Path, seed: int) -> tuple[dict[str, list[str]], int]:
+    """Where plans of a damaged log dir differ from what Kafka did, by folder; and how many segments it had."""
+    log_dir = work / "data"
     head, acts = make_dir(seed, log_dir)
     wrong = {}
     for clean in (False, True):
-        copy = tmp_path / f"kafka-{clean}"
+        copy = work / f"kafka-{clean}"
         shutil.copytree(log_dir, copy)
         answer = judge.load_dir(copy, head["now_ms"], CONFIG, clean=clean)
         plans = planned(log_dir, config=CONFIG, clean=clean, **head)
@@ -187,6 +187,12 @@ def test_a_plan_is_what_happens(judge: LoadJudge, tmp_path: Path, seed: int) -> 
                 found = wrong_losses(plan, log_dir / name, copy / name, start)
             if found:
                 wrong[f"{name} clean={clean} {acts[name]}"] = found
+    return wrong, len(list(log_dir.glob("*/*.log")))
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + max(FOLDERS // PER_DIR, 1) * PER_DIR, PER_DIR))
+def test_a_plan_is_what_happens(judge: LoadJudge, tmp_path: Path, seed: int) -> None:
+    wrong, _ = wrong_plans(judge, tmp_path, seed)
     assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
 
 

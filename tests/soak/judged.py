@@ -1,0 +1,101 @@
+"""Parts that Kafka judges: hurt logs in its loader and ours, random scripts, and a live directory under a writing broker."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.kafka import jars
+from tests.soak.parts import ROOT, Job, Part
+
+LIVE_TEST = "tests/kafka/test_live.py"
+LIVE_SECONDS = 20, 60
+"""Least and most of one live directory, in which all that is looked for happens."""
+
+
+def obstacle() -> str:
+    """Why Kafka cannot be asked here; empty when it can."""
+    if find_spec("confluent_kafka") is None:
+        return "confluent-kafka is not installed: run scripts/setup kafka"
+    return jars.missing_tool() or ""
+
+
+def plan_loads(job: Job) -> None:
+    """Hurt folders, and what Kafka's loader makes of them beside our plan."""
+    from tests.kafka.load_judge import LoadJudge
+    from tests.kafka.test_planned_loads import PER_DIR, wrong_plans
+
+    with LoadJudge() as judge:
+        for numbers in job.batches(PER_DIR):
+            with tempfile.TemporaryDirectory(prefix="soak-loads-") as work:
+                wrong, segments = wrong_plans(judge, Path(work), job.seed * 10**9 + numbers.start)
+            job.note("segments", segments)
+            for name, found in wrong.items():
+                job.find(numbers.start, f"{name}: {found}", count=PER_DIR)
+
+
+def load_alike(job: Job) -> None:
+    """Logs killed and spoilt, loaded by Kafka's classes and ours."""
+    from tests.kafka.judge import Judge
+    from tests.kafka.test_judge import loaded_by_both
+
+    with Judge() as judge:
+        for number in job.numbers():
+            with tempfile.TemporaryDirectory(prefix="soak-loads-") as work:
+                ours, kafkas = loaded_by_both(judge, Path(work), job.seed * 10**9 + number)
+            if ours != kafkas:
+                job.find(number, f"ours {ours!r:.3000}\nKafka's {kafkas!r:.3000}")
+
+
+def write_alike(job: Job) -> None:
+    """Random scripts of appends, truncations and compactions, run by Kafka's classes and ours."""
+    from tests.kafka.judge import Judge
+    from tests.kafka.test_judge import written_by_both
+
+    with Judge() as judge:
+        for number in job.numbers():
+            with tempfile.TemporaryDirectory(prefix="soak-writes-") as work:
+                ours, kafkas = written_by_both(judge, Path(work), job.seed * 10**9 + number)
+            if ours != kafkas:
+                job.find(number, f"ours {ours!r:.3000}\nKafka's {kafkas!r:.3000}")
+
+
+def read_live(job: Job) -> None:
+    """Readers of a directory in which a broker writes, rolls, compacts and deletes; an input is a second of it."""
+    least, most = LIVE_SECONDS
+    for numbers in job.batches(int(min(max(job.seconds or most, least), most))):
+        environment = {
+            **os.environ,
+            "KAFKAFS_LIVE_SECONDS": str(max(len(numbers), least)),
+            "KAFKAFS_KAFKA_SEED": str((job.seed * 10**6 + numbers.start) % 2**31),
+        }
+        words = ["-q", "-s", "-m", "kafka", "-p", "no:randomly", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words, LIVE_TEST],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if reads := re.search(r"reads (\d+)", done.stdout):
+            job.note("reads", int(reads[1]))
+        if done.returncode:
+            job.find(numbers.start, (done.stdout + done.stderr)[-8000:], count=len(numbers))
+
+
+PARTS = (
+    Part(
+        "loader/plan", "hurt folders: our plan, and Kafka's loader", "folders", plan_loads, obstacle
+    ),
+    Part("loader/load", "spoilt logs, loaded by Kafka and by us", "logs", load_alike, obstacle),
+    Part(
+        "loader/write", "scripts of calls, run by Kafka and by us", "scripts", write_alike, obstacle
+    ),
+    Part("live", "a directory under a writing broker", "seconds", read_live, obstacle),
+)

@@ -1,0 +1,145 @@
+"""Random tests that run as long as they are told to: parts with seeds, counters, and findings that can be tried again.
+
+    scripts/soak PART... [--seconds N | --inputs N] [--seed S] [--from N]
+    scripts/soak all --seconds 7200
+    scripts/soak again FINDING.json
+    scripts/soak report
+    scripts/soak list
+
+A part goes on behind the last input that it tried with the same seed, by the counters in build/soak/counters.jsonl. A
+finding is kept in build/soak/findings with its seed and input, and makes the exit status 1; a part that cannot run here
+makes it 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.soak import counters, fuzz, hurt, judged, kill, posix, text
+from tests.soak.parts import ROOT, Job, Part
+
+PARTS: tuple[Part, ...] = (
+    *fuzz.PARTS, *posix.PARTS, *kill.PARTS, *text.PARTS, *hurt.PARTS, *judged.PARTS,
+)  # fmt: skip
+FOLDER = ROOT / "build" / "soak"
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The parsed arguments."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/soak",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "parts", nargs="+", metavar="PART", help="a part, a group of parts, or all; see list"
+    )
+    parser.add_argument("--seconds", type=float, help="for all parts together [60]")
+    parser.add_argument("--inputs", type=int, help="of each part, instead of a time")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--from", type=int, dest="first", metavar="N", help="first input")
+    parser.add_argument("--folder", type=Path, help="of counters and findings [build/soak]")
+    parsed = parser.parse_args(given)
+    parsed.folder = parsed.folder or FOLDER
+    return parsed
+
+
+def chosen(names: Sequence[str]) -> list[Part]:
+    """The parts of these names. Raises ValueError for a name that nothing has."""
+    found: list[Part] = []
+    for name in names:
+        some = [part for part in PARTS if name in ("all", part.name, part.group)]
+        if not some:
+            raise ValueError(f"no part is called {name}: see scripts/soak list")
+        found += [part for part in some if part not in found]
+    return found
+
+
+def shares(parts: Sequence[Part], seconds: float) -> dict[str, float]:
+    """Seconds for each part: the same for each group, and in a group the same for each part."""
+    groups = {part.group for part in parts}
+    share = {
+        group: seconds / len(groups) / sum(part.group == group for part in parts)
+        for group in groups
+    }
+    return {part.name: share[part.group] for part in parts}
+
+
+def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
+    """Run parts one after the other; the exit status."""
+    bounded = given.seconds is not None or given.inputs is None
+    share = shares(parts, 60.0 if given.seconds is None else given.seconds) if bounded else {}
+    file = given.folder / "counters.jsonl"
+    found = missing = 0
+    for part in parts:
+        why = part.obstacle()
+        if why:
+            print(f"{part.name}: cannot run here: {why}", file=sys.stderr, flush=True)
+            missing += 1
+            continue
+        part.prepare()
+        first = given.first
+        if first is None:
+            first = counters.first_untried(counters.read(file), part.name, given.seed)
+        job = Job(
+            part,
+            given.seed,
+            first,
+            seconds=share.get(part.name),
+            inputs=given.inputs,
+            findings=given.folder / "findings",
+        )
+        part.run(job)
+        counter = counters.of(job)
+        counters.append(file, counter)
+        found += len(job.found)
+        besides = "".join(f", {count:,} {name}" for name, count in counter.notes.items())
+        print(
+            f"{part.name}: {job.tried:,} {part.unit} from {first:,} of seed {given.seed}{besides}, "
+            f"{len(job.found)} findings, {counter.seconds:,.1f} s",
+            flush=True,
+        )
+    return 1 if found else 3 if missing else 0
+
+
+def again(path: Path) -> int:
+    """Try a finding again: its input, if it was kept, else the input of its number."""
+    facts = json.loads(path.read_text())
+    (part,) = chosen([facts["part"]])
+    if "input" in facts:
+        said = fuzz.try_bytes(part.name, base64.b64decode(facts["input"]))
+        print(said or f"{part.name}: nothing is found any more")
+        return 1 if said else 0
+    words = [part.name, "--seed", str(facts["seed"]), "--from", str(facts["number"])]
+    words += ["--inputs", str(facts["inputs"])]
+    return run([part], arguments(words))
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run from the command line."""
+    parsed = arguments(given)
+    command, *rest = parsed.parts
+    if command == "list":
+        for part in PARTS:
+            print(f"{part.name:26} {part.what} (in {part.unit})")
+        return 0
+    if command == "report":
+        print(counters.report(counters.read(parsed.folder / "counters.jsonl")))
+        return 0
+    if command == "again" and len(rest) == 1:
+        return again(Path(rest[0]))
+    try:
+        parts = chosen(parsed.parts)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return run(parts, parsed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
