@@ -2,23 +2,28 @@
 
 For work that is mostly Python: threads would wait for each other. In order, each process has blocks of
 neighbouring items in turn, and writes the results into a pipe; when nobody takes them, the pipe is full and the
-process waits. In any order, a process takes the heaviest item that is left. All processes together have the room
-of one at the memory gates.
+process waits. Items that are found on the way are sent to the processes in turn. In any order, a process takes the
+heaviest item that is left. All processes together have the room of one at the memory gates.
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import pickle
 import signal
 import traceback
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from select import poll
+from threading import Thread
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
+from engine.budgets import MiB
 from engine.memory_gate import SharedRoom
 
 Item = TypeVar("Item")
@@ -29,6 +34,10 @@ _MOST_IN_BLOCK = 32
 _BLOCKS_EACH = 8
 """Blocks of a process, where there are few items."""
 _MOST_IN_MESSAGE = 64
+_MOST_BYTES = 1 * MiB
+"""Bytes of results that are bytes, after which a message is sent."""
+_SENT_AHEAD = 2
+"""Items that each process has: one that it works on, and the next one."""
 _SECONDS = 0.2
 """Time after which the results of an unfinished item are sent."""
 _LENGTH = 4
@@ -63,6 +72,81 @@ def flat_map(
     with _children(blocks, jobs) as children:
         for place in range(len(items)):
             yield from _results(children[place // block % jobs])
+
+
+def in_turns(
+    work: Callable[[Item], Iterable[Result]], items: Iterable[Item], jobs: int
+) -> Generator[Iterator[Result], None, None]:
+    """Yield an iterator of the results of each item, in the items' order, from forked processes.
+
+    The items are sent to the processes in turn, a few before their results are asked for. Items and results are
+    pickled. The results of an item have to be taken before the next iterator.
+
+    Raises:
+        ChildProcessError: a process ended before its work.
+    """
+    every = iter(items)
+    first = list(itertools.islice(every, 1))
+    if not first:
+        return
+    pipes = [os.pipe() for _ in range(jobs)]
+    reads, writes = [pipe[0] for pipe in pipes], [pipe[1] for pipe in pipes]
+
+    def answer(number: int, results: int) -> None:
+        own = reads.pop(number)
+        for end in (*reads, *writes):  # else no process would see that another has gone
+            os.close(end)
+        received: SimpleQueue[tuple[Item] | None] = SimpleQueue()
+        Thread(target=_receive_all, args=(own, received), daemon=True).start()
+        while item := received.get():
+            _send_results(work, item[0], results)
+
+    try:
+        with _children(answer, jobs) as children:
+            while reads:
+                os.close(reads.pop())
+            numbers = _sent(itertools.chain(first, every), writes)
+            for number in _ahead(numbers, jobs * _SENT_AHEAD):
+                yield _results(children[number])
+    finally:
+        for end in (*reads, *writes):
+            os.close(end)
+
+
+def _sent(items: Iterable[Item], pipes: Sequence[int]) -> Iterator[int]:
+    """Send each item into the next pipe, and yield the number of the pipe."""
+    for place, item in enumerate(items):
+        number = place % len(pipes)
+        try:
+            _write(item, pipes[number])
+        except BrokenPipeError:
+            raise _early_end() from None
+        yield number
+
+
+def _ahead(items: Iterable[Item], count: int) -> Iterator[Item]:
+    """Yield the items, each when `count` items in all wait. An error of the items is raised after those before it."""
+    waiting: deque[Item] = deque()
+    failure: Exception | None = None
+    try:
+        for item in items:
+            waiting.append(item)
+            if len(waiting) == count:
+                yield waiting.popleft()
+    except Exception as error:  # noqa: BLE001 - raised below
+        failure = error
+    yield from waiting
+    if failure is not None:
+        raise failure
+
+
+def _receive_all(pipe: int, received: SimpleQueue[tuple[Any] | None]) -> None:
+    """Put what is sent into a queue, so that the sender does not wait for the work on it; None at the end."""
+    try:
+        while True:
+            received.put((_receive(pipe),))
+    except EOFError:
+        received.put(None)
 
 
 def block_size(items: int, jobs: int) -> int:
@@ -201,14 +285,17 @@ def _start(
 def _send_results(work: Callable[[Item], Iterable[Result]], item: Item, pipe: int) -> None:
     """Send the results of an item, those of a long one in parts."""
     results: list[Result] = []
+    size = 0
     sent = monotonic()
     failure: Exception | None = None
     try:
         for result in work(item):
             results.append(result)
-            if len(results) >= _MOST_IN_MESSAGE or monotonic() - sent > _SECONDS:
+            size += len(result) if isinstance(result, bytes) else 0
+            is_much = len(results) >= _MOST_IN_MESSAGE or size >= _MOST_BYTES
+            if is_much or monotonic() - sent > _SECONDS:
                 _send((results, False, None), pipe)
-                results, sent = [], monotonic()
+                results, size, sent = [], 0, monotonic()
     except Exception as error:  # noqa: BLE001 - raised again by the parent
         failure = _portable(error)
     _send((results, True, failure), pipe)
@@ -231,13 +318,19 @@ def _send_result(
 
 def _send(message: object, pipe: int) -> None:
     """Send a message; end this process if nobody takes it."""
-    data = pickle.dumps(message)
-    view = memoryview(len(data).to_bytes(_LENGTH, "little") + data)
     try:
-        while view:
-            view = view[os.write(pipe, view) :]
+        _write(message, pipe)
     except BrokenPipeError:
         os._exit(0)
+
+
+def _write(message: object, pipe: int) -> None:
+    """Write a message into a pipe. Raises BrokenPipeError if nobody takes it."""
+    data = pickle.dumps(message)
+    for part in (len(data).to_bytes(_LENGTH, "little"), data):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(pipe, view) :]
 
 
 def _receive(pipe: int) -> Any:  # noqa: ANN401 - what a process has sent
@@ -246,12 +339,13 @@ def _receive(pipe: int) -> Any:  # noqa: ANN401 - what a process has sent
 
 
 def _read(pipe: int, size: int) -> bytearray:
-    data = bytearray()
-    while len(data) < size:
-        part = os.read(pipe, size - len(data))
-        if not part:
+    data = bytearray(size)
+    view = memoryview(data)
+    while view:
+        got = os.readv(pipe, [view])
+        if not got:
             raise EOFError
-        data += part
+        view = view[got:]
     return data
 
 

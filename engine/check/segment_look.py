@@ -23,7 +23,6 @@ from engine.check.rules.finding_limit import bounded
 from engine.errors import KafkaStorageError
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
-from engine.memory_gate import LARGE
 from engine.units import Offset, Position
 from engine.workers import Workers
 
@@ -95,7 +94,7 @@ def _large_checked(
     The scan continues only when the bytes of a large run are freed, so that no two of them are in memory.
     """
     for item in items:
-        if isinstance(item, BatchRun) and len(item.buffer) > LARGE:
+        if isinstance(item, BatchRun) and item.is_large:
             facts = check_run(item)
             item = item._replace(buffer=b"")
             yield Checked(item, facts)

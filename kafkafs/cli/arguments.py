@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -150,7 +150,7 @@ class Failures:
             self.report(error)
             return None
 
-    def passed_on(self, items: Iterable[Answer]) -> Iterator[Answer]:
+    def passed_on(self, items: Iterable[Answer]) -> Generator[Answer, None, None]:
         """Yield the items up to an error, and report the error."""
         try:
             yield from items
@@ -191,12 +191,12 @@ def _advise(unread: Sequence[Unread]) -> None:
 
 
 @contextmanager
-def open_tree(source: str, values: str = "auto") -> Iterator[Tree]:
+def open_tree(source: str, values: str = "auto", jobs: int = 1) -> Iterator[Tree]:
     """Open the tree over one SOURCE."""
     from kafkafs.tree.tree import Tree, TreeOptions
 
     with open_log_source((source,), is_whole=False) as logs:
-        yield Tree(logs, options=TreeOptions(values=values))
+        yield Tree(logs, options=TreeOptions(values=values, jobs=jobs))
 
 
 def clean_path(path: str) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from engine.errors import UnreadableError
 from kafkafs.cli.arguments import (
     Failures,
     clean_path,
+    jobs_option,
     one_source_argument,
     open_tree,
     values_option,
@@ -47,10 +49,16 @@ PIECE = 1 << 20
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names.paths)
 @partition_options
 @range_options
+@jobs_option
 @values_option
 @verbosity_options
 def cat(
-    source: str, paths: tuple[str, ...], choice: PartitionChoice, extent: LogRange, values: str
+    source: str,
+    paths: tuple[str, ...],
+    choice: PartitionChoice,
+    extent: LogRange,
+    jobs: int,
+    values: str,
 ) -> None:
     """Write files of the tree to standard output, with the same bytes as in a mount.
 
@@ -74,7 +82,7 @@ def cat(
             + (": not both" if paths else "")
         )
     with (
-        open_tree(source, values) as tree,
+        open_tree(source, values, jobs) as tree,
         Failures() as failures,
         Progress("written", quiet=sys.stdout.isatty()) as progress,
     ):
@@ -84,10 +92,11 @@ def cat(
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
             if isinstance(node, File):
                 errors = ErrorLines(node)
-                for data in failures.passed_on(node.chunks()):
-                    errors.look(data)
-                    write_output(data)
-                    progress.advance(len(data))
+                with closing(failures.passed_on(node.chunks())) as chunks:
+                    for data in chunks:
+                        errors.look(data)
+                        write_output(data)
+                        progress.advance(len(data))
                 errors.report(failures)
             write_output(b"", flush=True)
 
@@ -159,9 +168,10 @@ def resolved(tree: Tree, path: str) -> Node:
 @one_source_argument
 @click.argument("path", shell_complete=names.paths)
 @click.argument("dest", type=click.Path(path_type=Path))
+@jobs_option
 @values_option
 @verbosity_options
-def cp(source: str, path: str, dest: Path, values: str) -> None:
+def cp(source: str, path: str, dest: Path, jobs: int, values: str) -> None:
     """Copy a file or a folder of the tree to DEST, with modes and times.
 
     \b
@@ -177,7 +187,7 @@ def cp(source: str, path: str, dest: Path, values: str) -> None:
     # Imported here because --help needs none of the engine.
     from kafkafs.tree.partition.by_time import PeriodFolder
 
-    with open_tree(source, values) as tree:
+    with open_tree(source, values, jobs) as tree:
         node = resolved(tree, path)
         if isinstance(node, PeriodFolder):
             raise click.UsageError(
@@ -235,9 +245,9 @@ def copy_file(file: File, target: Path, progress: Progress, failures: Failures) 
     staged = target.with_name(f".{target.name[:200]}.part")
     before, gaps, is_empty = failures.count, 0, True
     errors = ErrorLines(file)
-    with open(staged, "xb") as output:
+    with open(staged, "xb") as output, closing(failures.passed_on(pieces(file))) as found:
         try:
-            for data in failures.passed_on(pieces(file)):
+            for data in found:
                 if isinstance(data, FileGap):
                     failures.report(data.error, "the copy has zeros there")
                     output.truncate(output.seek(data.length, os.SEEK_CUR))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import Command
+from kafkafs.cli.arguments import Command, jobs_option
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import partition_options
 from kafkafs.cli.options.times import range_options
@@ -19,9 +19,7 @@ from kafkafs.cli.printing.verbosity import detail
 if TYPE_CHECKING:
     from engine.log.log_bound import LogRange
     from engine.log.partition_choice import PartitionChoice
-    from kafkafs.dump.dump_file import DumpFile
     from kafkafs.dump.dump_options import DumpOptions
-    from kafkafs.dump.inputs import MissingInput
 
 STRING_DECODERS = (
     "org.apache.kafka.tools.api.StringDecoder",
@@ -88,6 +86,7 @@ def _decoder_options(command: Command) -> Command:
     metavar="N",
     help="Largest batch, in bytes, that an index entry may point to. [default: 5242880]",
 )
+@jobs_option
 @verbosity_options
 def dump(
     paths: tuple[str, ...],
@@ -97,6 +96,7 @@ def dump(
     choice: PartitionChoice,
     extent: LogRange,
     string_decoders: tuple[str, ...],
+    jobs: int,
     **flags: bool | int | None,
 ) -> None:
     """Print the content of files of a log directory: Kafka's DumpLogSegments, and more.
@@ -128,20 +128,19 @@ def dump(
 
     flags["print_data_log"] = bool(flags["print_data_log"] or _are_strings(string_decoders))
     options = _options(flags)
-    report = DumpReport(write_output, complain)
     run = dump_json if as_json or form == "jsonl" else dump_text
     with Progress("dumped", quiet=sys.stdout.isatty()) as progress:
+        report = DumpReport(write_output, complain, begin=_tell, advance=progress.advance)
         inputs = expand(arguments, extent if any(extent) else None, choice)
-        run(map(_told, inputs), options, report, progress.advance)
+        run(inputs, options, report, jobs)
     write_output(b"", flush=True)
     status = 3 if report.unreadable else int(report.findings > 0)
     if status:
         raise click.exceptions.Exit(status)
 
 
-def _told(each: DumpFile | MissingInput) -> DumpFile | MissingInput:
-    detail(f"reading {each.shown}")
-    return each
+def _tell(shown: str) -> None:
+    detail(f"reading {shown}")
 
 
 def _are_strings(classes: tuple[str, ...]) -> bool:

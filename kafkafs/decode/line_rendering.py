@@ -23,6 +23,7 @@ from kafkafs.decode.line_chunks import TextChunk
 
 _MOST_READ = 4 * MiB
 _PIECE_TEXT = 512 * 1024
+"""Bytes of text that are made at once for a reader that keeps none."""
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
 """Fate of the transaction of each batch of a run; None if none is transactional."""
@@ -98,26 +99,22 @@ class Rendering(NamedTuple):
         )
 
     def text(
-        self, view: LogView, segment: LogSegment, start: Position, end: Position, expected: Offset
+        self, view: LogView, segment: LogSegment, item: ScanItem, enough: int = _PIECE_TEXT
     ) -> Iterator[bytes]:
-        """Yield the text of [start, end) of a segment in pieces of some hundred kB.
+        """Yield the text of an item of a segment's scan, in pieces of about `enough` bytes.
 
-        For reading once without a size: everything is decoded once, and nothing is kept.
+        For reading once without a size: everything is decoded once, and nothing is kept. Several threads may make
+        the text of several items.
         """
-        file = segment.file
 
         def noted(problem: BatchProblem, batch: np.void) -> None:
             add_problem(view.log.problems, segment.path, problem, batch)
 
-        for item in self.scan(file, start, end, expected):
-            if not isinstance(item, BatchRun):
-                if not item.is_quiet:
-                    view.log.problems.add_damage(segment.path, item)
-                    yield error_line(item)
-            else:
-                fates = view.fates(segment, item)
-                yield from self._pieces(item, fates, file.path, _PIECE_TEXT, noted)
-            del item  # free it before the next one is read: a batch may be as large as the budget
+        if isinstance(item, BatchRun):
+            fates = view.fates(segment, item)
+            yield from self._pieces(item, fates, segment.file.path, enough, noted)
+        elif not item.is_quiet:
+            yield error_line(item)
 
     def _pieces(
         self, run: BatchRun, fates: Fates, path: str, enough: int, note: Note = _no_note

@@ -7,7 +7,7 @@ with a field "…Encoding" beside them, so that no byte is lost.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from engine import kernel
 from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Columns
-from engine.errors import InvalidNameError
+from engine.errors import InvalidNameError, KafkaStorageError
 from engine.files.file_names import FileKind, parse_folder_name
 from engine.lines.dump_text import codec_name, last_sequence, timestamp_label
 from engine.lines.json_text import Values, bytes_json, hide
@@ -36,12 +36,12 @@ from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CLUSTER_METADATA
 from kafkafs.decode.shown_text import valid_facts
 from kafkafs.dump.dump_file import DumpFile
+from kafkafs.dump.dump_items import DumpItem, Tally
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.findings import Contradiction, Found, Note, ShownEntry
 from kafkafs.dump.records.large_batches import json_field
-from kafkafs.dump.records.log_batches import Lost, ShownBatches, batches_of, rows_within
+from kafkafs.dump.records.log_batches import ShownBatches, rows_within
 from kafkafs.dump.records.record_parts import LegacyRecord, legacy_records
-from kafkafs.dump.report import DumpReport
 
 _ENOUGH = 8 * MiB
 _TEXT = 1 * MiB
@@ -53,136 +53,161 @@ _BATCH_FIELDS = (
 )
 
 
-class JsonLines:
-    """Writer of the lines of one file to a report's output."""
+class JsonForm:
+    """See DumpForm. Python makes the lines of records."""
 
-    def __init__(self, options: DumpOptions, report: DumpReport) -> None:
+    is_native = False
+
+    def __init__(self, options: DumpOptions) -> None:
         self.options = options
-        self.report = report
-        self._name = ""
-        self._lines: list[bytes] = []
-        self._size = 0
 
-    # Lines
+    def opening(self, file: DumpFile) -> list[DumpItem]:
+        """Return nothing: the line of a file has its size."""
+        return []
 
-    def _line(self, kind: str, facts: dict[str, Any]) -> None:
-        self._append(_json({"type": kind, "file": self._name, **facts}))
+    def unreadable(self, shown: str, sentence: str) -> list[DumpItem]:
+        """Return an error line."""
+        facts = {"kind": "unreadable", "reason": sentence.removeprefix(f"{shown}: ")}
+        return [_error_line(shown, facts), Tally(unreadable=1)]
 
-    def _append(self, line: bytes) -> None:
-        self._lines.append(line)
-        self._size += len(line)
-        if self._size >= _TEXT:
-            self._flush()
+    def unknown(self, file: DumpFile) -> list[DumpItem]:
+        """Return a note."""
+        text = "not a file name of Kafka's: the file is not read"
+        return [_line("note", file.shown, {"text": text})]
 
-    def _error(self, facts: dict[str, Any]) -> None:
-        self.report.findings += 1
-        shown = {name: _plain(value) for name, value in facts.items() if value is not None}
-        self._lines.append(_json({"error": {"file": self._name, **shown}}))
+    def around(self, file: DumpFile) -> JsonAround:
+        """Return a maker of the lines around the batches."""
+        return JsonAround(file, self.options)
 
-    def _flush(self) -> None:
-        if self._lines:
-            self.report.out(b"\n".join(self._lines) + b"\n")
-            self._lines.clear()
-            self._size = 0
+    def batches(self, file: DumpFile, batches: ShownBatches) -> Iterator[DumpItem]:
+        """Yield the lines of batches and their records."""
+        return JsonLines(file, self.options).batches(batches)
 
-    def _headline(self, file: DumpFile, size: int) -> None:
-        self._name = file.shown
-        facts: dict[str, Any] = {"kind": _kind_name(file), "size": size}
-        if file.state:
-            facts["state"] = file.state.removeprefix(".")
-        if file.kind is FileKind.KRAFT_CHECKPOINT and file.snapshot_id is not None:
-            facts["endOffset"], facts["epoch"] = file.snapshot_id
-        elif file.base_offset is not None:
-            facts["baseOffset"] = file.base_offset
-        self._line("file", facts)
+    def entries(self, file: DumpFile, found: Iterator[Found]) -> Iterator[DumpItem]:
+        """Yield the lines of a file of entries. Raises the errors of `found`."""
+        return JsonLines(file, self.options).entries(found)
 
-    def unreadable(self, shown: str, reason: str) -> None:
-        """Write the error line of a file that cannot be read."""
-        self._name = shown
-        self._error({"kind": "unreadable", "reason": reason})
-        self.report.findings -= 1
-        self.report.unreadable += 1
-        self._flush()
 
-    def unknown(self, file: DumpFile) -> None:
-        """Write the note on a file that is not Kafka's."""
-        self._name = file.shown
-        self._line("note", {"text": "not a file name of Kafka's: the file is not read"})
-        self._flush()
+class JsonAround:
+    """Lines of one records file apart from its batches."""
 
-    # Entries
+    def __init__(self, file: DumpFile, options: DumpOptions) -> None:
+        self.file = file
+        self.options = options
 
-    def entries(self, file: DumpFile, found: Iterable[Found]) -> None:
-        """Write the lines of a file of entries. Raises the errors of `found`."""
-        self._headline(file, file.root.stat(file.name).st_size)
-        for item in found:
-            if isinstance(item, ShownEntry):
-                if not self.options.verify_index_only:
-                    self._line("entry", _with_bytes(item.fields))
-            elif isinstance(item, Note):
-                self._line("note", {"text": item.text})
-            elif isinstance(item, Contradiction):
-                facts = {"position": item.position, "expected": item.found, "found": item.stated}
-                self._error({"kind": item.what.value, **facts})
-            else:
-                self._error(item._asdict())
-        self._flush()
+    def headline(self, size: int) -> list[DumpItem]:
+        """Return the line of the file."""
+        return [_headline(self.file, size)]
 
-    # Logs
-
-    def log(self, file: DumpFile, advance: Callable[[int], object]) -> None:
-        """Write the lines of a records file. Raises OSError, SourceRefusedError when it cannot be opened."""
-        with file.open() as opened:
-            size = opened.size()
-            self._headline(file, size)
-            end = min(size, self.options.max_bytes)
-            decoder = _decoder_of(file, self.options)
-            budgets = self.options.budgets
-            done = 0
-            for item in batches_of(opened, end, path=file.shown, budgets=budgets):
-                if isinstance(item, Lost):
-                    self._damage(item.damage)
-                    now = item.damage.position + item.damage.length
-                else:
-                    now = item.end_position
-                    if item.damage is not None:
-                        self._damage(item.damage)
-                    self._batches(file, item, decoder)
-                advance(now - done)
-                done = now
-                del item  # free it before the next read: a batch may be as large as the budget
-        self._flush()
-
-    def _damage(self, damage: Damage) -> None:
+    def lost_bytes(self, damage: Damage, end: int) -> list[DumpItem]:
+        """Return the error line of bytes without a batch."""
         if self.options.is_partial and damage.kind is DamageKind.TORN_TAIL:
-            return
+            return []
         facts = damage._asdict()
         del facts["path"]
         for name in ("first_offset", "last_offset"):
             facts[_camel(name)] = facts.pop(name)
-        self._error(facts)
-        self.report.findings -= damage.kind.is_quiet
+        return [_error_line(self.file.shown, facts), Tally(findings=not damage.kind.is_quiet)]
 
-    def _batches(self, file: DumpFile, batches: ShownBatches, decoder: TopicDecoder | None) -> None:
-        first, last = file.shown_offsets
+    def before(self, batches: ShownBatches) -> list[DumpItem]:
+        """Return the error line of a damaged batch."""
+        return [] if batches.damage is None else self.lost_bytes(batches.damage, 0)
+
+    def tail(self, left: int) -> list[DumpItem]:
+        """Return nothing: each damaged place has its line."""
+        return []
+
+
+class JsonLines:
+    """Lines of batches or entries of one file, some at a time."""
+
+    def __init__(self, file: DumpFile, options: DumpOptions) -> None:
+        self.file = file
+        self.options = options
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._findings = 0
+
+    # Lines
+
+    def _add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+
+    def _error(self, facts: dict[str, Any]) -> None:
+        self._findings += 1
+        self._add(_error_line(self.file.shown, facts))
+
+    def _text(self) -> bytes:
+        """Return the lines so far, and forget them."""
+        text = b"".join(self._lines)
+        self._lines.clear()
+        self._size = 0
+        return text
+
+    def _rest(self) -> Iterator[DumpItem]:
+        yield self._text()
+        yield Tally(findings=self._findings)
+        self._findings = 0
+
+    # Entries
+
+    def entries(self, found: Iterable[Found]) -> Iterator[DumpItem]:
+        """Yield the lines of a file of entries. Raises the errors of `found`, after the lines before them."""
+        file, shown = self.file, self.file.shown
+        self._add(_headline(file, file.root.stat(file.name).st_size))
+        try:
+            for item in found:
+                if isinstance(item, ShownEntry):
+                    if not self.options.verify_index_only:
+                        self._add(_line("entry", shown, _with_bytes(item.fields)))
+                elif isinstance(item, Note):
+                    self._add(_line("note", shown, {"text": item.text}))
+                elif isinstance(item, Contradiction):
+                    facts = {
+                        "position": item.position,
+                        "expected": item.found,
+                        "found": item.stated,
+                    }
+                    self._error({"kind": item.what.value, **facts})
+                else:
+                    self._error(item._asdict())
+                if self._size >= _TEXT:
+                    yield self._text()
+        except (OSError, KafkaStorageError):
+            yield from self._rest()
+            raise
+        yield from self._rest()
+
+    # Batches
+
+    def batches(self, batches: ShownBatches) -> Iterator[DumpItem]:
+        """Yield the lines of batches and their records, as far as they are in the range of the file."""
+        first, last = self.file.shown_offsets
+        decoder = _decoder_of(self.file, self.options)
         for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
             fields = batches.table[row]
-            self._line("batch", batch_facts(fields))
+            self._add(_line("batch", self.file.shown, batch_facts(fields)))
             is_control = bool(int(fields["attributes"]) & CONTROL_MASK)
             if int(fields["magic"]) >= 2 and decoder is None and not is_control:
-                self._plain_records(batches, row, first, last)
+                yield from self._plain_records(batches, row, first, last)
                 continue
             for record in self._records(batches, row):
                 if isinstance(record, BatchProblem):
                     self._problem(record, fields)
                 elif first <= int(record["offset"]) <= last:
                     self._record(record, fields, decoder)
+                if self._size >= _TEXT:
+                    yield self._text()
+        yield from self._rest()
 
-    def _plain_records(self, batches: ShownBatches, row: int, first: int, last: int) -> None:
-        """Write the records of a batch of magic 2 without a decoder: the common case, and the fast one."""
+    def _plain_records(
+        self, batches: ShownBatches, row: int, first: int, last: int
+    ) -> Iterator[bytes]:
+        """Yield the records of a batch of magic 2 without a decoder: the common case, and the fast one."""
         fields = batches.table[row]
         columns = self._decoded(batches, row)
-        head = _json({"type": "record", "file": self._name, "batchPosition": 0})[:-2]
+        head = _json({"type": "record", "file": self.file.shown, "batchPosition": 0})[:-3]
         head += b'%d,"index":' % fields["position"]
         label = timestamp_label(fields).encode()
         arena = columns.arena
@@ -195,38 +220,20 @@ class JsonLines:
                 *(head, index, offset, timestamp, sequence, label),
             )
             if max(key_size, 0) + max(value_size, 0) + headers_size > LARGE:
-                self._long_line(start, columns, index)
+                yield self._text()
+                yield from _long_line(start, columns, index)
                 continue
             key = None if key_size < 0 else bytes(arena[key_at : key_at + key_size])
             value = None if value_size < 0 else bytes(arena[value_at : value_at + value_size])
             shown = (_pair(header) for header in columns.headers(index)) if headers else ()
-            self._append(
-                b'%s%s,%s,"headers":[%s]}'
+            self._add(
+                b'%s%s,%s,"headers":[%s]}\n'
                 % (start, _field(b"key", key), _field(b"value", value), b",".join(shown))
             )
+            if self._size >= _TEXT:
+                yield self._text()
         for problem in columns.problems:
             self._problem(problem, fields)
-
-    def _long_line(self, start: bytes, columns: Columns, index: int) -> None:
-        """Write the line of a record with a large key, value or header piece by piece."""
-        self._flush()
-        record, arena, out = columns.table[index], columns.arena, self.report.out
-        out(start)
-        for name, after in (("key", b","), ("value", b',"headers":[')):
-            at, size = int(record[f"{name}_start"]), int(record[f"{name}_size"])
-            for piece in json_field(name.encode(), None if size < 0 else arena[at : at + size]):
-                out(piece)
-            out(after)
-        for number, header in enumerate(columns.headers(index)):
-            out(b",{" if number else b"{")
-            for piece in json_field(b"key", memoryview(header.key)):
-                out(piece)
-            out(b",")
-            value = None if header.value is None else memoryview(header.value)
-            for piece in json_field(b"value", value):
-                out(piece)
-            out(b"}")
-        out(b"]}\n")
 
     def _decoded(self, batches: ShownBatches, row: int) -> Columns:
         return kernel.decode(
@@ -287,7 +294,25 @@ class JsonLines:
             shown["control"] = _control(facts, key, value)
         elif decoder is not None:
             shown["decoded"] = _decoded(decoder.decode(key, value))
-        self._line("record", shown)
+        self._add(_line("record", self.file.shown, shown))
+
+
+def _long_line(start: bytes, columns: Columns, index: int) -> Iterator[bytes]:
+    """Yield the line of a record with a large key, value or header in pieces."""
+    record, arena = columns.table[index], columns.arena
+    yield start
+    for name, after in (("key", b","), ("value", b',"headers":[')):
+        at, size = int(record[f"{name}_start"]), int(record[f"{name}_size"])
+        yield from json_field(name.encode(), None if size < 0 else arena[at : at + size])
+        yield after
+    for number, header in enumerate(columns.headers(index)):
+        yield b",{" if number else b"{"
+        yield from json_field(b"key", memoryview(header.key))
+        yield b","
+        value = None if header.value is None else memoryview(header.value)
+        yield from json_field(b"value", value)
+        yield b"}"
+    yield b"]}\n"
 
 
 def rows_of(columns: Columns) -> Iterator[tuple[int, ...]]:
@@ -397,9 +422,25 @@ def _with_bytes(fields: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _kind_name(file: DumpFile) -> str:
+def _line(kind: str, shown: str, facts: dict[str, Any]) -> bytes:
+    return _json({"type": kind, "file": shown, **facts})
+
+
+def _error_line(shown: str, facts: dict[str, Any]) -> bytes:
+    given = {name: _plain(value) for name, value in facts.items() if value is not None}
+    return _json({"error": {"file": shown, **given}})
+
+
+def _headline(file: DumpFile, size: int) -> bytes:
     assert file.kind is not None
-    return file.kind.name.lower()
+    facts: dict[str, Any] = {"kind": file.kind.name.lower(), "size": size}
+    if file.state:
+        facts["state"] = file.state.removeprefix(".")
+    if file.kind is FileKind.KRAFT_CHECKPOINT and file.snapshot_id is not None:
+        facts["endOffset"], facts["epoch"] = file.snapshot_id
+    elif file.base_offset is not None:
+        facts["baseOffset"] = file.base_offset
+    return _line("file", file.shown, facts)
 
 
 def _camel(name: str) -> str:
@@ -412,7 +453,7 @@ def _plain(value: object) -> object:
 
 
 def _json(facts: dict[str, Any]) -> bytes:
-    """Encode one line without control characters for a terminal; names that are not UTF-8 have \\x escapes."""
+    """Return a line without control characters for a terminal; names that are not UTF-8 have \\x escapes."""
     try:
         return _encoded(facts)
     except UnicodeEncodeError:
@@ -420,4 +461,4 @@ def _json(facts: dict[str, Any]) -> bytes:
 
 
 def _encoded(facts: object) -> bytes:
-    return hide(json.dumps(facts, ensure_ascii=False, separators=(",", ":"))).encode()
+    return hide(json.dumps(facts, ensure_ascii=False, separators=(",", ":"))).encode() + b"\n"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sized
 from typing import TypeVar
 
+from engine.units import Offset
 from kafkafs.decode.shown_text import printable
+from kafkafs.dump.dump_items import Complaint, Contradicted, DumpItem, Followed, Tally
 from kafkafs.dump.findings import Contradiction, Mismatch
 
 Write = Callable[[bytes], object]
@@ -20,24 +22,51 @@ class DumpReport:
 
     Args:
         out, err: write to the two streams; `err` is called with whole lines.
+        begin: called with the path of each file, as shown.
+        advance: called with numbers of bytes that were processed.
 
     Attributes:
         findings: number of damaged places and contradictions.
         unreadable: number of files that could not be read at all.
     """
 
-    def __init__(self, out: Write, err: Write) -> None:
+    def __init__(
+        self,
+        out: Write,
+        err: Write,
+        *,
+        begin: Callable[[str], object] = lambda _: None,
+        advance: Callable[[int], object] = lambda _: None,
+    ) -> None:
         self.out = out
         self.err = err
+        self.begin = begin
+        self.advance = advance
         self.findings = 0
         self.unreadable = 0
         self._contradictions: dict[Mismatch, dict[str, list[tuple[int, int]]]] = {}
         self._gaps: dict[str, dict[int, int]] = {}
         self._waiting = 0
+        self._last: Offset | None = None
+        """Offset of the last record of the current file."""
 
-    def line(self, text: str) -> None:
-        """Write a line of text to standard output."""
-        self.out(text.encode("utf-8", "surrogateescape") + b"\n")
+    def take(self, item: DumpItem) -> None:
+        """Write or count the next item of a dump."""
+        if isinstance(item, bytes):
+            self.out(item)
+        elif isinstance(item, Complaint):
+            self.complain(item.text, is_finding=item.is_finding)
+        elif isinstance(item, Contradicted):
+            self.contradict(item.path, item.found)
+        elif isinstance(item, Followed):
+            self._follow(item)
+        elif isinstance(item, Tally):
+            self.findings += item.findings
+            self.unreadable += item.unreadable
+            self.advance(item.processed)
+        else:
+            self._last = None
+            self.begin(item.shown)
 
     def complain(self, text: str, *, is_finding: bool = True) -> None:
         """Write a line of text to standard error, without control characters for a terminal."""
@@ -62,6 +91,15 @@ class DumpReport:
             kept[previous] = following
             self.findings += following <= previous
         self._count(len(kept) - before)
+
+    def _follow(self, found: Followed) -> None:
+        """Keep offsets that do not follow the one before them; the first record of a file has no predecessor."""
+        gaps = found.gaps
+        if self._last is not None and found.first != self._last + 1:
+            gaps = [(self._last, found.first), *gaps]
+        if gaps:
+            self.gaps(found.path, gaps)
+        self._last = found.last
 
     def _count(self, more: int) -> None:
         self._waiting += more

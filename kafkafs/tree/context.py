@@ -39,11 +39,13 @@ class TreeOptions:
         snapshot: treat the source as frozen, so that every answer may be cached for long. Implied if the source was
             opened as a snapshot.
         budgets: bounds of memory.
+        jobs: number of threads that make a long text which is read once, from start to end.
     """
 
     values: str = "auto"
     snapshot: bool = False
     budgets: Budgets = field(default=DEFAULT_BUDGETS)
+    jobs: int = 1
 
 
 class StatusProvider(Protocol):

@@ -11,21 +11,26 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from engine import kernel
-from engine.budgets import Budgets
+from engine.budgets import Budgets, MiB
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, ScanItem
 from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache
-from kafkafs.decode.line_chunks import ANY_OFFSET
+from kafkafs.decode.line_chunks import ANY_OFFSET, STRETCH_TEXT
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.line_stream import Growth, LineStream, StreamPart
 from kafkafs.tree.lookups import end_offset, next_base, segment_with_base
 
 MOST_STREAMS = 16_384
+SMALL = 2 * MiB
+"""Bytes on disk whose text one thread makes: to hand over the work would cost more than it saves."""
+
+_Scanned: TypeAlias = "tuple[LogSegment, ScanItem]"
 
 
 class LineSource(NamedTuple):
@@ -126,13 +131,48 @@ class _Held:
 
 
 def text_of(
-    source: LineSource, view: LogView, options: kernel.LineOptions, budgets: Budgets
+    source: LineSource,
+    view: LogView,
+    options: kernel.LineOptions,
+    budgets: Budgets,
+    jobs: int = 1,
 ) -> Iterator[bytes]:
-    """Yield a stream's text from start to end, without measuring its size."""
+    """Yield a stream's text from start to end, without measuring its size.
+
+    Args:
+        jobs: number of threads that make it; a small text is made by the calling thread.
+    """
     rendering = Rendering(line_options(source, view, options), budgets)
-    for segment, start, end in parts_of(source, view):
+    parts = parts_of(source, view)
+    if jobs < 2 or sum(part.end - part.start for part in parts) <= SMALL:
+        for segment, item in _scanned(view, rendering, parts):
+            yield from rendering.text(view, segment, item)
+            del item  # free it before the next one is read: a batch may be as large as the budget
+        return
+    # Imported here because a small text needs no threads.
+    from engine.workers import Workers
+
+    def text(scanned: _Scanned) -> Iterator[bytes]:
+        return rendering.text(view, *scanned, STRETCH_TEXT)
+
+    with Workers(jobs, "lines") as workers:
+        yield from workers.flat_map(text, _scanned(view, rendering, parts), _is_large)
+
+
+def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> Iterator[_Scanned]:
+    """Yield runs of good batches and damage, in order; note the damage."""
+    for segment, start, end in parts:
         expected = ANY_OFFSET if start else segment.base_offset
-        yield from rendering.text(view, segment, start, end, expected)
+        for item in rendering.scan(segment.file, start, end, expected):
+            if not isinstance(item, BatchRun) and not item.is_quiet:
+                view.log.problems.add_damage(segment.path, item)
+            yield segment, item
+            del item  # free it before the next one is read: a batch may be as large as the budget
+
+
+def _is_large(scanned: _Scanned) -> bool:
+    item = scanned[1]
+    return isinstance(item, BatchRun) and item.is_large
 
 
 def line_options(

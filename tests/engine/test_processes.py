@@ -12,7 +12,7 @@ import pytest
 from engine.budgets import MiB
 from engine.errors import LimitExceededError
 from engine.memory_gate import batches_read
-from engine.processes import block_size, flat_map, in_any_order
+from engine.processes import block_size, flat_map, in_any_order, in_turns
 
 
 def squares(number: int) -> Iterator[int]:
@@ -163,3 +163,64 @@ def test_small_enough_batches_are_in_memory_together() -> None:
 
     found = [most for _, most in in_any_order(work, range(3), 3, [1] * 3, print)]
     assert found == [3, 3, 3]
+
+
+def test_items_sent_in_turn_give_their_results_in_order() -> None:
+    for jobs in (1, 3, 7):
+        made = [list(results) for results in in_turns(squares, iter(range(100)), jobs)]
+        assert made == [list(squares(number)) for number in range(100)]
+    assert list(in_turns(squares, iter(()), 3)) == []
+
+
+def test_few_items_are_sent_before_their_results_are_taken() -> None:
+    sent = 0
+
+    def items() -> Iterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 1
+            yield bytes(200_000)  # more than a pipe takes
+
+    with closing(in_turns(lambda data: [len(data)] * 1000, items(), 3)) as made:
+        for place in range(20):
+            assert list(next(made)) == [200_000] * 1000
+            assert sent <= place + 1 + 3 * 2
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_an_error_of_items_sent_in_turn_is_raised_after_those_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield from range(5)
+        raise KeyError("five")
+
+    made = in_turns(squares, items(), 2)
+    assert [list(next(made)) for _ in range(5)] == [[n, n * n] for n in range(5)]
+    with pytest.raises(KeyError, match="five"):
+        next(made)
+
+
+def test_an_error_of_the_work_on_a_sent_item_is_raised_in_its_place() -> None:
+    def work(number: int) -> Iterator[int]:
+        yield number
+        if number == 3:
+            raise KeyError("three")
+
+    with closing(in_turns(work, range(10), 2)) as made:
+        assert [list(next(made)) for _ in range(3)] == [[0], [1], [2]]
+        last = next(made)
+        assert next(last) == 3
+        with pytest.raises(KeyError, match="three"):
+            next(last)
+
+
+def test_a_process_killed_before_it_is_sent_an_item_is_an_error() -> None:
+    def work(number: int) -> list[int]:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [number]
+
+    with pytest.raises(ChildProcessError):
+        list(map(list, in_turns(work, range(100), 2)))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

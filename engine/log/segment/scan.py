@@ -18,7 +18,7 @@ from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.resync import Frame, Resync, ScannedFile, unproven_offsets
-from engine.memory_gate import batches_read
+from engine.memory_gate import LARGE, batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD
 from engine.units import Offset, Position
@@ -73,6 +73,11 @@ class BatchRun(NamedTuple):
         """Position after the last batch in the file."""
         last = self.headers[-1]
         return last.position + last.size
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the buffer may have as many bytes as the budget of a batch."""
+        return len(self.buffer) > LARGE
 
     def columns(
         self, table: Table | None = None, budgets: Budgets = DEFAULT_BUDGETS

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from engine.log.segment.scan import BatchRun, ScanItem
-from engine.memory_gate import LARGE
 from engine.workers import Workers
 from kafkafs.cli.printing.output import write_output
 from kafkafs.decode.searching.search import DamageFacts, Match, Search
@@ -181,4 +180,4 @@ def report(facts: DamageFacts, *, as_json: bool) -> None:
 def is_large(part: Part) -> bool:
     """Return whether the bytes of a part may be as large as the budget of a batch."""
     item = part[2]
-    return isinstance(item, BatchRun) and len(item.buffer) > LARGE
+    return isinstance(item, BatchRun) and item.is_large

@@ -26,6 +26,7 @@ from engine.log.segment.scan import Damage
 from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset
 from kafkafs.dump.dump_file import DumpFile
+from kafkafs.dump.dump_items import Complaint, DumpItem, Followed, Tally, text_line
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.records.decoded import DecodedText, decoded_text
 from kafkafs.dump.records.large_batches import dump_pieces, is_large
@@ -38,27 +39,24 @@ from kafkafs.dump.records.record_parts import (
     legacy_text,
     shown,
 )
-from kafkafs.dump.report import DumpReport
 
-_ENOUGH = 8 * MiB
+_ENOUGH = 2 * MiB
 """Decoded bytes at a time; their text may be several times as large."""
 
 
 class BatchDump:
-    """Writer of the batches of one records file to a report, in file order."""
+    """Maker of the text of one records file's batches; safe from several threads."""
 
-    def __init__(self, file: DumpFile, options: DumpOptions, report: DumpReport) -> None:
+    def __init__(self, file: DumpFile, options: DumpOptions) -> None:
         self.file = file
         self.options = options
-        self.report = report
         self.first, self.last = file.shown_offsets
-        self.previous: Offset | None = None
         self.shape = 0 if options.skip_record_metadata else int(DumpShape.METADATA)
         if options.prints_contents:
             self.shape |= DumpShape.CONTENTS
 
-    def write(self, batches: ShownBatches) -> None:
-        """Write the batches that have offsets of the selected range."""
+    def items(self, batches: ShownBatches) -> Iterator[DumpItem]:
+        """Yield the items of the batches that have offsets of the selected range."""
         if self.file.first is not None or self.file.last is not None:
             mask = rows_within(batches.table, self.first, self.last)
             if not mask.any():
@@ -67,34 +65,33 @@ class BatchDump:
                 table, readable = batches.table[mask], batches.readable[mask]
                 batches = batches._replace(table=table, readable=readable)
         if batches.damage is not None:
-            self._note_bad(batches.damage, int(batches.table["size"][0]))
+            yield self._note_bad(batches.damage, int(batches.table["size"][0]))
         if not self.options.is_deep:
             text, _ = kernel.dump_rows(
                 batches.table, 0, len(batches.table), None, shape=DumpShape.BATCHES
             )
-            self.report.out(text)
+            yield text
             return
         for first, last, is_plain in self._row_runs(batches):
             if is_plain:
-                self._write_plain(batches, first, last)
+                yield from self._plain(batches, first, last)
             else:
                 for row in range(first, last):
-                    self._write_apart(batches, row)
+                    yield from self._apart(batches, row)
 
-    def _note_bad(self, damage: Damage, size: int) -> None:
-        """Report a damaged batch; its own line already shows a wrong checksum."""
+    def _note_bad(self, damage: Damage, size: int) -> DumpItem:
+        """Return the item about a damaged batch; its own line already shows a wrong checksum."""
         where = f"in {self.file.shown} at byte {damage.position}"
         if damage.kind is not DamageKind.CRC_MISMATCH:
-            self.report.complain(f"{damage.reason} {where}")
-        elif size > damage.length:
-            self.report.complain(
+            return Complaint(f"{damage.reason} {where}")
+        if size > damage.length:
+            return Complaint(
                 f"the batch states {size} bytes, the next one begins after {damage.length} {where}"
             )
-        else:
-            self.report.findings += 1
+        return Tally(findings=1)
 
-    def _problem(self, problem: BatchProblem, position: int) -> None:
-        self.report.complain(problem_sentence(problem, self.file.shown, position))
+    def _problem(self, problem: BatchProblem, position: int) -> Complaint:
+        return Complaint(problem_sentence(problem, self.file.shown, position))
 
     def _row_runs(self, batches: ShownBatches) -> Iterator[tuple[int, int, bool]]:
         """Yield runs of rows as (first, end, whether the kernel writes them)."""
@@ -125,14 +122,14 @@ class BatchDump:
             first = columns.next_row
             yield columns, first
 
-    def _write_plain(self, batches: ShownBatches, first: int, last: int) -> None:
+    def _plain(self, batches: ShownBatches, first: int, last: int) -> Iterator[DumpItem]:
         shape = self.shape | DumpShape.BATCHES
         for columns, after in self._decoded(batches, first, last):
             at = 0
             if is_large(columns):
-                self._write_large(batches, columns, first, after)
+                yield from self._large(batches, columns, first, after)
                 first = after
-                self._follow(columns.offset)
+                yield from self._followed(columns.offset)
                 continue
             for problem in (*columns.problems, None):
                 stop = after if problem is None else problem.row + 1
@@ -146,17 +143,19 @@ class BatchDump:
                     upto_offset=self.last,
                     first_record=at,
                 )
-                self.report.out(text)
+                yield text
                 if problem is not None:
-                    self._problem(problem, int(batches.table["position"][problem.row]))
+                    yield self._problem(problem, int(batches.table["position"][problem.row]))
                 first = stop
-            self._follow(columns.offset)
+            yield from self._followed(columns.offset)
 
-    def _write_large(self, batches: ShownBatches, columns: Columns, first: int, after: int) -> None:
-        """Write rows in pieces; a batch among them takes much memory."""
+    def _large(
+        self, batches: ShownBatches, columns: Columns, first: int, after: int
+    ) -> Iterator[DumpItem]:
+        """Yield rows in pieces; a batch among them takes much memory."""
         problems = {problem.row: problem for problem in columns.problems}
         for row in range(first, after):
-            pieces = dump_pieces(
+            yield from dump_pieces(
                 batches.table,
                 row,
                 columns,
@@ -164,24 +163,22 @@ class BatchDump:
                 first=self.first,
                 last=self.last,
             )
-            for piece in pieces:
-                self.report.out(piece)
             if row in problems:
-                self._problem(problems[row], int(batches.table["position"][row]))
+                yield self._problem(problems[row], int(batches.table["position"][row]))
 
-    def _write_apart(self, batches: ShownBatches, row: int) -> None:
-        """Write a batch that Python formats: control records, old magics, decoded topics."""
+    def _apart(self, batches: ShownBatches, row: int) -> Iterator[DumpItem]:
+        """Yield a batch that Python formats: control records, old magics, decoded topics."""
         fields = batches.table[row]
-        self.report.line(batch_text(fields))
+        yield text_line(batch_text(fields))
         if int(fields["magic"]) < 2:
-            self._write_legacy(batches, row, fields)
+            yield from self._legacy(batches, row, fields)
             return
         for columns, _ in self._decoded(batches, row, row + 1):
-            self._write_records(columns, fields)
+            yield from self._records(columns, fields)
             for problem in columns.problems:
-                self._problem(problem, int(fields["position"]))
+                yield self._problem(problem, int(fields["position"]))
 
-    def _write_records(self, columns: Columns, row: np.void) -> None:
+    def _records(self, columns: Columns, row: np.void) -> Iterator[DumpItem]:
         lines, complaints = [], []
         is_control = bool(int(row["attributes"]) & CONTROL_MASK)
         for index in range(len(columns)):
@@ -202,51 +199,45 @@ class BatchDump:
             lines.append(text + b"\n")
             if complaint:
                 complaints.append(f"{complaint} in {self.file.shown} at offset {offset}")
-        self.report.out(b"".join(lines))
-        for each in complaints:
-            self.report.complain(each)
-        self._follow(columns.offset)
+        yield b"".join(lines)
+        yield from map(Complaint, complaints)
+        yield from self._followed(columns.offset)
 
     def _contents(self, offset: Offset, key: bytes | None, value: bytes | None) -> DecodedText:
         if self.options.decoder is None:
             return DecodedText(shown(key), shown(value))
         return decoded_text(self.options.decoder, offset, key, value)
 
-    def _write_legacy(self, batches: ShownBatches, row: int, fields: np.void) -> None:
+    def _legacy(self, batches: ShownBatches, row: int, fields: np.void) -> Iterator[DumpItem]:
         label = timestamp_label(fields)
         offsets = []
         for record in legacy_records(batches, row, self.options.budgets):
             if isinstance(record, BatchProblem):
-                self._problem(record, int(fields["position"]))
+                yield self._problem(record, int(fields["position"]))
                 continue
             offsets.append(record.offset)
             if self.first <= record.offset <= self.last:
-                self._write_legacy_record(record, label)
-        self._follow(np.array(offsets, np.int64))
+                yield from self._legacy_record(record, label)
+        yield from self._followed(np.array(offsets, np.int64))
 
-    def _write_legacy_record(self, record: LegacyRecord, label: str) -> None:
+    def _legacy_record(self, record: LegacyRecord, label: str) -> Iterator[DumpItem]:
         text = legacy_text(record, label) if self.shape & DumpShape.METADATA else b""
         complaint = ""
         if self.shape & DumpShape.CONTENTS:
             found = self._contents(record.offset, record.key, record.value)
             complaint = found.complaint
             text += record_contents(found.key, found.payload, is_alone=not text)
-        self.report.out(text + b"\n")
+        yield text + b"\n"
         if complaint:
-            self.report.complain(f"{complaint} in {self.file.shown} at offset {record.offset}")
+            yield Complaint(f"{complaint} in {self.file.shown} at offset {record.offset}")
 
-    def _follow(self, offsets: Column) -> None:
-        """Report offsets that do not follow the one before them."""
+    def _followed(self, offsets: Column) -> Iterator[Followed]:
+        """Yield the offsets of the selected range, if there are some."""
         offsets = offsets[(offsets >= self.first) & (offsets <= self.last)]
         if not len(offsets):
             return
-        before = np.empty_like(offsets)
-        before[1:] = offsets[:-1]
-        # The first record of a file has no predecessor.
-        before[0] = offsets[0] - 1 if self.previous is None else self.previous
+        before, after = offsets[:-1], offsets[1:]
         with np.errstate(over="ignore"):
-            places = np.flatnonzero(offsets != before + 1)
-        if len(places):
-            pairs = zip(before[places].tolist(), offsets[places].tolist(), strict=True)
-            self.report.gaps(self.file.absolute, pairs)
-        self.previous = int(offsets[-1])
+            places = np.flatnonzero(after != before + 1)
+        gaps = list(zip(before[places].tolist(), after[places].tolist(), strict=True))
+        yield Followed(self.file.absolute, int(offsets[0]), int(offsets[-1]), gaps)

@@ -81,7 +81,7 @@ def _bad_batch(
         return None
     data = file.read_at(damage.position, size)
     readable = np.zeros(1, BATCH_ROW.dtype)
-    known = data if magic <= 2 else data[:MAGIC_POSITION] + b"\2" + data[MAGIC_POSITION + 1 :]
+    known = decodable(data, magic)
     rows, _, _ = kernel.walk(known, readable, 0, damage.position, True, largest=budgets.batch_bytes)
     if not rows:
         return None
@@ -90,6 +90,11 @@ def _bad_batch(
     # Kafka reads the records of such a batch, too; the kernel requires ordered offsets.
     readable["last_offset"] = np.maximum(readable["last_offset"], readable["base_offset"])
     return ShownBatches(known, damage.position, table, readable, damage)
+
+
+def decodable(data: bytes, magic: int) -> bytes:
+    """Return batches whose first one has a magic, with one that the kernel knows: an unknown one is read as 2."""
+    return data if magic <= 2 else data[:MAGIC_POSITION] + b"\2" + data[MAGIC_POSITION + 1 :]
 
 
 def rows_within(table: Table, first: int, last: int) -> Table:

@@ -74,18 +74,25 @@ class ExactFile(File):
 
     def chunks(self) -> Iterator[bytes]:
         view = self.partition.view()
-        for lines in self.lines(view, self._source(view)):
+        jobs = self.partition.context.options.jobs
+        for lines in self.lines(view, self._source(view), jobs):
             for is_error, some in groupby(lines, lambda each: each[0] is None):
                 texts = (text for _, text in some)
                 yield from texts if is_error else (b"".join(texts),)
 
     def lines(
-        self, view: LogView, source: LineSource
+        self, view: LogView, source: LineSource, jobs: int = 1
     ) -> Iterator[list[tuple[Offset | None, bytes]]]:
-        """Yield the lines of the file with their offsets, some at a time. The offset of an error line is None."""
+        """Yield the lines of the file with their offsets, some at a time. The offset of an error line is None.
+
+        Args:
+            view: the log.
+            source: the records to choose from.
+            jobs: number of threads that make the lines.
+        """
         partition = self.partition
         rest = b""
-        for text in text_of(source, view, partition.options, partition.context.budgets):
+        for text in text_of(source, view, partition.options, partition.context.budgets, jobs):
             whole, newline, rest = (rest + text).rpartition(b"\n")
             if newline:
                 yield [

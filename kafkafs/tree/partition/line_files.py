@@ -117,9 +117,9 @@ class LineFile(File):
         """Decodes once, without measuring the size first."""
         partition = self.partition
         view = partition.view()
-        yield from text_of(
-            self._source_in(view), view, partition.options, partition.context.budgets
-        )
+        context = partition.context
+        source = self._source_in(view)
+        yield from text_of(source, view, partition.options, context.budgets, context.options.jobs)
 
     def _source_in(self, view: LogView) -> LineSource:
         source = self._source(view)

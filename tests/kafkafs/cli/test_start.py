@@ -62,6 +62,16 @@ def test_a_look_up_imports_no_numpy_no_replay_and_no_mount(asked: list[str]) -> 
     assert len(ours(found)) <= 190
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [["dump", "--print-data-log"], ["dump", "--json"], ["cat", "-t", "orders"]],
+    ids=" ".join,
+)
+def test_a_small_text_imports_nothing_for_several_cores(asked: list[str]) -> None:
+    found = modules(asked[0], log_dir("sample"), *asked[1:], "-j", "4")
+    assert not {"concurrent.futures", "engine.workers", "engine.processes"} & found
+
+
 def test_bulk_work_imports_numpy_and_a_look_up_after_it_uses_it() -> None:
     code = """
 import sys, kafkafs

@@ -13,6 +13,8 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.lines.record_line import LineOptions
 from engine.log.log_directory import open_source
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, scan
 from engine.record.attributes import CONTROL_MASK
 from kafkafs.decode import batch_lines, line_measuring, line_rendering
@@ -105,6 +107,12 @@ def expected(source: Path, options: LineOptions) -> bytes:
     return b"".join(parts)
 
 
+def text_of(rendering: Rendering, view: LogView, segment: LogSegment) -> bytes:
+    """The text of a segment, as it is made for a reader that keeps none."""
+    items = rendering.scan(segment.file, 0, segment.size, 0)
+    return b"".join(text for item in items for text in rendering.text(view, segment, item))
+
+
 @pytest.mark.usefixtures("all_is_large", "either_kernel")
 @pytest.mark.parametrize("values", ["auto", "text", "base64", "hex", "none"])
 @pytest.mark.parametrize("committed", [False, True])
@@ -116,7 +124,7 @@ def test_lines_in_pieces_are_the_same_text(tmp_path: Path, values: str, committe
     whole = expected(tmp_path, options)
     view = open_source(str(tmp_path)).partitions()["t-0"].view()
     segment, rendering = next(iter(view.segments)), Rendering(options, DEFAULT_BUDGETS)
-    assert b"".join(rendering.text(view, segment, 0, segment.size, 0)) == whole
+    assert text_of(rendering, view, segment) == whole
     stream = LineStream(view, rendering, [StreamPart(segment, 0, segment.size)], ChunkCache(0))
     assert stream.measure() == len(whole)
     chunks = list(stream.chunks())
@@ -145,7 +153,7 @@ def test_an_internal_topic_reads_the_same_in_pieces(tmp_path: Path) -> None:
     view = open_source(str(tmp_path)).partitions()["__consumer_offsets-0"].view()
     segment = next(iter(view.segments))
     rendering = Rendering(options, DEFAULT_BUDGETS)
-    text = b"".join(rendering.text(view, segment, 0, segment.size, 0))
+    text = text_of(rendering, view, segment)
     whole = []
     for item in scan(segment.file, 0, segment.size):
         assert not isinstance(item, Damage)
