@@ -171,7 +171,8 @@ class _Shape:
 
     def lines_at(self, place: Place) -> range:
         fits = [(start, lines) for start, end, lines in self._statements if start <= place < end]
-        return max(fits, key=lambda fit: fit[0])[1]
+        alone = (place, range(place[0], place[0] + 1))  # a decorator
+        return max(fits, key=lambda fit: fit[0], default=alone)[1]
 
     def _visit(self, node: ast.AST, outer: str, *, is_inside: bool) -> None:
         for child in ast.iter_child_nodes(node):

@@ -33,6 +33,7 @@ import pytest
 from mutate_mutants import Mutant, change, code_objects
 
 KILLED, SURVIVED, TIMEOUT, INVALID = "killed", "survived", "timeout", "invalid"
+AGAIN = "again"
 _FAILED, _CANNOT = 1, 4
 _MEMORY = 8 << 30
 _SLOWEST_SECONDS = 120
@@ -170,7 +171,8 @@ class Runner:
             return Result(INVALID, *texts)
         known = self.test_files()
         fresh_files = {name for name, digest in known.items() if reach.files.get(name) != digest}
-        chosen = self.within_budget(reach.tests_of(mutant, (), of_module=True), reach, Counter())
+        tests = reach.tests_of(mutant, (), of_module=True)
+        chosen = self.within_budget(tests, reach, Counter(), 0.25)
         files = sorted({test.partition("::")[0] for test in chosen} | fresh_files)
         if not files:
             return Result(SURVIVED, *texts)
@@ -185,13 +187,15 @@ class Runner:
         outcome = outcome_of(status, survived=(0, 5))
         return Result(outcome, *texts, "", time.monotonic() - started, len(chosen))
 
-    def within_budget(self, tests: Iterable[str], reach: Reach, kills: Counter[str]) -> list[str]:
-        """The tests in the order to run them, up to the budget."""
+    def within_budget(
+        self, tests: Iterable[str], reach: Reach, kills: Counter[str], share: float = 1.0
+    ) -> list[str]:
+        """The tests in the order to run them, up to a share of the budget."""
         ordered = sorted(tests, key=lambda test: (-kills[test], reach.seconds.get(test, 0.0), test))
         spent, chosen = 0.0, []
         for test in ordered:
             spent += reach.seconds.get(test, 0.0)
-            if chosen and spent > self._budget:
+            if chosen and spent > share * self._budget:
                 break
             chosen.append(test)
         return chosen
@@ -371,7 +375,8 @@ class _Mutating(_Quick):
         again = []
         for mutant in self._mutants:
             result = self._try(mutant, functions, fresh)
-            if result.outcome == SURVIVED and self._reach.runs_on_import(mutant):
+            is_early = result.outcome == SURVIVED and self._reach.runs_on_import(mutant)
+            if is_early or result.outcome == AGAIN:
                 again.append(mutant.id)
             else:
                 self._report(mutant, result)
@@ -440,6 +445,9 @@ class _Mutating(_Quick):
         chosen = self._runner.within_budget(tests, self._reach, kills)
         if not found or not chosen:
             return Result(SURVIVED, *texts)
+
+        if any(len(each.__code__.co_freevars) != len(new.co_freevars) for each in found):
+            return Result(AGAIN)
 
         def child(write: int) -> int:
             for function in found:

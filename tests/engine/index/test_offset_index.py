@@ -41,6 +41,16 @@ def test_lookup_is_the_floor(pairs: list[tuple[int, int]], base: int, distance: 
     assert index[:] == list(index)
 
 
+def test_an_entry_may_have_the_base_offset() -> None:
+    index = OffsetIndex(struct.pack(">ii", 0, 70), 5)
+    assert (index.lookup(5), index.position(5)) == ((5, 70), 70)
+    assert (index.lookup(4), index.position(4)) == ((5, 0), 0)
+
+
+def test_without_entries_the_last_one_is_the_start() -> None:
+    assert OffsetIndex(b"", 5).last_entry == (5, 0)
+
+
 @given(st.binary(max_size=300), st.integers(0, 2**62), st.integers(-(2**70), 2**70))
 def test_any_bytes_give_a_hint_or_a_corrupt_index(data: bytes, base: int, target: int) -> None:
     index = OffsetIndex(data, base, path="x.index")

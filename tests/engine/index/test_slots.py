@@ -83,6 +83,16 @@ def test_numbers_of_eight_bytes_are_searched_too(numbers: list[int], target: int
 
 
 @pytest.mark.usefixtures("each_kernel")
+@pytest.mark.parametrize(
+    ("target", "floor"),
+    [(-(2**63) - 1, -1), (-(2**63), 0), (2**63 - 2, 0), (2**63 - 1, 1), (2**63, 1)],
+)
+def test_the_largest_and_the_smallest_numbers_are_found(target: int, floor: int) -> None:
+    data = struct.pack(">qiqi", -(2**63), 0, 2**63 - 1, 0)
+    assert floor_slot(data, 2, LONG_KEY, target) == floor
+
+
+@pytest.mark.usefixtures("each_kernel")
 @given(st.binary(max_size=400), st.integers(-(2**31), 2**31))
 def test_in_any_bytes_the_floor_is_at_most_the_target(data: bytes, target: int) -> None:
     count = len(data) // 8

@@ -52,17 +52,22 @@ def test_timestamps_before_1970_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"),
+    ("data", "reason", "position"),
     [
-        (packed([(1, 1)]) + b"\0", "whole entries"),
-        (packed([(1, 1)])[:-1], "whole entries"),
-        (packed([(9, 1), (5, 2)]), "before the first"),
-        (packed([(9, 1), (10, -2)]), "below the segment's base"),
+        (packed([(1, 1)]) + b"\0", "whole entries", None),
+        (packed([(1, 1)])[:-1], "whole entries", None),
+        (packed([(9, 1), (9, 1), (8, 2)]), "before the first", 24),
+        (packed([(9, 1), (10, 1), (10, -1)]), "below the segment's base", 24),
     ],
 )
-def test_what_contradicts_itself_is_corrupt(data: bytes, reason: str) -> None:
-    with pytest.raises(CorruptIndexError, match=reason):
+def test_what_contradicts_itself_is_corrupt(data: bytes, reason: str, position: int | None) -> None:
+    with pytest.raises(CorruptIndexError, match=reason) as caught:
         TimeIndex(data, 50).check()
+    assert caught.value.position == position
+
+
+def test_the_last_entry_may_equal_the_first_and_have_the_base_offset() -> None:
+    TimeIndex(packed([(9, 1), (9, 0)]), 50).check()
 
 
 def test_zeros_after_the_entries_are_no_entries() -> None:

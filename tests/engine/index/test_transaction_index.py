@@ -67,6 +67,7 @@ def test_another_version_is_corrupt(version: int) -> None:
 def test_an_end_below_the_base_is_corrupt() -> None:
     with pytest.raises(CorruptIndexError, match="below"):
         TransactionIndex(packed([TXNS[0]._replace(last_offset=-9)]), 0).check()
+    TransactionIndex(packed([TXNS[0]._replace(last_offset=7)]), 7).check()
 
 
 def test_entries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
