@@ -2,107 +2,110 @@
 
 from __future__ import annotations
 
-import os
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from engine.log.segment.fetch import FetchIsolation
-from engine.log.segment.scan import BatchRun
-from tests.builders import last_offset
-from tests.engine.log.folders import LogWriter
+from engine.units import MAX_INT32
+from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log_config import LogConfig
+from engine.writing.records.building import records_of
+from engine.writing.scheduler import ThreadScheduler
+from tests.conformance.unified_log_steps import fast_switches, rec
 
-MAX_OFFSET = 2000
-
-
-class Replica:
-    """Leads and follows in turn; as a follower it cuts off what was not replicated."""
-
-    def __init__(self, writer: LogWriter, rolls_after: int | None) -> None:
-        self.writer = writer
-        self.rolls_after = rolls_after
-        self.random = Random(7)
-        self.high_watermark = 0
-        self.epoch = 1
-        self.is_leader = True
-
-    def run(self) -> None:
-        while self.high_watermark < MAX_OFFSET:
-            if self.random.randrange(2):
-                self.append()
-            else:
-                self.is_leader = not self.is_leader
-                self.epoch += 1
-                if not self.is_leader:
-                    self.truncate()
-
-    def append(self) -> None:
-        end = self.writer.next_offset
-        values = [b"%d" % number for number in range(self.random.randrange(2, 11))]
-        active = self.writer.records_file.stat().st_size
-        if self.rolls_after is not None and active > self.rolls_after:
-            self.writer.roll(index_interval=None)
-        self.writer.append_records(*values, leader_epoch=self.epoch)
-        self.high_watermark = end
-        self.writer.high_watermark(end)
-
-    def truncate(self) -> None:
-        """Down to the high watermark, which is where a batch starts, perhaps in the segment before."""
-        writer = self.writer
-        while writer.base_offset > self.high_watermark:
-            writer.records_file.unlink()
-            bases = sorted(int(path.stem) for path in writer.folder.glob("*.log"))
-            writer.base_offset = bases[-1]
-            writer.batches = []
-        data = writer.records_file.read_bytes()
-        at = 0
-        while at < len(data) and last_offset(data[at : at + 61]) < self.high_watermark:
-            at += int.from_bytes(data[at + 8 : at + 12], "big") + 12
-        os.truncate(writer.records_file, at)
-        writer.next_offset = self.high_watermark
+MAX_OFFSET = 5000
 
 
-def check(tmp_path: Path, rolls_after: int | None) -> None:
-    writer = LogWriter(tmp_path)
-    log = writer.log
-    replica = Replica(writer, rolls_after)
-    appender = threading.Thread(target=replica.run)
-    consumed: list[tuple[int, int]] = []
-    appender.start()
-    try:
-        while appender.is_alive():
-            # What is below the high watermark of a moment ago is committed in any later state of the log.
-            try:
-                fetched = log.view(max_age=0).read(
-                    consumed[-1][0] if consumed else 0,
-                    1,
-                    FetchIsolation.HIGH_WATERMARK,
-                    min_one_message=True,
-                )
-            except FileNotFoundError:
-                continue  # a segment that was cut off between the listing and the look
-            consumed += [
-                (found.last_offset + 1, found.leader_epoch) for found in fetched.records.batches()
-            ]
-    finally:
-        appender.join()
-    final = [
-        (int(row["last_offset"]) + 1, int(row["leader_epoch"]))
-        for _, item in writer.view().runs()
-        if isinstance(item, BatchRun)
-        for row in item.table
-    ]
-    assert consumed == final[: len(consumed)]
+@pytest.fixture
+def scheduler() -> Iterator[ThreadScheduler]:
+    with ThreadScheduler(1) as made:
+        yield made
+
+
+class Turn:
+    """What the reader waits for: the writer has done something, or is over."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.is_over = False
+
+
+def consume(log: UnifiedLog, turn: Turn) -> list[tuple[int, int]]:
+    """Base offset and leader epoch of each batch below the high watermark, in the order of the log."""
+    consumed = []
+    offset = 0
+    while log.high_watermark < MAX_OFFSET:
+        turn.done.clear()
+        if turn.is_over:  # asked after `clear`, which might hide that the writer is over
+            break
+        fetched = log.read(offset, 1, FetchIsolation.HIGH_WATERMARK, min_one_message=True)
+        for batch in fetched.records.batches():
+            consumed.append((batch.base_offset, batch.leader_epoch))
+            offset = batch.last_offset + 1
+        if not fetched.records.size:
+            turn.done.wait()  # Kafka's reader spins, which costs twice the time here
+    return consumed
+
+
+def lead_and_follow(log: UnifiedLog, turn: Turn) -> None:
+    """Append as leader and as follower in turn; a follower truncates what was not replicated."""
+    random = Random(7)
+    epoch, is_leader = 1, True
+    while log.high_watermark < MAX_OFFSET:
+        if random.randrange(2):
+            is_leader = not is_leader
+            epoch += 1
+            if not is_leader:
+                log.truncate_to(log.high_watermark)
+        else:
+            append(log, epoch, random.randint(1, 9) + 1, is_leader=is_leader)
+        turn.done.set()
+
+
+def append(log: UnifiedLog, epoch: int, count: int, *, is_leader: bool) -> None:
+    """Append a batch; what was there before is replicated by then."""
+    end = log.local_log.log_end_offset_metadata
+    records = [rec(str(number)) for number in range(count)]
+    if is_leader:
+        log.append_as_leader(records_of(*records), epoch)
+        log.maybe_increment_high_watermark(end)
+    else:
+        replicated = records_of(*records, base_offset=end.offset, partition_leader_epoch=epoch)
+        log.append_as_follower(replicated, MAX_INT32)
+        log.update_high_watermark(end.offset)
+
+
+def check(log: UnifiedLog) -> None:
+    turn = Turn()
+    with log, fast_switches(), ThreadPoolExecutor(1) as pool:
+        consuming = pool.submit(consume, log, turn)
+        try:
+            lead_and_follow(log, turn)
+        finally:
+            turn.is_over = True
+            turn.done.set()
+        consumed = consuming.result()
+        final = [
+            (batch.base_offset, batch.leader_epoch)
+            for segment in log.segments
+            for batch in segment.log.batches()
+        ]
     assert consumed
+    assert consumed == final[: len(consumed)]
 
 
 @pytest.mark.conformance("LogConcurrencyTest.testUncommittedDataNotConsumed")
-def test_uncommitted_data_not_consumed(tmp_path: Path) -> None:
-    check(tmp_path, None)
+def test_uncommitted_data_not_consumed(tmp_path: Path, scheduler: ThreadScheduler) -> None:
+    check(UnifiedLog.create(tmp_path / "topic-0", LogConfig(), scheduler))
 
 
 @pytest.mark.conformance("LogConcurrencyTest.testUncommittedDataNotConsumedFrequentSegmentRolls")
-def test_uncommitted_data_not_consumed_frequent_segment_rolls(tmp_path: Path) -> None:
-    check(tmp_path, 237)
+def test_uncommitted_data_not_consumed_frequent_segment_rolls(
+    tmp_path: Path, scheduler: ThreadScheduler
+) -> None:
+    check(UnifiedLog.create(tmp_path / "topic-0", LogConfig(segment_size=237), scheduler))
