@@ -25,19 +25,21 @@ PAYLOADS = {
 
 
 class Args(NamedTuple):
-    """How a frame was written (the level changes only the matches that a compressor finds), and whether its reader looks at the header's checksum."""
+    """How a frame was written, and whether its reader looks at the header's checksum."""
 
     payload: bytes
     broken: bool
     ignore: bool
     block_hash: bool
     close: bool
+    level: int
 
     def compressed(self) -> bytes:
         data = compress_frame(
             self.payload,
             broken_header_checksum=self.broken,
             block_hash=self.block_hash,
+            level=self.level,
         )
         return data if self.close else data[:-4]
 
@@ -47,10 +49,7 @@ class Args(NamedTuple):
 
 
 ARGS = [
-    Args(*args)
-    for args in itertools.product(
-        PAYLOADS.values(), (False, True), (False, True), (False, True), (False, True)
-    )
+    Args(*args) for args in itertools.product(PAYLOADS.values(), *[(False, True)] * 4, LEVELS[LZ4])
 ]
 
 
