@@ -86,7 +86,8 @@ class Staging:
             self._disk.rename_new(self.target, self.path)
             raise
         if self._lock is not None:
-            self._lock.unlock_and_close()
+            with contextlib.suppress(OSError):  # the target is made, whatever becomes of the lock
+                self._lock.unlock_and_close()
 
     def discard(self) -> None:
         """Remove the folder as far as possible; the next run removes the rest."""

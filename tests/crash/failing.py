@@ -98,6 +98,13 @@ class FailingFile(WritableFile):
             self._check("sync", changes=True)
 
 
+    def close(self) -> None:
+        was_open = not self.is_closed
+        super().close()
+        if was_open and self.writable:
+            self._check("close", changes=True)
+
+
 class FailingDisk(Disk):
     """Fails as `failures` says."""
 
