@@ -97,7 +97,6 @@ class FailingFile(WritableFile):
         if self.syncs:
             self._check("sync", changes=True)
 
-
     def close(self) -> None:
         was_open = not self.is_closed
         super().close()

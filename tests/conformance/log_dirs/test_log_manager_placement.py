@@ -16,6 +16,7 @@ from engine.broker.log_dirs.log_dirs import LogManager
 from engine.broker.log_dirs.log_loading import run_for_each
 from engine.checkpoint.base64_uuid import random_uuid
 from engine.checkpoint.meta_properties import MetaProperties
+from engine.errors import LogDirFailureError
 from engine.units import TopicPartition
 from engine.writing.checkpoint.meta_properties_copier import write_meta_properties
 from engine.writing.log.unified_log import UnifiedLog
@@ -193,3 +194,36 @@ def test_wait_for_all_to_complete(tmp_path: Path) -> None:
         assert len(run_for_each({log_dir: jobs}, run, 1)[log_dir]) == failures
         assert invoked == [*jobs]
     log_dir.unlock()
+
+
+@pytest.mark.conformance(
+    "LogManagerTest.testCreateLogFailureAfterDirectoryCreationTakesLogDirOffline"
+)
+def test_create_log_failure_after_directory_creation_takes_log_dir_offline(
+    managers: Managers, tmp_path: Path
+) -> None:
+    manager = managers.start([tmp_path])
+    (tmp_path / "kafka-0" / f"{0:020}.log").mkdir(parents=True)
+    with pytest.raises(LogDirFailureError) as caught:
+        log_of(manager, is_new=True)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert not manager.dirs.is_online(tmp_path)
+    assert manager.registry.get(TopicPartition("kafka", 0)) is None
+
+
+@pytest.mark.conformance("LogManagerTest.testReplaceCurrentWithFutureLogDoesNotCloseSourceLog")
+def test_replace_current_with_future_log_does_not_close_source_log(
+    managers: Managers, tmp_path: Path
+) -> None:
+    dirs = [tmp_path / "one", tmp_path / "two"]
+    manager = managers.start(dirs)
+    partition = TopicPartition("replace-log", 0)
+    source = log_of(manager, str(partition))
+    append(source, 3)
+    manager.placement.prefer(partition, dirs[1])
+    log_of(manager, str(partition), is_future=True)
+    manager.removal.replace_current_with_future_log(partition)
+    assert source.log_folder.name.endswith("-delete")
+    source.flush(force_active_segment=True)
+    assert source.recovery_point == source.log_end_offset == 3
+    assert source.read(0, 1000).records.size > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.broker.raft.metadata_log import MetadataLog, Validity
+from engine.broker.raft.metadata_log import MetadataLog
 from engine.broker.raft.raft_snapshot import SnapshotId
 from engine.errors import CorruptRecordError, StateError
 from engine.log.segment.fetch import FetchIsolation
@@ -49,26 +49,6 @@ def with_header(log: MetadataLog, offset: int, epoch: int, timestamp: int) -> Sn
     return snapshot_id
 
 
-def test_a_snapshot_ends_where_an_epoch_or_a_batch_does(quorum):
-    log = quorum.open()
-    append(log, 10, 1)
-    append(log, 10, 3)
-    log.update_high_watermark(20)
-    for each in (SnapshotId(10, 1), SnapshotId(20, 3)):
-        writer = log.create_new_snapshot(each)
-        assert writer is not None
-        writer.close()
-    for refused, why in (
-        (SnapshotId(9, 1), "inside the batch"),
-        (SnapshotId(21, 3), "above the high watermark"),
-        (SnapshotId(20, 4), "not one of this log"),
-        (SnapshotId(20, 1), "not one of this log"),
-    ):
-        with pytest.raises(ValueError, match=why):
-            log.create_new_snapshot(refused)
-    assert len(log.snapshots) == 0
-
-
 def test_a_snapshot_is_made_once_and_not_below_the_start(quorum):
     log = quorum.open()
     append(log, 10, 1)
@@ -80,23 +60,6 @@ def test_a_snapshot_is_made_once_and_not_below_the_start(quorum):
     assert log.retention.delete_before(newest)
     assert log.create_new_snapshot(SnapshotId(10, 1)) is None
     assert log.snapshots.earliest == log.snapshots.latest == newest
-
-
-def test_a_follower_learns_what_to_do_next(quorum):
-    log = quorum.open()
-    assert log.validate_offset_and_epoch(0, 0) == Validity("valid", SnapshotId(0, 0))
-    append(log, 5, 5)
-    append(log, 5, 7)
-    log.update_high_watermark(10)
-    assert log.validate_offset_and_epoch(3, 5) == Validity("valid", SnapshotId(3, 5))
-    assert log.validate_offset_and_epoch(6, 5) == Validity("diverging", SnapshotId(5, 5))
-    assert log.validate_offset_and_epoch(10, 8) == Validity("diverging", SnapshotId(10, 7))
-    newest = written_snapshot(log, 5, 5)
-    assert not log.retention.delete_before(newest)
-    assert log.start_offset == 5
-    assert log.validate_offset_and_epoch(3, 5) == Validity("snapshot", newest)
-    assert log.validate_offset_and_epoch(8, 4) == Validity("snapshot", newest)
-    assert log.validate_offset_and_epoch(8, 7) == Validity("valid", SnapshotId(8, 7))
 
 
 def test_deleted_snapshots_are_marked_and_removed_later(quorum):
@@ -184,14 +147,6 @@ def test_a_log_that_starts_above_zero_needs_a_snapshot(quorum):
     (quorum.folder / "00000000000000000100-0000000001.checkpoint").unlink()
     with pytest.raises(StateError, match="no snapshot"):
         quorum.open()
-
-
-def test_a_snapshot_that_is_gone_is_forgotten(quorum):
-    log = quorum.open()
-    gone = written_snapshot(log, 10, 1)
-    (quorum.folder / "00000000000000000010-0000000001.checkpoint").unlink()
-    assert log.snapshots.read(gone) is None
-    assert len(log.snapshots) == 0
 
 
 def test_half_a_batch_is_not_appended(quorum):
