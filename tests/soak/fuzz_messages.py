@@ -13,7 +13,6 @@ from zlib import crc32
 from engine.files.file_names import (
     parse_file_name,
     parse_folder_name,
-    parse_remote_index_name,
     parse_tiered_file_name,
     parse_tiered_folder_name,
     parse_tiered_topic_name,
@@ -168,7 +167,6 @@ def names() -> Target:
         text = _text(data)
         for parse in (
             parse_file_name,
-            parse_remote_index_name,
             parse_tiered_file_name,
             parse_tiered_folder_name,
             parse_tiered_topic_name,
