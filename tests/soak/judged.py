@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from tests.kafka import jars
 from tests.soak.parts import ROOT, Job, Part
 
 LIVE_TEST = "tests/kafka/test_live.py"
-LIVE_SECONDS = 20, 60
+LIVE_SECONDS = 45, 60
 """Least and most of one live directory, in which all that is looked for happens."""
 
 
@@ -25,12 +27,26 @@ def obstacle() -> str:
     return jars.missing_tool() or ""
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing on standard error: Kafka's classes and ours tell there of each damage that they meet."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(nowhere)
+        os.close(kept)
+
+
 def plan_loads(job: Job) -> None:
     """Hurt folders, and what Kafka's loader makes of them beside our plan."""
     from tests.kafka.load_judge import LoadJudge
     from tests.kafka.test_planned_loads import PER_DIR, wrong_plans
 
-    with LoadJudge() as judge:
+    with quiet(), LoadJudge() as judge:
         for numbers in job.batches(PER_DIR):
             with tempfile.TemporaryDirectory(prefix="soak-loads-") as work:
                 wrong, segments = wrong_plans(judge, Path(work), job.seed * 10**9 + numbers.start)
@@ -44,7 +60,7 @@ def load_alike(job: Job) -> None:
     from tests.kafka.judge import Judge
     from tests.kafka.test_judge import loaded_by_both
 
-    with Judge() as judge:
+    with quiet(), Judge() as judge:
         for number in job.numbers():
             with tempfile.TemporaryDirectory(prefix="soak-loads-") as work:
                 ours, kafkas = loaded_by_both(judge, Path(work), job.seed * 10**9 + number)
@@ -57,7 +73,7 @@ def write_alike(job: Job) -> None:
     from tests.kafka.judge import Judge
     from tests.kafka.test_judge import written_by_both
 
-    with Judge() as judge:
+    with quiet(), Judge() as judge:
         for number in job.numbers():
             with tempfile.TemporaryDirectory(prefix="soak-writes-") as work:
                 ours, kafkas = written_by_both(judge, Path(work), job.seed * 10**9 + number)
