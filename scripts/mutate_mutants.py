@@ -1,7 +1,7 @@
 """Mutants of a module: one small change each, made by the operators of Cosmic Ray.
 
 Left out, because no behaviour is behind them: annotations, texts of messages (f-strings), calls of a logger,
-`__repr__`. One operator is our own, since Cosmic Ray has none like it: to drop a statement.
+`__repr__`, arguments of `@dataclass`. One operator is our own, since Cosmic Ray has none like it: to drop a statement.
 """
 
 import ast
@@ -187,6 +187,7 @@ class _Shape:
                     self._functions.append((_span(body)[0], end, name, first))
             elif isinstance(child, ast.ClassDef):
                 name = f"{outer}{child.name}."
+                self._left_out += map(_span, child.decorator_list)
             self._visit(child, name, is_inside=inside)
 
     def _note(self, node: ast.AST) -> None:

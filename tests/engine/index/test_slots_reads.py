@@ -25,7 +25,7 @@ class CountedFile:
         data, inode, mtime: may change at any time.
         reads: position and size of each read.
         looks: number of looks at size and time.
-        before_read: called once, before the next read.
+        before_reads: called one by one, each before a read.
     """
 
     device = 1
@@ -36,7 +36,7 @@ class CountedFile:
         self.mtime = 1
         self.reads: list[tuple[int, int]] = []
         self.looks = 0
-        self.before_read: Callable[[], None] | None = None
+        self.before_reads: list[Callable[[], object]] = []
 
     def stat(self) -> SimpleNamespace:
         self.looks += 1
@@ -48,9 +48,8 @@ class CountedFile:
         return len(self.data)
 
     def read_at(self, position: int, size: int) -> bytes:
-        if self.before_read is not None:
-            change, self.before_read = self.before_read, None
-            change()
+        if self.before_reads:
+            self.before_reads.pop(0)()
         self.reads.append((position, size))
         return self.data[position : position + size]
 
@@ -128,9 +127,9 @@ def test_a_search_below_the_warm_end_does_not_read_the_warm_end(
     each = slots_of(file)
     each.floor(KEY, 20 * PAGE)
     monkeypatch.setattr(slots, "_PAGES", slots._PageCache(64))
-    assert (19 * WARM, WARM) not in file.costs(lambda: each.floor(KEY, 5))
-    # A number below all of them costs no page.
+    # A number below all of them costs no page at all.
     assert all(size == SIZE for _, size in file.costs(lambda: each.floor(KEY, 0)))
+    assert file.costs(lambda: each.floor(KEY, 5)) == [(0, WARM)]
 
 
 def test_an_iteration_reads_eight_pages_at_once(clock: StoodClock) -> None:
@@ -172,6 +171,7 @@ def test_padding_may_be_used_up(clock: StoodClock) -> None:
     file.data = packed(range(1, 11))
     for _ in range(3):
         assert slot(each.floor(KEY, 99)) == 9
+        assert file.looks == 1
     assert len(each) == 10
 
 
@@ -188,6 +188,7 @@ def test_a_partial_entry_behind_used_up_padding_is_none(clock: StoodClock) -> No
 def test_a_new_time_of_a_padded_file_costs_a_short_search(clock: StoodClock) -> None:
     file = CountedFile(packed(range(1, 100_001)) + bytes(50_000 * SIZE))
     each = slots_of(file)
+    assert len(file.costs(lambda: len(each))) <= 30
     assert len(each) == 100_000
     file.data = packed(range(1, 100_011)) + bytes(49_990 * SIZE)
     file.mtime += 1
@@ -208,8 +209,7 @@ def test_a_cut_after_the_look_at_the_file_is_seen_at_once(clock: StoodClock) -> 
     len(each)
     clock.now += 1
     file.mtime += 1
-    file.reads.clear()
-    file.before_read = cut
+    file.before_reads = [lambda: None, cut]  # the second read is that of the warm end
     assert slot(each.floor(KEY, 5000)) == 9
     assert slot(each.last()) == 9
 

@@ -117,3 +117,9 @@ def test_a_part_begins_with_its_first_offset() -> None:
     assert CACHE.entries_between(0, 21) == [(2, 6), (3, 8), (7, 20)]
     assert CACHE.entries_between(9, 9) == []
     assert CACHE.entries_between(50, 60) == [(7, 50)]
+
+
+def test_a_cache_equals_one_with_the_same_entries_and_no_other_thing() -> None:
+    assert LeaderEpochCache(CACHE.entries) == CACHE
+    assert LeaderEpochCache([]) != CACHE
+    assert LeaderEpochCache([]) != 7
