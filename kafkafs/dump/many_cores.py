@@ -40,7 +40,9 @@ _PYTHON = 4
 """Bytes of such batches that a byte counts for where Python does most of the work."""
 _FILE = 4096
 """Bytes that each file counts for."""
-_BLOCK = 512
+_BLOCK = 128 * 1024
+"""Bytes that the files of a block count for, at least: to hand over each file would cost more than a small one."""
+_SECTOR = 512
 
 
 def items_of(
@@ -58,12 +60,12 @@ def items_of(
     # Imported here because little work needs no other process.
     from engine.processes import in_turns
 
-    divided, whole = itertools.tee((file, _is_divided(file, form)) for file in every)
-    sent = (_sent(file) for file, is_divided in whole if not is_divided)
-    with closing(in_turns(partial(_whole_items, form), sent, jobs)) as made:
-        for file, is_divided in divided:
-            if isinstance(file, DumpFile) and is_divided:
-                yield from _divided_items(form, file, jobs)
+    mine, theirs = itertools.tee(_divided(every, form))
+    sent = (task for task in theirs if not isinstance(task, DumpFile))
+    with closing(in_turns(partial(_block_items, form), sent, jobs)) as made:
+        for task in mine:
+            if isinstance(task, DumpFile):
+                yield from _divided_items(form, task, jobs)
             else:
                 yield from next(made)
         next(made, None)  # raises the error that ended the files early
@@ -84,9 +86,27 @@ def _is_small(
     return True
 
 
-def _is_divided(file: DumpFile | MissingInput, form: DumpForm) -> bool:
-    is_log = isinstance(file, DumpFile) and file.kind in LOG_KINDS
-    return is_log and _work(file, form) > SMALL
+def _divided(
+    files: Iterable[DumpFile | MissingInput], form: DumpForm
+) -> Iterator[DumpFile | list[_SentFile | MissingInput]]:
+    """Yield the large records files, and the files between them in blocks."""
+    block: list[_SentFile | MissingInput] = []
+    left = _BLOCK
+    for file in files:
+        work = _work(file, form)
+        if isinstance(file, DumpFile) and file.kind in LOG_KINDS and work > SMALL:
+            if block:
+                yield block
+            yield file
+            block, left = [], _BLOCK
+            continue
+        block.append(_sent(file))
+        left -= work + _FILE
+        if left <= 0:
+            yield block
+            block, left = [], _BLOCK
+    if block:
+        yield block
 
 
 def _work(file: DumpFile | MissingInput, form: DumpForm) -> int:
@@ -97,7 +117,7 @@ def _work(file: DumpFile | MissingInput, form: DumpForm) -> int:
         status = file.root.stat(file.name)
     except (OSError, KafkaStorageError):
         return 0
-    size = min(status.st_size, status.st_blocks * _BLOCK)  # a broker preallocates indexes
+    size = min(status.st_size, status.st_blocks * _SECTOR)  # a broker preallocates indexes
     if file.kind not in LOG_KINDS:
         return size * _PYTHON
     return min(size, form.options.max_bytes) * (1 if form.is_native else _PYTHON)
@@ -191,8 +211,13 @@ def _sent(file: DumpFile | MissingInput) -> _SentFile | MissingInput:
     return _SentFile(file.root.path, tuple(getattr(file, name) for name in _OTHERS))
 
 
+def _block_items(form: DumpForm, block: list[_SentFile | MissingInput]) -> Iterator[DumpItem]:
+    """Yield the items of some files, in another process than the one that found them."""
+    for sent in block:
+        yield from _whole_items(form, sent)
+
+
 def _whole_items(form: DumpForm, sent: _SentFile | MissingInput) -> Iterator[DumpItem]:
-    """Yield the items of a file, in another process than the one that found it."""
     if isinstance(sent, MissingInput):
         yield from file_items(form, sent)
         return
