@@ -278,11 +278,15 @@ def text(kernel: ModuleType, data: memoryview, chance: Random) -> Said:
         if mode is Values.NONE:
             continue
         at, in_string, most = 0, False, chance.choice((16, 33, 5000))
+        shown = b""
         while at < len(data):
             piece = kernel.text_piece(data, at, most, kind, in_string)
             measured = kernel.text_piece(data, at, most, kind, in_string, True)
-            said += [piece, measured]
+            assert measured == (None, *piece[1:]), (piece, measured)
+            assert (piece[1], piece[2] > at) == (len(piece[0]), True), piece
+            shown += piece[0]
             at, in_string = piece[2], piece[3]
+        said += [shown, in_string]
     return said
 
 
