@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from engine.errors import CorruptSnapshotError
 from engine.state.producer_snapshot import ENTRY, ProducerSnapshot
 from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
 
@@ -45,6 +48,12 @@ def test_an_entry_equals_no_other_thing() -> None:
     assert entry(FIRST) != entry(SECOND)
     assert entry() != 7
     assert entry() != None  # noqa: E711
+
+
+def test_an_unknown_version_is_found_at_the_start() -> None:
+    with pytest.raises(CorruptSnapshotError, match="version") as caught:
+        ProducerSnapshot.parse(b"\0\2" + ProducerSnapshot.render([])[2:])
+    assert (caught.value.position, caught.value.found) == (0, 2)
 
 
 def test_a_snapshot_of_a_producer_without_batches_and_transaction_is_kafkas() -> None:

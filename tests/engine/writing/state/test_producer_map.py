@@ -59,6 +59,32 @@ def test_nine_in_one_bucket_double_the_buckets() -> None:
     assert [*filled([*chain[2:], 16, 1])][-2:] == [16, 1]
 
 
+def test_ids_in_buckets_of_their_own_double_nothing() -> None:
+    assert [*filled([*range(10), 16])] == [0, 16, *range(1, 10)]
+
+
+def test_with_64_buckets_a_long_chain_doubles_nothing() -> None:
+    chain = [each * 1024 for each in range(1, 12)]  # ten of them make 64 buckets
+    assert [*filled([*chain, 64, 1])][-2:] == [64, 1]
+
+
+@pytest.mark.parametrize(
+    ("producer", "bucket"),
+    [
+        (2 << 32, 2),
+        ((1 << 32) + 1, 0),
+        ((1 << 32) + 5, 4),
+        (0x10001, 0),
+        (0x30005, 6),
+        (0x80000000, 0),
+        (2**63 - 1, 0),
+    ],
+)
+def test_both_halves_of_an_id_choose_its_bucket(producer: int, bucket: int) -> None:
+    around = [bucket + 1, bucket, producer, *([bucket - 1] if bucket else [])]
+    assert [*filled(around)] == [*around[3:], bucket, producer, bucket + 1]
+
+
 @given(st.lists(st.tuples(st.integers(0, 2**63 - 1) | st.integers(0, 40), st.booleans())))
 def test_it_holds_what_a_dict_holds(steps: list[tuple[int, bool]]) -> None:
     known, model = ProducerMap(), dict[int, ProducerStateEntry]()
@@ -99,7 +125,7 @@ def test_a_copy_goes_its_own_way() -> None:
         producers[producer_id] = ProducerStateEntry(
             producer_id, batches=[BatchMetadata(0, 5, 0, 1)]
         )
-    del producers[12]
+    del producers[12], producers[11]
     copy = producers.copied()
     copy[16] = ProducerStateEntry(16)
     producers[16] = ProducerStateEntry(16)
