@@ -34,6 +34,13 @@ def test_an_entry_without_batches_has_no_sequence_and_no_offset() -> None:
     assert empty.last_offset_delta == 0
 
 
+def test_of_an_unknown_producer_nothing_is_stated() -> None:
+    unknown = ProducerStateEntry(7)
+    assert (unknown.producer_epoch, unknown.coordinator_epoch, unknown.last_timestamp) == (-1,) * 3
+    assert unknown.current_txn_first_offset is None
+    assert unknown.is_empty
+
+
 def test_a_copy_has_the_batches_and_does_not_change_with_the_original() -> None:
     original = entry(FIRST)
     copy = original.copied()
@@ -42,6 +49,13 @@ def test_a_copy_has_the_batches_and_does_not_change_with_the_original() -> None:
     original.end_transaction(1, 4, 3000)
     assert copy == entry(FIRST)
     assert original.without_batches() == ProducerStateEntry(7, 1, 4, 3000)
+
+
+def test_the_newest_five_batches_are_kept() -> None:
+    known = entry()
+    for number in range(7):
+        known.add_batch(1, BatchMetadata(number, 100 + number, 0, 1000))
+    assert [batch.last_sequence for batch in known.batches] == [2, 3, 4, 5, 6]
 
 
 def test_an_entry_equals_no_other_thing() -> None:

@@ -72,6 +72,17 @@ def test_only_a_transaction_that_has_begun_ends(states: States) -> None:
     assert states.unstable() == 9
 
 
+@pytest.mark.parametrize(("high_watermark", "unstable"), [(10, 9), (11, None)])
+def test_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark(
+    states: States, high_watermark: int, unstable: int | None
+) -> None:
+    states.append(0, 0, 9, transactional=True)
+    states.end(COMMIT, 0, 10)
+    states.manager.on_high_watermark_updated(high_watermark)
+    assert states.unstable() == unstable
+    assert states.manager.first_undecided_offset is None
+
+
 @pytest.mark.parametrize(("log_start", "end"), [(0, 10), (10, 10), (11, 11), (50, 50)])
 def test_the_state_covers_at_least_the_log_start(states: States, log_start: int, end: int) -> None:
     states.append(0, 0, 9)
