@@ -44,6 +44,7 @@ from tests.tiered_folders import TieredWriter, aiven_copy
 SMALL = 1200
 """Bytes of a good file that are taken."""
 SNAPSHOT_CHECKED_FROM = 6
+FEW_BYTES = 3000
 ENTRY_SIZES = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
@@ -176,6 +177,16 @@ def read_batches(data: bytes) -> None:
                 call()
 
 
+def first_batches(data: bytes) -> bytes:
+    """The whole batches in the first few thousand bytes: a whole folder is read for each input."""
+    end = 0
+    for batch in MemoryRecords(data).batches():
+        end += batch.size
+        if end > FEW_BYTES:
+            break
+    return data[:end]
+
+
 class Folder:
     """A log dir in memory with one partition, whose files are one input.
 
@@ -192,6 +203,8 @@ class Folder:
         shutil.copytree(source, self.log_dir / self.PARTITION)
         shutil.copy(fixtures_data.log_dir("current") / "meta.properties", self.log_dir)
         self.files = sorted(path for path in self.log_dir.rglob("*") if path.is_file())
+        for log in self.log_dir.rglob("*.log"):
+            log.write_bytes(first_batches(log.read_bytes()))
         self.good = {path: path.read_bytes() for path in self.files}
         self._batches = Batches()
 

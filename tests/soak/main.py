@@ -17,6 +17,7 @@ import argparse
 import base64
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +28,8 @@ PARTS: tuple[Part, ...] = (
     *fuzz.PARTS, *posix.PARTS, *kill.PARTS, *text.PARTS, *hurt.PARTS, *judged.PARTS,
 )  # fmt: skip
 FOLDER = ROOT / "build" / "soak"
+WEIGHTS = {"fuzz": 4, "posix": 2, "kill": 2, "loader": 2}
+"""Shares of the time, where another group has one."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -61,13 +64,13 @@ def chosen(names: Sequence[str]) -> list[Part]:
 
 
 def shares(parts: Sequence[Part], seconds: float) -> dict[str, float]:
-    """Seconds for each part: the same for each group, and in a group the same for each part."""
-    groups = {part.group for part in parts}
-    share = {
-        group: seconds / len(groups) / sum(part.group == group for part in parts)
-        for group in groups
+    """Seconds for each part: by WEIGHTS for each group, and in a group the same for each part."""
+    sizes = Counter(part.group for part in parts)
+    total = sum(WEIGHTS.get(group, 1) for group in sizes)
+    return {
+        part.name: seconds * WEIGHTS.get(part.group, 1) / total / sizes[part.group]
+        for part in parts
     }
-    return {part.name: share[part.group] for part in parts}
 
 
 def run(parts: Sequence[Part], given: argparse.Namespace) -> int:

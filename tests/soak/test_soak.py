@@ -164,7 +164,7 @@ def test_a_name_that_no_part_has_is_refused(capsys: pytest.CaptureFixture[str]) 
 def test_the_time_is_split_between_groups_and_then_between_their_parts() -> None:
     share = main.shares(main.PARTS, 600.0)
     assert sum(share.values()) == pytest.approx(600.0)
-    assert sum(share[part.name] for part in fuzz.PARTS) == pytest.approx(share["text"])
+    assert sum(share[part.name] for part in fuzz.PARTS) == pytest.approx(4 * share["text"])
 
 
 # The other parts
