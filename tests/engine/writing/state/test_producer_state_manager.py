@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from engine.state.producer_state_entry import ProducerStateEntry
+from engine.writing.disk import WritableFile
 from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
+from engine.writing.state.producer_state_manager import (
+    LATE_TRANSACTION_BUFFER_MS,
+    ProducerStateManagerConfig,
+)
+from engine.writing.state.snapshot_file import write_snapshot
 from tests.clocks import MockClock
 from tests.conformance.producer_states import COMMIT, EXPIRATION_MS, LATE_MS, PRODUCER, States
 
@@ -56,6 +62,32 @@ def test_a_copy_of_the_state_goes_its_own_way(tmp_path: Path) -> None:
     assert (states.unstable(), twin.unstable()) == (9, 11)
     assert states.manager.last_entry(2) is None
     assert states.entry().current_txn_first_offset == 9
+
+
+def test_a_copy_keeps_its_ended_transactions_to_itself(tmp_path: Path) -> None:
+    states, twin = States(tmp_path), States(tmp_path)
+    states.append(0, 0, 9, transactional=True)
+    states.end(COMMIT, 0, 10)
+    twin.manager = states.manager.copied()
+    twin.manager.on_high_watermark_updated(11)
+    assert (states.unstable(), twin.unstable()) == (9, None)
+
+
+def test_times_are_those_of_a_broker() -> None:
+    assert LATE_TRANSACTION_BUFFER_MS == 5 * 60 * 1000
+    assert ProducerStateManagerConfig().producer_id_expiration_ms == 24 * 60 * 60 * 1000
+
+
+def test_a_snapshot_is_synced_unless_told(states: States, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    monkeypatch.setattr(WritableFile, "sync", lambda file: synced.append(file.path))
+    states.append(0, 0, 9)
+    path = states.manager.take_snapshot()
+    states.append(0, 1, 10)
+    states.manager.take_snapshot(sync=False)
+    assert synced == [str(path)]
+    write_snapshot(states.folder / "other", [])
+    assert synced == [str(path), str(states.folder / "other")]
 
 
 def test_an_update_needs_a_producer_id(states: States) -> None:
