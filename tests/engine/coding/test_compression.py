@@ -10,7 +10,7 @@ import pytest
 import zstandard
 from hypothesis import given, strategies as st
 
-from engine.coding import codec_libraries
+from engine.coding import codec_libraries, compression
 from engine.coding.compression import (
     MAX_MEMBERS,
     Compression,
@@ -215,3 +215,30 @@ def test_a_level_that_a_codec_has_not_is_refused(codec, level):
 @pytest.mark.parametrize(("codec", "level"), [(GZIP, -1), (LZ4, 9), (ZSTD, -131072), (NONE, None)])
 def test_a_level_that_a_codec_has_is_taken(codec, level):
     assert Compression(codec, level).level == level
+
+
+def test_lz4_has_blocks_of_64_kibibytes():
+    noise = random.Random(2).randbytes(65536 + 1)
+    made = compress(LZ4, noise)
+    stored = [made[7:11], made[11 + 65536 : 15 + 65536], made[-4:]]
+    assert [int.from_bytes(size, "little") for size in stored] == [2**31 + 65536, 2**31 + 1, 0]
+
+
+def test_gzip_without_a_level_is_level_6():
+    assert compress(GZIP, TEXT) == compress(GZIP, TEXT, level=6)
+    assert compress(GZIP, TEXT) != compress(GZIP, TEXT, level=1)
+
+
+def test_bytes_after_a_member_are_the_next_from_18_bytes_on():
+    begun = b"\x1f\x8b\x08" + bytes(14)
+    assert decompress(GZIP, gzip.compress(TEXT) + begun, limit=LIMIT) == TEXT
+    with pytest.raises(DecompressionError):
+        decompress(GZIP, gzip.compress(TEXT) + begun + b"\0", limit=LIMIT)
+    assert decompress(GZIP, gzip.compress(TEXT) + bytes(100), limit=LIMIT) == TEXT
+
+
+def test_members_of_a_batch_are_bounded(monkeypatch):
+    monkeypatch.setattr(compression, "MAX_MEMBERS", 2)
+    assert decompress(GZIP, gzip.compress(TEXT) * 2, limit=LIMIT) == TEXT * 2
+    with pytest.raises(DecompressionError, match="more than 2 members"):
+        decompress(GZIP, gzip.compress(TEXT) * 3, limit=LIMIT)
