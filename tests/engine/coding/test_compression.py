@@ -205,14 +205,27 @@ def test_the_slow_levels_of_lz4_find_more_than_the_default():
 
 
 @pytest.mark.parametrize(
-    ("codec", "level"), [(NONE, 1), (SNAPPY, 1), (GZIP, 0), (GZIP, -2), (LZ4, 0), (ZSTD, 23)]
+    ("codec", "level"),
+    [(NONE, 1), (SNAPPY, 1), (GZIP, 0), (GZIP, -2), (GZIP, 10), (LZ4, 0), (LZ4, 18), (ZSTD, 23)],
 )
 def test_a_level_that_a_codec_has_not_is_refused(codec, level):
     with pytest.raises(ValueError, match=codec.name.lower()):
         Compression(codec, level)
 
 
-@pytest.mark.parametrize(("codec", "level"), [(GZIP, -1), (LZ4, 9), (ZSTD, -131072), (NONE, None)])
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [
+        (GZIP, -1),
+        (GZIP, 1),
+        (GZIP, 9),
+        (LZ4, 1),
+        (LZ4, 17),
+        (ZSTD, -131072),
+        (ZSTD, 22),
+        (NONE, None),
+    ],
+)
 def test_a_level_that_a_codec_has_is_taken(codec, level):
     assert Compression(codec, level).level == level
 
@@ -242,3 +255,9 @@ def test_members_of_a_batch_are_bounded(monkeypatch):
     assert decompress(GZIP, gzip.compress(TEXT) * 2, limit=LIMIT) == TEXT * 2
     with pytest.raises(DecompressionError, match="more than 2 members"):
         decompress(GZIP, gzip.compress(TEXT) * 3, limit=LIMIT)
+
+
+def test_snappy_begins_as_javas_and_is_never_empty():
+    assert compress(SNAPPY, b"x")[:16] == b"\x82SNAPPY\0\0\0\0\1\0\0\0\1"
+    with pytest.raises(DecompressionError, match="no data"):
+        decompress(SNAPPY, b"", limit=LIMIT)
