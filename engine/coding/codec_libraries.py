@@ -1,6 +1,7 @@
-"""The optional package of the codecs that Python does not have; None where it is missing.
+"""The optional package of the codecs that Python does not have.
 
-The only module that imports it, on first use: bulk reading calls the codecs' C libraries.
+The only module that imports it, on first use: bulk reading calls the codecs' C libraries. Where it is missing, each use
+raises ImportError.
 """
 
 from __future__ import annotations
@@ -12,12 +13,9 @@ from typing import Any
 cramjam: Any
 
 
-def __getattr__(name: str) -> ModuleType | None:
+def __getattr__(name: str) -> ModuleType:
     if name != "cramjam":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        library: ModuleType | None = import_module(name)
-    except ImportError:
-        library = None
+    library = import_module(name)
     globals()[name] = library
     return library

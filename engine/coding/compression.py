@@ -108,7 +108,7 @@ def decompress(codec: CompressionType, data: Buffer, *, limit: int, magic: int =
         raise DecompressionError(str(error), partial=bytes(out)) from None
     except OverflowError:
         raise too_large(limit) from None
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise _missing(codec) from error
     return bytes(out)
 
@@ -130,7 +130,7 @@ def compress(
         if codec is CompressionType.ZSTD:
             return zstd_frame.compress(data, level)
         return lz4_frame.compress(data, broken_header_checksum=magic == 0, level=level)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise _missing(codec) from error
 
 

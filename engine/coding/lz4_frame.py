@@ -44,10 +44,8 @@ def decompress(data: Buffer, out: bytearray, limit: int, *, check_header: bool) 
     Raises:
         Lz4FrameError: the data is damaged; `out` has the output before the damage.
         OverflowError: `out` would pass `limit` bytes.
-        ModuleNotFoundError: cramjam is not installed.
+        ImportError: cramjam is not installed.
     """
-    if libraries.cramjam is None:
-        raise ModuleNotFoundError("cramjam")
     view = memoryview(data)
     flags, block_size, position = _read_header(view, check_header=check_header)
     scratch = bytearray(min(block_size, limit + 1))
@@ -87,8 +85,6 @@ def compress(
 
     The default level is LZ4's fast method; all others use its slow method, which compresses better.
     """
-    if libraries.cramjam is None:
-        raise ModuleNotFoundError("cramjam")
     flags = _VERSION | _INDEPENDENT | (_BLOCK_HASH if block_hash else 0)
     head = MAGIC + bytes([flags, block_size_code << 4])
     hashed = head if broken_header_checksum else head[len(MAGIC) :]

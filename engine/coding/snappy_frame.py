@@ -7,8 +7,6 @@ stream. Data that does not start with the magic is one raw block.
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from engine.coding import codec_libraries as libraries
 from engine.coding.fixed_width import read_int32
 from engine.coding.layout import Buffer
@@ -25,20 +23,13 @@ class SnappyFrameError(Exception):
     """Error for data that no snappy writer makes."""
 
 
-def _library() -> ModuleType:
-    if libraries.cramjam is None:
-        raise ModuleNotFoundError("cramjam")
-    snappy: ModuleType = libraries.cramjam.snappy
-    return snappy
-
-
 def decompress(data: Buffer, out: bytearray, limit: int) -> None:
     """Append the decompressed data to `out`.
 
     Raises:
         SnappyFrameError: the data is damaged; `out` has the output before the damage.
         OverflowError: `out` would pass `limit` bytes.
-        ModuleNotFoundError: cramjam is not installed.
+        ImportError: cramjam is not installed.
     """
     view = memoryview(data)
     if not len(view):
@@ -69,11 +60,10 @@ def decompress(data: Buffer, out: bytearray, limit: int) -> None:
 
 def compress(data: Buffer) -> bytes:
     """Return the data in xerial's frames, as Kafka's writer makes them."""
-    library = _library()
     parts = [HEADER]
     view = memoryview(data)
     for start in range(0, len(view), BLOCK_SIZE):
-        block = bytes(library.compress_raw(view[start : start + BLOCK_SIZE]))
+        block = bytes(libraries.cramjam.snappy.compress_raw(view[start : start + BLOCK_SIZE]))
         parts += [len(block).to_bytes(4, "big"), block]
     return b"".join(parts)
 
@@ -91,7 +81,6 @@ def _after_header(view: memoryview, position: int) -> int:
 
 
 def _append_block(block: memoryview, out: bytearray, limit: int) -> None:
-    library = _library()
     try:
         stated, _ = read_unsigned_varint(block, 0)
     except (IndexError, ValueError):
@@ -105,6 +94,6 @@ def _append_block(block: memoryview, out: bytearray, limit: int) -> None:
             f"snappy: a block of {len(block)} bytes states {stated} bytes of content"
         )
     try:
-        out += bytes(library.decompress_raw(block))
+        out += bytes(libraries.cramjam.snappy.decompress_raw(block))
     except libraries.cramjam.DecompressionError as error:
         raise SnappyFrameError(f"snappy: {error}") from None

@@ -55,10 +55,8 @@ def decompress(data: Buffer, out: bytearray, limit: int) -> None:
     Raises:
         ZstdFrameError: the data is damaged; `out` has the output before the damage.
         OverflowError: `out` would pass `limit` bytes.
-        ModuleNotFoundError: cramjam is not installed.
+        ImportError: cramjam is not installed.
     """
-    if libraries.cramjam is None:
-        raise ModuleNotFoundError("cramjam")
     view = memoryview(data)
     position = 0
     for _ in range(MAX_FRAMES):
@@ -88,10 +86,8 @@ def compress(data: Buffer, level: int | None = None) -> bytes:
     Kafka's writer streams, so its frames do not state the size of their content.
 
     Raises:
-        ModuleNotFoundError: cramjam is not installed.
+        ImportError: cramjam is not installed.
     """
-    if libraries.cramjam is None:
-        raise ModuleNotFoundError("cramjam")
     writer = libraries.cramjam.zstd.Compressor(DEFAULT_LEVEL if level is None else level)
     writer.compress(bytes(data))
     return bytes(writer.finish())

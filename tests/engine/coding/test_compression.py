@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import itertools
 import random
+import sys
 import tracemalloc
 
 import pytest
@@ -174,7 +175,8 @@ def test_no_data_is_an_error_but_for_zstd():
 @pytest.mark.parametrize("codec", [SNAPPY, LZ4, ZSTD])
 def test_a_missing_package_is_named(monkeypatch, codec):
     packed = compress(codec, TEXT)
-    monkeypatch.setattr(codec_libraries, "cramjam", None)
+    monkeypatch.delattr(codec_libraries, "cramjam", raising=False)
+    monkeypatch.setitem(sys.modules, "cramjam", None)
     for call in (lambda: decompress(codec, packed, limit=LIMIT), lambda: compress(codec, TEXT)):
         with pytest.raises(UnsupportedCodecError, match="pip install cramjam"):
             call()
