@@ -199,6 +199,8 @@ def test_the_same_records_are_taken_changed_and_refused(judge: Judge, seed: int)
             continue  # Kafka does not look into keys and values that it need not write anew
         if append.is_spoilt and append.codec and kafkas.get("refused") == "KafkaException":
             continue  # releases of a codec's library differ in what they notice
+        if append.is_spoilt and kafkas.get("refused") == "OutOfMemoryError":
+            continue  # Kafka makes room for the size that a message states before it reads the message
         if kafkas.get("refused") in ACCIDENTS:
             assert "refused" in ours, append.asked
             continue
