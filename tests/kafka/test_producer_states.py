@@ -160,8 +160,10 @@ class Story:
 
     def __init__(self, seed: int, producers: int) -> None:
         self.random = random.Random(seed)
-        # The last makes the low bits of all hashes alike, which few enough producers for no tree may have.
-        spread = self.random.choice([1, 7, 1000, 2**32 + 3] + [2**16 + 1] * (producers <= 8))
+        # Ids with equal low bits share a bucket of Kafka's HashMap. Nine in a bucket become a tree, with an order that
+        # `ProducerMap` does not follow: these spreads are for few producers.
+        crowded = [2**32 + 3] * (producers <= 40) + [2**16 + 1] * (producers <= 8)
+        spread = self.random.choice([1, 7, 1000, *crowded])
         self.producers = [spread * each for each in range(producers)]
         self.end = self.start = 0
         self.now = 1_000
