@@ -83,8 +83,6 @@ def _logical_lines(text: str, path: str | None) -> Iterator[tuple[int, str]]:
         parts.append(stripped)
         yield start, "".join(parts)
         parts = []
-    if any(parts):
-        yield start, "".join(parts)
 
 
 def _unescape(text: str, line: int, path: str | None) -> str:

@@ -101,9 +101,8 @@ class BatchBody(ABC):
             raise self.invalid("the codec is unknown", found=self.codec_id) from None
 
     def at(self, error: DamagedFileError) -> DamagedFileError:
-        """Return the same error with this batch's path and position, unless it has them."""
-        if error.position is None:
-            error.path, error.position = self.path, self.file_position
+        """Return the same error with this batch's path and position."""
+        error.path, error.position = self.path, self.file_position
         return error
 
     def invalid(

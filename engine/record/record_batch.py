@@ -181,7 +181,7 @@ def batch_size(
         reason, expected = "the length of a batch is too large", f"at most {largest}"
     elif magic is None:
         return None
-    elif magic not in MINIMUM_LENGTH:
+    else:
         raise CorruptRecordError(
             "the magic of a batch is unknown",
             path=path,
@@ -189,8 +189,6 @@ def batch_size(
             expected="0, 1 or 2",
             found=magic if magic < 128 else magic - 256,
         )
-    else:
-        return LOG_OVERHEAD + length
     raise CorruptRecordError(
         reason, path=path, position=file_position, expected=expected, found=length
     )

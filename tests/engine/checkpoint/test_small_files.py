@@ -136,6 +136,16 @@ def test_two_log_dirs_with_the_same_id_are_refused() -> None:
         MetaPropertiesEnsemble(properties={"/a": MetaProperties(directory_id=ZERO_UUID)}).verify()
 
 
+def test_a_metadata_log_dir_that_cannot_be_read_is_refused() -> None:
+    ensemble = MetaPropertiesEnsemble(
+        properties={"/a": MetaProperties(node_id=1)},
+        error_log_dirs={"/meta": "unreadable"},
+        metadata_log_dir="/meta",
+    )
+    with pytest.raises(CorruptCheckpointError, match="metadata log dir cannot be read"):
+        ensemble.verify()
+
+
 @pytest.mark.parametrize(
     ("other", "match"),
     [

@@ -66,6 +66,7 @@ def test_a_block_that_looks_back_may_not_look_further_than_there_is_or_64_kib():
 @pytest.mark.parametrize("cut", [1, 2])
 def test_a_linked_block_that_ends_early_is_refused(cut):
     whole = bytes([0x1F, 0x41, 0x01, 0x00, 0x00])
+    assert read(header(0x40) + block(whole) + END) == b"A" * 20
     assert read(header(0x40) + block(whole + bytes([0x10, 0x42])) + END) == b"A" * 20 + b"B"
     assert "ended prematurely" in refused(header(0x40) + block(whole[:-cut]) + END)
 

@@ -44,6 +44,14 @@ def test_an_end_below_the_files_size_is_kept_and_one_above_is_not(file_of):
         FileRecords(file, is_slice=True)
 
 
+def test_a_part_starts_within_its_whole_and_has_no_negative_size(file_of):
+    records = FileRecords(file_of(batch(values("a"))))
+    assert records.slice(records.size, 5).size == 0
+    for position, size in ((-1, 5), (records.size + 1, 5), (0, -1)):
+        with pytest.raises(ValueError, match="is not within|is negative"):
+            records.slice(position, size)
+
+
 def test_reading_into_a_buffer_stops_at_the_end_of_the_part(file_of):
     first, second = batch(values("a")), batch(values("b"), 1)
     part = FileRecords(file_of(first + second)).slice(0, len(first))

@@ -1,5 +1,6 @@
 """Messages of magic 0 and 1: wrappers, offsets, timestamps, damage and limits."""
 
+import random
 import struct
 
 import pytest
@@ -147,6 +148,17 @@ def test_what_comes_before_damage_is_given_where_offsets_are_known():
         assert (error.path, error.position) == ("some.log", 4096)
         assert bool(found) == known
         assert offsets(found) == list(range(len(found)))
+
+
+def test_a_codec_that_stops_after_a_message_that_is_no_message_is_what_is_reported():
+    inside = (
+        message(0, None, b"x", magic=0)
+        + struct.pack(">qi", 1, 13)
+        + random.Random(1).randbytes(9000)
+    )
+    found, error = decoded(message(1, None, compress(GZIP, inside)[:-4000], magic=0, attributes=1))
+    assert offsets(found) == [0]
+    assert isinstance(error, DecompressionError)
 
 
 def test_damage_before_the_first_message_gives_no_record():

@@ -57,6 +57,7 @@ def test_an_empty_cache_knows_nothing() -> None:
         None,
     ) * 4
     assert cache.entries == cache.entries_between(0, 9) == []
+    assert repr(cache) == "LeaderEpochCache([])"
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_producers_are_read_with_what_they_lack() -> None:
         ProducerStateEntry(8, 0, 5, -1, None),
     ]
     assert ProducerSnapshot.parse(builders.producer_snapshot([])) == []
+    assert "producer_epoch=0, producer_id=8" in repr(ProducerSnapshot.parse(data)[1])
 
 
 def test_a_batch_knows_where_it_begins() -> None:

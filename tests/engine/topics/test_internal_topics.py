@@ -179,6 +179,24 @@ def test_a_key_without_a_type_is_noted(key: bytes) -> None:
     assert offsets(key, None).key_note == "the key is too short for a record type"
 
 
+def test_keys_beyond_those_that_are_kept_decode_as_well() -> None:
+    decoder = decoder_of(topics.CONSUMER_OFFSETS)
+
+    def group(size: int) -> object:
+        key = b"\0\1" + size.to_bytes(2, "big") + b"g" * size + COMMIT_KEY[5:]
+        decoded = decoder.decode(key, COMMIT_VALUE)
+        assert decoded.key is not None
+        return decoded.key["data"]["group"]
+
+    for _ in range(2):
+        assert group(1000) == "g" * 1000
+    for number in range(5000):
+        key = COMMIT_KEY[:-4] + number.to_bytes(4, "big")
+        decoded = decoder.decode(key, COMMIT_VALUE)
+        assert decoded.key is not None
+        assert decoded.key["data"]["partition"] == number
+
+
 def test_a_record_without_a_key_is_noted() -> None:
     assert offsets(None, COMMIT_VALUE).value_note == "it has no key that says what it is"
     assert offsets(None, None)[:5] == ("", None, None, None, None)

@@ -215,6 +215,17 @@ def test_bytes_that_are_no_text_are_shown_as_java_shows_them(raw: bytes, shown: 
     assert read_message(OFFSET_COMMIT_KEY, 0, data)[0]["group"] == shown
 
 
+def test_only_bad_bytes_are_replaced() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        "\ud800".encode("utf-8", "kafkafs-replace-as-java")
+
+
+def test_a_schema_with_an_array_of_arrays_is_refused() -> None:
+    nested = Message("Nested", (Field("lists", Array(Array(Scalar.INT8))),))
+    with pytest.raises(TypeError, match="lists: an array of arrays"):
+        read_message(nested, 0, bytes(8))
+
+
 # -- JSON ------------------------------------------------------------------------------------------
 
 
