@@ -1,14 +1,21 @@
-"""The counters of all runs, in one file of JSON lines: what was tried, for how long, and what was found."""
+"""The counters of all runs, in one file of JSON lines: what was tried, for how long, and what was found.
+
+Their sums are kept in a table of the repository, so that runs on another machine go on behind them.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import platform
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.soak.parts import Job, commit, now
+from tests.soak.parts import ROOT, Job, commit, now
+
+SAVED = ROOT / "tests" / "soak_counters.tsv"
 
 
 @dataclass(frozen=True)
@@ -72,26 +79,87 @@ def read(path: Path) -> list[Counter]:
     return [Counter(**json.loads(line)) for line in path.read_text().splitlines()]
 
 
-def first_untried(counters: list[Counter], part: str, seed: int) -> int:
+class Sum(NamedTuple):
+    """All runs of a part with one seed.
+
+    Attributes:
+        part, seed: what was run.
+        end: number of the first input that was not tried.
+        inputs, unit, seconds, findings: how many of what, for how long.
+        commit, date: of the last run.
+    """
+
+    part: str
+    seed: int
+    end: int
+    inputs: int
+    unit: str
+    seconds: float
+    findings: int
+    commit: str
+    date: str
+
+
+def sums(counters: list[Counter], path: Path) -> list[Sum]:
+    """The saved sums with the runs that are not yet in them."""
+    saved = {(each.part, each.seed): each for each in read_sums(path)}
+    added = dict(saved)
+    for run in sorted(counters, key=lambda each: each.date):
+        key = run.part, run.seed
+        if key in saved and run.first < saved[key].end:
+            continue
+        before = added.get(key)
+        added[key] = Sum(
+            *key,
+            max(run.first + run.inputs, before.end if before else 0),
+            run.inputs + (before.inputs if before else 0),
+            run.unit,
+            round(run.seconds + (before.seconds if before else 0), 1),
+            run.findings + (before.findings if before else 0),
+            run.commit,
+            run.date,
+        )
+    return [added[key] for key in sorted(added)]
+
+
+def save(counters: list[Counter], path: Path) -> None:
+    """Add the runs to the sums."""
+    table = sums(counters, path)
+    with path.open("w", newline="") as out:
+        writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+        writer.writerow(Sum._fields)
+        writer.writerows(table)
+
+
+def read_sums(path: Path) -> list[Sum]:
+    """The saved sums; none without a file."""
+    if not path.exists():
+        return []
+    kinds = Sum.__annotations__
+    with path.open(newline="") as lines:
+        rows = list(csv.DictReader(lines, delimiter="\t"))
+    numbers = {"seed": int, "end": int, "inputs": int, "seconds": float, "findings": int}
+    return [Sum(*(numbers.get(name, str)(row[name]) for name in kinds)) for row in rows]
+
+
+def first_untried(table: list[Sum], part: str, seed: int) -> int:
     """The number of the first input of a part that no run with this seed has reached."""
-    ends = [each.first + each.inputs for each in counters if (each.part, each.seed) == (part, seed)]
-    return max(ends, default=0)
+    return next((each.end for each in table if (each.part, each.seed) == (part, seed)), 0)
 
 
-def report(counters: list[Counter]) -> str:
-    """A Markdown table with a line for each part: the sums of its runs."""
+def report(table: list[Sum]) -> str:
+    """A Markdown table with a line for each part."""
     lines = [
         "| part | inputs | hours | findings | seeds | last run | of |",
         "|---|--:|--:|--:|--:|---|---|",
     ]
-    for part in sorted({each.part for each in counters}):
-        runs = [each for each in counters if each.part == part]
+    for part in sorted({each.part for each in table}):
+        runs = [each for each in table if each.part == part]
         last = max(runs, key=lambda each: each.date)
         inputs, seconds = sum(each.inputs for each in runs), sum(each.seconds for each in runs)
         found = sum(each.findings for each in runs)
-        seeds = len({each.seed for each in runs})
         lines.append(
-            f"| {part} | {inputs:,} {last.unit} | {seconds / 3600:.2f} | {found} | {seeds} "
+            f"| {part} | {inputs:,} {last.unit} | {seconds / 3600:.2f} | {found} | {len(runs)} "
             f"| {last.date} | {last.commit} |"
         )
     return "\n".join(lines)

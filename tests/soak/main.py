@@ -3,12 +3,12 @@
     scripts/soak PART... [--seconds N | --inputs N] [--seed S] [--from N]
     scripts/soak all --seconds 7200
     scripts/soak again FINDING.json
-    scripts/soak report
+    scripts/soak report | save
     scripts/soak list
 
 A part goes on behind the last input that it tried with the same seed, by the counters in build/soak/counters.jsonl. A
 finding is kept in build/soak/findings with its seed and input, and makes the exit status 1; a part that cannot run here
-makes it 3.
+makes it 3. save adds the counters to tests/soak_counters.tsv: runs on other machines go on behind them.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     return parsed
 
 
+def sums_file(folder: Path) -> Path:
+    """The table of sums that belongs to the counters in a folder."""
+    return counters.SAVED if folder == FOLDER else folder / "sums.tsv"
+
+
 def chosen(names: Sequence[str]) -> list[Part]:
     """The parts of these names. Raises ValueError for a name that nothing has."""
     found: list[Part] = []
@@ -88,7 +93,8 @@ def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
         part.prepare()
         first = given.first
         if first is None:
-            first = counters.first_untried(counters.read(file), part.name, given.seed)
+            table = counters.sums(counters.read(file), sums_file(given.folder))
+            first = counters.first_untried(table, part.name, given.seed)
         job = Job(
             part,
             given.seed,
@@ -131,8 +137,11 @@ def main(given: Sequence[str] | None = None) -> int:
         for part in PARTS:
             print(f"{part.name:26} {part.what} (in {part.unit})")
         return 0
-    if command == "report":
-        print(counters.report(counters.read(parsed.folder / "counters.jsonl")))
+    if command in ("report", "save"):
+        runs, file = counters.read(parsed.folder / "counters.jsonl"), sums_file(parsed.folder)
+        if command == "save":
+            counters.save(runs, file)
+        print(counters.report(counters.sums(runs, file)))
         return 0
     if command == "again" and len(rest) == 1:
         return again(Path(rest[0]))
