@@ -63,6 +63,8 @@ concurrency = thread
 exclude_also =
     if TYPE_CHECKING:
     @overload
+    def __repr__
+    raise AssertionError
     ^ +\\.\\.\\.$
 """
 

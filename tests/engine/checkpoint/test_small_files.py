@@ -144,6 +144,10 @@ def test_a_metadata_log_dir_that_cannot_be_read_is_refused() -> None:
     )
     with pytest.raises(CorruptCheckpointError, match="metadata log dir cannot be read"):
         ensemble.verify()
+    without = MetaPropertiesEnsemble(properties={"/a": MetaProperties(node_id=1)})
+    without.verify()
+    with pytest.raises(CorruptCheckpointError, match="there is no metadata log dir"):
+        without.verify(require_metadata_log_dir=True)
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,17 @@ def test_an_iteration_reads_eight_pages_at_once(clock: StoodClock) -> None:
     assert file.reads[-3:] == [(0, 8 * WARM), (8 * WARM, 8 * WARM), (16 * WARM, 4 * WARM)]
 
 
-def test_an_iteration_ends_where_the_file_was_cut(clock: StoodClock) -> None:
+@pytest.mark.parametrize(
+    ("left", "rest"), [(9 * WARM + 3, [WARM]), (8 * WARM + 3, []), (0, [])], ids=str
+)
+def test_an_iteration_ends_where_the_file_was_cut(
+    clock: StoodClock, left: int, rest: list[int]
+) -> None:
     file = CountedFile(packed(range(1, 20 * PAGE + 1)))
     chunks = slots_of(file).chunks()
     first = next(chunks)
-    file.data = file.data[: 9 * WARM + 3]
-    assert [len(first), *map(len, chunks)] == [8 * WARM, WARM]
+    file.data = file.data[:left]
+    assert [len(first), *map(len, chunks)] == [8 * WARM, *rest]
 
 
 # With padding

@@ -48,7 +48,7 @@ def test_a_part_starts_within_its_whole_and_has_no_negative_size(file_of):
     records = FileRecords(file_of(batch(values("a"))))
     assert records.slice(records.size, 5).size == 0
     for position, size in ((-1, 5), (records.size + 1, 5), (0, -1)):
-        with pytest.raises(ValueError, match="is not within|is negative"):
+        with pytest.raises(ValueError, match=r"is not within|is negative"):
             records.slice(position, size)
 
 
