@@ -212,9 +212,11 @@ def test_a_fetch_up_to_the_high_watermark_returns_nothing_that_is_truncated_late
     log = writer.log
     appender = threading.Thread(target=Replica(writer).run)
     consumed: list[tuple[int, int]] = []
+    is_over = False
     appender.start()
     try:
-        while appender.is_alive():
+        while not is_over:
+            is_over = not appender.is_alive()
             try:
                 fetched = log.view(max_age=0).read(
                     consumed[-1][0] if consumed else 0,
@@ -224,9 +226,11 @@ def test_a_fetch_up_to_the_high_watermark_returns_nothing_that_is_truncated_late
                 )
             except FileNotFoundError:
                 continue  # a segment that was cut off between the listing and the look
-            consumed += [
-                (found.last_offset + 1, found.leader_epoch) for found in fetched.records.batches()
+            found = [
+                (each.last_offset + 1, each.leader_epoch) for each in fetched.records.batches()
             ]
+            consumed += found
+            is_over = is_over and not found
     finally:
         appender.join()
     final = [
