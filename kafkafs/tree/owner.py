@@ -26,17 +26,11 @@ class Owner(NamedTuple):
 
     def directory(self, path: str, ttl: float) -> Attrs:
         """Return the attributes of a folder."""
+        mode, inode = self.directory_mode, inode_number(path)
+        # One link means that the folders in it are not counted. Two would mean that there are none, and programs that
+        # count links would not look for them.
         return Attrs(
-            Kind.DIRECTORY,
-            self.directory_mode,
-            0,
-            self.mtime_ns,
-            inode_number(path),
-            2,
-            self.uid,
-            self.gid,
-            True,
-            ttl,
+            Kind.DIRECTORY, mode, 0, self.mtime_ns, inode, 1, self.uid, self.gid, True, ttl
         )
 
     def link(self, path: str, target: str, mtime_ns: int, ttl: float) -> Attrs:

@@ -176,40 +176,6 @@ def test_damage_is_in_the_log_with_its_place(start: Callable[..., Mounted]) -> N
     assert "the checksum is wrong in a.log at byte 1" in log
 
 
-# -- writing
-
-MUTATIONS: dict[str, Callable[[Path], object]] = {
-    "open for writing": lambda root: os.open(root / "small", os.O_WRONLY),
-    "open for both": lambda root: os.open(root / "small", os.O_RDWR),
-    "truncating open": lambda root: os.open(root / "small", os.O_RDONLY | os.O_TRUNC),
-    "appending open": lambda root: os.open(root / "small", os.O_WRONLY | os.O_APPEND),
-    "create": lambda root: os.open(root / "new", os.O_WRONLY | os.O_CREAT),
-    "mkdir": lambda root: os.mkdir(root / "new"),
-    "mkfifo": lambda root: os.mkfifo(root / "new"),
-    "mknod": lambda root: os.mknod(root / "new"),
-    "symlink": lambda root: os.symlink("small", root / "new"),
-    "link": lambda root: os.link(root / "small", root / "new"),
-    "rename": lambda root: os.rename(root / "small", root / "new"),
-    "unlink": lambda root: os.unlink(root / "small"),
-    "rmdir": lambda root: os.rmdir(root / "grower"),
-    "truncate": lambda root: os.truncate(root / "small", 0),
-    "chmod": lambda root: os.chmod(root / "small", 0o777),
-    "chown": lambda root: os.chown(root / "small", 1, 1),
-    "utime": lambda root: os.utime(root / "small"),
-    "setxattr": lambda root: os.setxattr(root / "small", "user.x", b"1"),
-    "removexattr": lambda root: os.removexattr(root / "small", "user.kafka.offset"),
-}
-
-
-@pytest.mark.parametrize("name", list(MUTATIONS))
-def test_every_change_is_refused_as_read_only(mnt: Path, name: str) -> None:
-    assert errno_of(lambda: MUTATIONS[name](mnt)) == errno.EROFS
-
-
-def test_creating_what_exists_says_so_first_as_other_file_systems_do(mnt: Path) -> None:
-    assert errno_of(lambda: os.mkdir(mnt / "grower")) == errno.EEXIST
-
-
 # -- extended attributes
 
 
