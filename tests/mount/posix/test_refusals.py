@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.mounted import needs_fuse
+from tests.mount.mounted import Mounted, needs_fuse
 from tests.mount.posix.posix_tree import LONGEST_PATH, NAME_MAX
 from tests.mount.posix.system_calls import (
     AT_FDCWD,
@@ -25,6 +25,7 @@ from tests.mount.posix.system_calls import (
     opened,
     utimensat,
 )
+from tests.permissions import modes_count
 
 pytestmark = [pytest.mark.mount, needs_fuse]
 
@@ -62,6 +63,14 @@ def test_a_change_is_refused_and_changes_nothing(here: Path, name: str) -> None:
     assert {path: WRITING[name](path) for path in paths} == dict.fromkeys(paths, "EROFS")
     assert [state(path) for path in paths if exists] == before
     assert sorted(os.listdir()) == listed
+
+
+@pytest.mark.parametrize("name", list(WRITING))
+def test_who_may_not_write_is_told_that_nobody_can(here: Path, name: str) -> None:
+    """The modes of the file and of its folder, and who owns them, are not looked at."""
+    path = "folder/new" if name in CREATING else "sticky/folder" if name == "rmdir" else "secret"
+    with modes_count():
+        assert WRITING[name](path) == "EROFS"
 
 
 @pytest.mark.parametrize("name", [each for each in CHANGING if each not in NOT_OF_FOLDERS])
@@ -120,6 +129,18 @@ def test_names_on_other_file_systems_are_out_of_reach(here: Path, tmp_path: Path
         for old, new in ((path, tmp_path / "new"), (beside, "new")):
             assert answer("rename", str(old), str(new)) == "EXDEV"
             assert answer("link", str(old), str(new)) == ("EROFS" if old is beside else "EXDEV")
+
+
+def test_a_mountpoint_is_busy(mounted: Mounted) -> None:
+    assert mounted.is_mounted()
+    assert answer("rmdir", str(mounted.path)) == "EBUSY"
+    assert answer("rename", str(mounted.path), str(mounted.path) + "-new") == "EBUSY"
+
+
+def test_the_target_of_a_link_can_be_too_long(here: Path) -> None:
+    assert answer("symlink", LONGEST_PATH + "x", "new") == "ENAMETOOLONG"
+    assert answer("symlink", LONGEST_PATH, "new") == "EROFS"
+    assert answer("symlink", "n" * (NAME_MAX + 1), "new") == "EROFS"
 
 
 def test_a_folder_cannot_be_cut_and_no_file_to_less_than_nothing(here: Path) -> None:
