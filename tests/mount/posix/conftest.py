@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from tests import fixtures_data
 from tests.mount.mounted import Mounted, obstacle
-from tests.mount.posix.posix_tree import TREE, make_on_disk
+from tests.mount.posix.posix_tree import BESIDE, TREE, make_on_disk
 
 SERVE = Path(__file__).with_name("serve_posix.py")
 PARTITIONS = ["orders-0", "txn-0", "weird-0", "empty-0"]
@@ -53,27 +54,28 @@ def read_only_tmpfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         subprocess.run(["umount", "-l", path], check=True)
 
 
+def enter(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make it the current folder: the calls that must fail would change it otherwise."""
+    assert os.statvfs(path).f_flag & os.ST_RDONLY
+    monkeypatch.chdir(path)
+    return path
+
+
 @pytest.fixture(params=["ours", "tmpfs"])
 def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: the tree in our mount; and on the kernel's file system, which judges the test itself."""
     if request.param == "ours":
-        path: Path = request.getfixturevalue("mounted").path / "posix"
-    else:
-        path = request.getfixturevalue("read_only_tmpfs")
-    monkeypatch.chdir(path)
-    return path
+        return enter(request.getfixturevalue("mounted").path / BESIDE, monkeypatch)
+    return enter(request.getfixturevalue("read_only_tmpfs"), monkeypatch)
 
 
 @pytest.fixture
 def ours(mounted: Both, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: the tree in our mount, for what the kernel's file systems do otherwise."""
-    path = mounted.path / "posix"
-    monkeypatch.chdir(path)
-    return path
+    return enter(mounted.path / BESIDE, monkeypatch)
 
 
 @pytest.fixture
 def logs(mounted: Both, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: the root of our mount, with its partitions."""
-    monkeypatch.chdir(mounted.path)
-    return mounted.path
+    return enter(mounted.path, monkeypatch)

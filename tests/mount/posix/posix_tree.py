@@ -9,11 +9,15 @@ from typing import TypeAlias
 
 from tests.mount.fake_tree import MTIME_NS
 
+BESIDE = "posix"
+"""The folder of the tree, beside the partitions of a mount."""
 NAME_MAX = 255
 PATH_MAX = 4096
 """Bytes of a path, with the zero at its end."""
 MOST_LINKS = 40
 """Links that Linux follows in one path."""
+ME = os.geteuid()
+"""The user that runs the tests, who may hold a lease on a file."""
 OTHER = 12_345
 """A user that runs no test."""
 HUGE = (4 << 30) + 2
@@ -28,7 +32,7 @@ class Leaf:
     data: bytes = b""
     size: int = 0
     mode: int = 0o444
-    owner: int = 0
+    owner: int = ME
     mtime_ns: int = MTIME_NS
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -46,7 +50,7 @@ class Branch:
 
     children: Mapping[str, Item] = field(default_factory=dict)
     mode: int = 0o555
-    owner: int = 0
+    owner: int = ME
 
 
 Item: TypeAlias = Leaf | Link | Branch

@@ -15,9 +15,7 @@ from kafkafs.mount.status import DaemonStatus
 from kafkafs.tree.content import BytesContent
 from kafkafs.tree.node import Attrs, Cancel, Content, Directory, Entry, File, Kind, Node
 from tests.mount.fake_tree import Bytes, FakeLink, Folder, attrs_of
-from tests.mount.posix.posix_tree import TREE, Branch, Item, Leaf, Link
-
-BESIDE = "posix"
+from tests.mount.posix.posix_tree import BESIDE, TREE, Branch, Item, Leaf, Link
 
 
 class Padded(Content):

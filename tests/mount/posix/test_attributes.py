@@ -17,6 +17,7 @@ from tests.mount.posix.posix_tree import (
     COMPOSED,
     DECOMPOSED,
     HUGE,
+    ME,
     NAME_MAX,
     ODD,
     OTHER,
@@ -69,11 +70,11 @@ def test_modes_and_owners_are_those_that_are_given(here: Path) -> None:
     facts = {path: os.lstat(path) for path in ("file", "secret", "closed", "sticky", "folder")}
     shown = {path: (stat.S_IMODE(each.st_mode), each.st_uid) for path, each in facts.items()}
     assert shown == {
-        "file": (0o444, 0),
+        "file": (0o444, ME),
         "secret": (0o200, OTHER),
         "closed": (0o600, OTHER),
         "sticky": (0o1777, OTHER),
-        "folder": (0o555, 0),
+        "folder": (0o555, ME),
     }
 
 
