@@ -63,6 +63,25 @@ def test_a_block_that_looks_back_may_not_look_further_than_there_is_or_64_kib():
     )
 
 
+def test_a_match_repeats_what_it_makes_itself():
+    for token, expected in ((0x20, b"ABABAB"), (0x21, b"ABABABA"), (0x26, b"AB" * 6)):
+        data = header(0x40) + block(bytes([token]) + b"AB\x02\x00") + END
+        assert read(data) == read(data, len(expected)) == expected
+        with pytest.raises(OverflowError):
+            read(data, len(expected) - 1)
+
+
+def test_a_block_that_only_seems_to_have_its_size_in_front_is_read():
+    # 15 literals, which are the rest of a size of 240 and a block of 240 bytes
+    literals = bytes.fromhex("0000 1f410100d570") + b"abcdefg"
+    assert read(header(0x60) + block(b"\xf0\x00" + literals) + END) == literals
+    zeros = bytes([0x34, 0, 0, 0, 3, 0]) + bytes([0xF0, 26 - 1]) + b"x" * 40
+    made = read(header(0x60) + block(zeros) + END)
+    assert (len(made), made[:11]) == (51, bytes(11))
+    exact = bytes([0x33, 0, 0, 0, 3, 0]) + bytes([0xF0, 26]) + b"x" * 41
+    assert read(header(0x60) + block(exact) + END) == bytes(10) + b"x" * 41
+
+
 @pytest.mark.parametrize("cut", [1, 2])
 def test_a_linked_block_that_ends_early_is_refused(cut):
     whole = bytes([0x1F, 0x41, 0x01, 0x00, 0x00])
@@ -119,6 +138,27 @@ def test_a_wrong_block_hash_is_refused():
 
 def test_what_stands_behind_the_end_mark_is_not_read():
     assert read(compress(b"hello") + b"noise") == b"hello"
+
+
+def test_nothing_of_a_stored_block_that_is_cut_is_read():
+    out = bytearray()
+    with pytest.raises(Lz4FrameError, match="ended prematurely"):
+        decompress(header(0x60) + block(b"hello", stored=True)[:-1], out, LIMIT, check_header=True)
+    assert out == b""
+
+
+def test_six_bytes_are_enough_to_see_that_it_is_no_frame():
+    assert "invalid magic" in refused(b"noise!")
+    assert "ended prematurely" in refused(b"noise")
+    assert "ended prematurely" in refused(header(0x60)[:6])
+
+
+def test_damage_is_not_taken_for_a_block_above_the_limit():
+    broken = header(0x60) + block(b"\x50abc") + END
+    with pytest.raises(Lz4FrameError):
+        read(broken, 1 << 16)
+    with pytest.raises(OverflowError):
+        read(broken, (1 << 16) - 1)
 
 
 def test_stored_blocks_do_not_pass_the_limit():

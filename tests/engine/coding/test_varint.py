@@ -80,3 +80,12 @@ def test_a_value_too_wide_is_not_encoded():
             encode_varint(value)
     with pytest.raises(ValueError, match="does not fit 64 bits"):
         encode_varlong(2**63)
+    with pytest.raises(ValueError, match="does not fit 32 bits"):
+        size_of_varint(2**31)
+    with pytest.raises(ValueError, match="does not fit 64 bits"):
+        size_of_varlong(2**63)
+
+
+def test_the_numbers_around_the_end_of_the_table_are_encoded_alike():
+    for value, encoded in ((1023, b"\xfe\x0f"), (1024, b"\x80\x10"), (1025, b"\x82\x10")):
+        assert encode_varint(value) == encode_varlong(value) == encoded

@@ -11,6 +11,7 @@ from engine.record.attributes import (
     DELETE_HORIZON_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
+    codec_labels,
     compute_attributes,
     timestamp_type_of,
 )
@@ -44,3 +45,8 @@ def test_labels_are_those_of_kafkas_tools():
         "CreateTime",
         "LogAppendTime",
     ]
+
+
+def test_every_number_that_fits_the_codec_bits_has_a_label():
+    known = ("none", "gzip", "snappy", "lz4", "zstd")
+    assert codec_labels("codec {}") == (*known, "codec 5", "codec 6", "codec 7")

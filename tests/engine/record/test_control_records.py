@@ -40,6 +40,11 @@ def described(kind: int, value: bytes | None) -> dict[str, object]:
     return describe_control(made)
 
 
+def test_a_record_is_the_first_of_its_batch_and_has_no_size_unless_it_is_told():
+    made = record(None, None)
+    assert (made.index, made.size, made.sequence, made.leader_epoch) == (0, 0, -1, -1)
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_an_end_marker_says_how_it_ended_and_who_ended_it(commit):
     data = end_marker(5, Producer(id=7, epoch=1), commit=commit, coordinator_epoch=3)
@@ -124,6 +129,26 @@ def test_a_quorum_record_cut_anywhere_is_an_invalid_record(kind):
     assert "error" in described(kind, whole[:-1])
 
 
+def test_tagged_fields_inside_an_array_end_where_the_next_field_begins():
+    voter = bytes.fromhex("00000001 01 05 03 616263")
+    value = bytes.fromhex("0000 00000001 02") + voter + bytes.fromhex("02 00000002 00 00")
+    found = parse_quorum_record(ControlRecordType.LEADER_CHANGE, value)
+    assert (found["voters"], found["grantingVoters"]) == ([{"voterId": 1}], [{"voterId": 2}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        pytest.param(2, "0000 00000001 00 00 00", id="null array"),
+        pytest.param(5, "0000 0001 01 00 05 61", id="tagged field past the end"),
+        pytest.param(5, "0000 0001 01 00 ffffffff0f", id="tagged field of length -1"),
+    ],
+)
+def test_a_length_outside_the_message_is_refused(kind, value):
+    with pytest.raises(InvalidRecordError, match="does not parse"):
+        parse_quorum_record(ControlRecordType(kind), bytes.fromhex(value))
+
+
 def test_a_tagged_field_of_negative_length_does_not_go_back_for_ever():
     value = bytes.fromhex("0000 0001 ffffffff07 00 fbffffff0f")
     with pytest.raises(InvalidRecordError):
@@ -142,5 +167,6 @@ def test_only_the_two_end_markers_are_end_markers():
             parse_end_marker(kind, bytes(6))
     with pytest.raises(ValueError, match="is not a quorum record"):
         parse_quorum_record(ControlRecordType.ABORT, bytes(6))
+    assert ControlRecordType.UNKNOWN == -1
     with pytest.raises(ValueError, match="unknown control record type"):
         ControlRecordType.UNKNOWN.record_key()

@@ -20,7 +20,11 @@ from engine.errors import (
 )
 from engine.record.attributes import TimestampType
 from engine.record.batch_frame import HEADER
-from engine.record.default_records import DefaultRecordBatch, increment_sequence
+from engine.record.default_records import (
+    DefaultRecordBatch,
+    decrement_sequence,
+    increment_sequence,
+)
 from engine.record.record import Header, Record
 from engine.record.record_batch import RecordBatch
 from tests.builders import (
@@ -165,6 +169,23 @@ def test_sequences_wrap_as_in_java(base, by, expected):
     assert increment_sequence(base, by) == expected
 
 
+@pytest.mark.parametrize(
+    ("base", "by", "expected"),
+    [(5, 5, 0), (6, 5, 1), (0, 1, MAX_INT), (5, 7, MAX_INT - 1), (MAX_INT, MAX_INT, 0)],
+)
+def test_sequences_wrap_back_below_0(base, by, expected):
+    assert decrement_sequence(base, by) == expected
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [(-1, [-1, -1, -1]), (0, [0, 1, 2]), (1, [1, 2, 3]), (MAX_INT, [MAX_INT, 0, 1])],
+)
+def test_records_have_sequences_if_their_batch_has_one(base, expected):
+    producer = Producer(id=1, epoch=0, sequence=base)
+    assert [record.sequence for record in decoded(batch(THREE, producer=producer))[0]] == expected
+
+
 def test_a_batch_may_lie_anywhere_in_a_larger_buffer():
     data = batch(THREE, 7)
     made = DefaultRecordBatch(b"before" + data + b"behind", 6, 4096, "some.log")
@@ -231,13 +252,19 @@ def test_a_count_of_nothing_needs_no_bytes_and_looks_at_none():
 
 
 @pytest.mark.parametrize(
-    "field", [{"record_count": -1}, {"last_offset_delta": -1}, {"last_offset_delta": MIN_INT}]
+    ("field", "name"),
+    [
+        ({"record_count": -1}, "record count"),
+        ({"record_count": -2}, "record count"),
+        ({"last_offset_delta": -1}, "last offset delta"),
+        ({"last_offset_delta": MIN_INT, "record_count": 0}, "last offset delta"),
+    ],
 )
-def test_negative_counts_and_deltas_are_refused(field):
+def test_negative_counts_and_deltas_are_refused(field, name):
     found, error = decoded(batch(THREE, **field))
     assert found == []
     assert isinstance(error, InvalidRecordError)
-    assert "is negative" in str(error)
+    assert f"the {name} is negative" in str(error)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -245,6 +272,7 @@ def test_a_count_of_two_thousand_million_costs_nothing(codec):
     found, error = decoded(batch(THREE, codec=codec, record_count=MAX_INT))
     assert len(found) == 3
     assert isinstance(error, InvalidRecordError)
+    assert "fewer records than it states" in str(error)
     assert error.index == 3
 
 
@@ -278,10 +306,12 @@ def test_a_codec_that_is_not_installed_is_named(monkeypatch):
         (b"\xff\xff\xff\xff\xff\x01", "structure is broken"),
         (encode_varint(-1) + bytes(8), "does not fit"),
         (encode_varint(2**30) + bytes(8), "does not fit"),
+        (encode_varint(7) + record_body(0, 0, None, b""), "does not fit"),
         (sized(b""), "structure is broken"),
         (sized(bytes(5)), "structure is broken"),
         (sized(record_body(0, 0, None, b"") + b"\x00"), "longer than its fields"),
         (sized(record_body(0, 0, None, b""))[:-1] + b"\x02", "number of headers"),
+        (sized(record_body(0, 0, None, b""))[:-1] + encode_varint(-1), "number of headers"),
         (sized(record_body(0, 0, None, b"", ((b"k", b"v"),)) + b"\x00"), "where it does"),
     ],
 )
@@ -290,6 +320,13 @@ def test_a_record_that_breaks_the_format_is_refused(section, reason):
     assert found == []
     assert isinstance(error, InvalidRecordError)
     assert reason in str(error)
+
+
+def test_a_record_longer_than_its_fields_is_reported_with_both_sizes():
+    second = sized(record_body(1, 0, None, b"") + b"\x00")
+    error = decoded(batch(THREE[:2], section=sized(record_body(0, 0, None, b"")) + second))[1]
+    assert isinstance(error, InvalidRecordError)
+    assert (error.index, error.expected, error.found) == (1, 7, 6)
 
 
 def test_fields_that_reach_into_the_next_record_are_refused():
@@ -303,9 +340,12 @@ def test_fields_that_reach_into_the_next_record_are_refused():
 
 def test_key_and_value_lengths_below_minus_one_are_null_as_in_kafka():
     body = b"\x00\x00\x00" + encode_varint(-5) + encode_varint(-7) + b"\x00"
-    (record,), error = decoded(batch([Rec()], section=sized(body)))
+    data = batch([Rec()], section=sized(body))
+    (record,), error = decoded(data)
     assert error is None
     assert (record.key, record.value) == (None, None)
+    (partial,) = DefaultRecordBatch(data).records_without_values()
+    assert (partial.key_size, partial.value_size) == (-1, -1)
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
@@ -378,6 +418,19 @@ def test_any_section_gives_records_or_a_known_error(section, count):
     found, error = decoded(batch([Rec()], section=section, record_count=count))
     assert len(found) <= len(section) // 7
     assert error is None or isinstance(error, InvalidRecordError)
+
+
+@pytest.mark.parametrize("length", [-12, -13, -14, MIN_INT])
+def test_a_batch_of_no_size_has_no_bytes(length):
+    made = DefaultRecordBatch(patched(batch(THREE), 8, struct.pack(">i", length)))
+    assert bytes(made.raw) == b""
+
+
+def test_the_bytes_of_a_batch_are_loaded_once_even_if_some_are_missing():
+    data = batch(THREE)
+    loads = iter([data[:-1]])
+    made = DefaultRecordBatch(data[: HEADER.size], load=lambda: next(loads))
+    assert bytes(made.raw) == bytes(made.raw) == data[:-1]
 
 
 def test_a_header_that_ends_early_cannot_be_read():

@@ -59,9 +59,19 @@ def test_reading_into_a_buffer_stops_at_the_end_of_the_part(file_of):
     assert part.read_into(buffer, 10) == len(first) - 10
     assert buffer == first[10:] + bytes(len(second) + 10)
     assert part.read_into(buffer, len(first)) == 0
+    assert part.read_into(buffer, len(first) + 1) == 0
     assert part.read_into(memoryview(buffer)[:4], 0) == 4
     assert "some.log" in repr(part)
     assert part.path.endswith("some.log")
+
+
+def test_a_part_may_be_empty_and_has_no_negative_size(file_of):
+    records = FileRecords(file_of(batch(values("a"))))
+    assert list(records.slice(0, 0).batches()) == []
+    assert records.slice(5, 1).size == 1
+    assert (records.is_slice, records.slice(0, 1).is_slice) == (False, True)
+    with pytest.raises(ValueError, match="the size -1 is negative"):
+        records.slice(0, -1)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +89,8 @@ def test_every_offset_is_found_in_its_batch_or_the_next(file_of, magic, codec):
         expected = next(found for found in batches if found.last_offset >= target)
         answer = records.search_for_offset(target, 0)
         assert answer[1:] == (expected.last_offset, expected.file_position, expected.size)
-        assert answer.base_offset <= answer.last_offset
+        stated = expected.base_offset if magic == 2 else expected.last_offset
+        assert answer.base_offset == stated
     assert records.search_for_offset(24, 0) is None
 
 

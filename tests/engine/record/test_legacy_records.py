@@ -188,6 +188,16 @@ def test_a_wrapper_that_breaks_the_format_is_refused(inside, reason):
     assert error.path == "some.log"
 
 
+def test_a_size_of_an_inner_message_counts_as_soon_as_it_is_there():
+    sound = message(0, None, b"x", magic=0)
+    for size, broken in ((3, True), (14, False)):
+        cut = struct.pack(">qi", 1, size)
+        found, error = decoded(wrapper([sound, cut], 0, GZIP, magic=0))
+        assert offsets(found) == [0]
+        assert (error is not None) == broken
+        assert decoded(wrapper([sound, cut[:-1]], 0, GZIP, magic=0)) == (found, None)
+
+
 def test_messages_before_a_compressed_one_are_kept():
     inside = [message(0, None, b"x"), message(1, None, b"y", attributes=1), message(2, None, b"z")]
     found, error = decoded(wrapper(inside, 9, GZIP))
@@ -241,6 +251,13 @@ def test_lengths_below_minus_one_are_null_as_in_kafka():
     data[18:26] = struct.pack(">ii", -2, -9)
     (record,) = decoded(resealed(bytes(data)))[0]
     assert (record.key, record.value) == (None, None)
+
+
+def test_a_message_too_small_for_a_checksum_says_what_it_has():
+    made = LegacyRecordBatch(patched(message(0, None, None), 8, struct.pack(">i", 13)))
+    with pytest.raises(CorruptRecordError, match="too small") as raised:
+        made.ensure_valid()
+    assert raised.value.found == 13
 
 
 def test_bytes_behind_the_value_are_passed_over_as_in_kafka():

@@ -68,6 +68,21 @@ def test_a_message_smaller_than_the_header_of_magic_2_needs_one_read():
     assert len(file.reads) == 3
 
 
+def test_no_byte_behind_the_end_is_read():
+    small = message(0, None, b"x", magic=0)
+    file = BytesFile(small * 3)
+    stream = FileLogInputStream(file, len(small), 2 * len(small))
+    assert len(list(iterate(stream))) == 1
+    assert file.reads == [(len(small), len(small))]
+
+
+def test_a_frame_up_to_its_magic_is_looked_at_if_more_follows_as_in_kafka():
+    broken = patched(SECOND, 16, b"\x09")
+    assert over(broken[:17])[1].next_batch() is None
+    with pytest.raises(CorruptRecordError, match="magic"):
+        over(broken[:18])[1].next_batch()
+
+
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_a_file_cut_anywhere_gives_the_batches_before_the_cut(magic):
     first, second = (any_batch(values("abc"), base, magic=magic) for base in (0, 1))
@@ -103,6 +118,12 @@ def test_a_batch_larger_than_allowed_is_not_loaded():
     assert max(size for _, size in file.reads) <= 61
     with pytest.raises(LimitExceededError):
         StreamLogInputStream(io.BytesIO(data), budgets=Budgets(batch_bytes=5000)).next_batch()
+
+
+def test_a_batch_of_exactly_the_allowed_size_is_read():
+    allowed = Budgets(batch_bytes=len(FIRST))
+    assert read_batch(BytesFile(FIRST), 0, len(FIRST), allowed) == FIRST
+    assert StreamLogInputStream(io.BytesIO(FIRST), budgets=allowed).next_batch() is not None
 
 
 def test_a_stream_never_reads_ahead_of_what_is_there_whatever_the_length_claims():

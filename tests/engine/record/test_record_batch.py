@@ -25,6 +25,15 @@ def test_the_magic_chooses_the_kind_of_batch(magic):
     assert bytes(found.raw) == data
 
 
+def test_a_batch_without_a_place_is_at_0():
+    assert batch_at(batch(ONE)).file_position == 0
+    assert DefaultRecordBatch(batch(ONE)).file_position == 0
+    for find in (lambda data: batch_at(data), lambda data: batch_size(data, 0)):
+        with pytest.raises(CorruptRecordError) as raised:
+            find(patched(batch(ONE), 16, b"\x03"))
+        assert raised.value.position == 0
+
+
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_a_batch_cut_anywhere_is_not_there(magic):
     data = any_batch(ONE, magic=magic)
@@ -47,9 +56,17 @@ def test_a_length_below_the_minimum_of_its_magic_is_corrupt(magic, minimum):
     assert batch_at(patched(data, 8, struct.pack(">i", minimum))) is not None
 
 
-def test_a_length_that_is_too_small_is_seen_before_the_magic_is_there():
-    with pytest.raises(CorruptRecordError, match="too small"):
-        batch_size(struct.pack(">qi", 0, 13), 0)
+def test_a_length_that_cannot_be_is_seen_before_the_magic_is_there():
+    for length, reason in ((13, "too small"), (101, "too large")):
+        with pytest.raises(CorruptRecordError, match=reason):
+            batch_size(struct.pack(">qi", 0, length), 0, largest=100)
+    for length in (14, 100):
+        assert batch_size(struct.pack(">qi", 0, length), 0, largest=100) is None
+
+
+def test_an_unknown_magic_may_have_the_smallest_length_of_all():
+    with pytest.raises(CorruptRecordError, match="magic of a batch is unknown"):
+        batch_size(struct.pack(">qiib", 0, 14, 0, 3), 0)
 
 
 @pytest.mark.parametrize("magic", [3, 127, 128, 255])
