@@ -4,15 +4,18 @@ import contextlib
 import gzip
 import itertools
 import random
+import re
 import sys
 import tracemalloc
 import zlib
+from pathlib import Path
 
 import pytest
 import zstandard
 from hypothesis import given, strategies as st
 
-from engine.coding import codec_libraries, compression
+from engine import kernel
+from engine.coding import codec_libraries, compression, lz4_frame, snappy_frame, zstd_frame
 from engine.coding.compression import (
     MAX_MEMBERS,
     Compression,
@@ -192,6 +195,15 @@ def test_the_limit_of_zstd_is_of_all_frames_together(data):
     assert decompress(ZSTD, packed, limit=2 * len(data)) == 2 * data
     with pytest.raises(LimitExceededError):
         decompress(ZSTD, packed, limit=2 * len(data) - 1)
+
+
+def test_the_limits_on_parts_are_those_of_the_kernel():
+    text = (Path(kernel.__file__).parent / "c" / "codecs.h").read_text()
+    most = {name: int(number) for name, number in re.findall(r"#define KFS_MOST_(\w+) (\d+)", text)}
+    assert most["PARTS"] == MAX_MEMBERS == MAX_FRAMES
+    assert (
+        most["BLOCKS"] == zstd_frame.MAX_BLOCKS == lz4_frame.MAX_BLOCKS == snappy_frame.MAX_CHUNKS
+    )
 
 
 def test_no_data_is_an_error_but_for_zstd():

@@ -93,6 +93,7 @@ def test_blocks_that_might_not_fit_are_inflated_to_the_limit():
     assert error == "zstd: Restored data doesn't match checksum"
     assert text.startswith(made)
     assert len(made) > 100
+    assert inflated(broken, 100 * 128 * 1024)[0] == text
 
 
 @pytest.mark.parametrize(
@@ -107,10 +108,41 @@ def test_blocks_that_might_not_fit_are_inflated_to_the_limit():
         (MAGIC + b"\x00\x58" + block(STORED, 0, b"") * (MAX_BLOCKS + 1), f"more than {MAX_BLOCKS} blocks"),
         (MAGIC + b"\x00\x90" + block(STORED | LAST, 0, b""), "Frame requires too much memory for decoding"),
         (MAGIC + b"\x01\x58\x07" + block(STORED | LAST, 0, b""), "Dictionary mismatch"),
+        (MAGIC + b"\x02\x58\xff\xff" + block(STORED | LAST, 0, b""), "Dictionary mismatch"),
+        (MAGIC + b"\x03\x58" + b"\xff" * 4 + block(STORED | LAST, 0, b""), "Dictionary mismatch"),
+        (MAGIC + b"\x41\x58\x07\xff\xff" + block(STORED | LAST, 0, b""), "Dictionary mismatch"),
+        (b"noise", "no frame starts here"),
+        (MAGIC + b"\x00\x58\x06", "ends inside a frame"),
+        (MAGIC + b"\x00\x58\x06\x00", "ends inside a frame"),
     ],
 )  # fmt: skip
 def test_what_no_writer_makes_is_named(data, error):
     assert inflated(data) == (b"", f"zstd: {error}")
+
+
+@pytest.mark.parametrize("second", [MAGIC + b"\x00", b"\x50\x2a\x4d\x18\x03\x00\x00\x00"])
+def test_a_second_frame_cut_anywhere_leaves_the_first(second):
+    for end in range(1, len(second) + 1):
+        assert inflated(compress(TEXT) + second[:end]) == (TEXT, "zstd: ends inside a frame")
+
+
+def test_a_skippable_frame_may_be_empty():
+    assert inflated(b"\x50\x2a\x4d\x18\x00\x00\x00\x00") == (b"", None)
+    assert inflated(compress(TEXT) + b"\x5f\x2a\x4d\x18\x00\x00\x00\x00") == (TEXT, None)
+
+
+def test_a_frame_may_state_both_its_window_and_its_size():
+    size = (1000 - 256).to_bytes(2, "little")
+    packed = MAGIC + b"\x40\x58" + size + block(REPEATED | LAST, 1000, b"a")
+    assert inflated(packed) == (b"a" * 1000, None)
+
+
+def test_the_blocks_of_a_frame_are_bounded(monkeypatch):
+    monkeypatch.setattr("engine.coding.zstd_frame.MAX_BLOCKS", 2)
+    two = block(STORED, 1, b"a") + block(STORED | LAST, 1, b"b")
+    assert inflated(MAGIC + b"\x00\x58" + two) == (b"ab", None)
+    three = block(STORED, 1, b"a") + two
+    assert inflated(MAGIC + b"\x00\x58" + three) == (b"aa", "zstd: more than 2 blocks")
 
 
 def test_repeated_bytes_are_counted_as_what_they_inflate_to():

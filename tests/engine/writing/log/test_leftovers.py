@@ -80,6 +80,11 @@ def test_swap_files_at_and_above_an_unfinished_segment_go_with_it(tmp_path: Path
     assert clear(tmp_path) == sorted([*segment(0), *segment(20)])
 
 
+def test_a_swap_file_of_the_unfinished_segment_itself_is_incomplete(tmp_path: Path) -> None:
+    fill(tmp_path, [*segment(0), *segment(5, ".swap"), *segment(5, ".cleaned")])
+    assert clear(tmp_path) == sorted(segment(0))
+
+
 def test_swap_files_below_an_unfinished_segment_are_complete(tmp_path: Path) -> None:
     fill(tmp_path, [*segment(0), *segment(0, ".swap"), *segment(20), *segment(20, ".cleaned")])
     assert clear(tmp_path) == sorted([*segment(0), *segment(20)])
@@ -92,6 +97,14 @@ def test_complete_segments_take_the_place_of_all_that_lie_within_their_offsets(
     old = [*segment(0), *segment(3), *segment(6), name(3, ".snapshot"), name(6, ".txnindex")]
     fill(tmp_path, [*old, *segment(0, ".swap"), *segment(10), name(10, ".snapshot")])
     assert clear(tmp_path) == sorted([*segment(0), *segment(10), name(10, ".snapshot")])
+    assert "swap" in origin(tmp_path, 0)
+
+
+def test_a_complete_segment_without_indexes_replaces_all_within_its_offsets(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path, [*segment(0), *segment(3), name(0, ".log.swap")])
+    assert clear(tmp_path) == [name(0, ".log")]
     assert "swap" in origin(tmp_path, 0)
 
 
