@@ -153,12 +153,12 @@ def test_what_stands_behind_the_last_zstd_frame_is_damage():
 
 @pytest.mark.parametrize(
     ("codec", "empty", "most"),
-    [(GZIP, gzip.compress(b""), MAX_MEMBERS), (ZSTD, compress(ZSTD, b""), MAX_FRAMES)],
+    [(GZIP, gzip.compress(b""), 1024), (ZSTD, compress(ZSTD, b""), 1024)],
 )
 def test_endless_empty_parts_are_refused(codec, empty, most):
     assert decompress(codec, empty * most, limit=LIMIT) == b""
     with pytest.raises(DecompressionError, match=f"more than {most}"):
-        decompress(codec, empty * 100_000, limit=LIMIT)
+        decompress(codec, empty * (most + 1), limit=LIMIT)
 
 
 def test_a_gzip_checksum_that_is_wrong_gives_all_that_was_inflated():

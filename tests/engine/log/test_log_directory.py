@@ -197,6 +197,7 @@ def test_what_is_no_partition_stands_apart(tmp_path: Path) -> None:
         "c-0": EntryKind.OTHER,
         "d-0": EntryKind.OTHER,
     }
+    assert [os.path.basename(unread.path) for unread in source.unread_folders()] == ["b-0"]
 
 
 def test_folders_on_their_way_out_or_in_have_their_full_name(tmp_path: Path) -> None:

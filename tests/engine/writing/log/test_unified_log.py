@@ -192,6 +192,10 @@ def test_batches_that_grow_by_conversion_are_measured_again(bench: LogBench) -> 
     with pytest.raises(RecordTooLargeError):
         log.append_as_leader(packed, 0)
     assert log.log_end_offset == 0
+    exact = records_of(rec("a" * 5000)).size
+    log.update_config(LogConfig(compression_type="uncompressed", max_message_size=exact))
+    log.append_as_leader(packed, 0)
+    assert log.log_end_offset == 1
 
 
 def test_nothing_whole_is_nothing_appended(bench: LogBench) -> None:
