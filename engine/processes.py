@@ -1,13 +1,14 @@
 """Work in forked processes, with results in order and a bound on the results that wait, or in any order.
 
 For work that is mostly Python: threads would wait for each other. In order, each process has blocks of
-neighbouring items in turn, and writes the results into a pipe; when nobody takes them, the pipe is full and the
-process waits. Items that are found on the way are sent to the processes in turn. In any order, a process takes the
-heaviest item that is left. All processes together have the room of one at the memory gates.
+neighbouring items in turn, and works ahead by some megabytes of results; when nobody takes them, it waits. Items
+that are found on the way are sent to the processes in turn. In any order, a process takes the heaviest item that is
+left. All processes together have the room of one at the memory gates.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import itertools
 import os
@@ -19,9 +20,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from select import poll
-from threading import Thread
+from threading import Condition, Thread
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from engine.budgets import MiB
 from engine.memory_gate import SharedRoom
@@ -36,6 +37,8 @@ _BLOCKS_EACH = 8
 _MOST_IN_MESSAGE = 64
 _MOST_BYTES = 1 * MiB
 """Bytes of results that are bytes, after which a message is sent."""
+_MOST_WAITING = 8 * MiB
+"""Bytes of results that a process makes before anybody takes them, and one message more."""
 _SENT_AHEAD = 2
 """Items that each process has: one that it works on, and the next one."""
 _SECONDS = 0.2
@@ -65,9 +68,10 @@ def flat_map(
     block = block_size(len(items), jobs)
 
     def blocks(number: int, pipe: int) -> None:
-        for start in range(number * block, len(items), jobs * block):
-            for item in items[start : start + block]:
-                _send_results(work, item, pipe)
+        with _Outbox(pipe) as outbox:
+            for start in range(number * block, len(items), jobs * block):
+                for item in items[start : start + block]:
+                    _send_results(work, item, outbox)
 
     with _children(blocks, jobs) as children:
         for place in range(len(items)):
@@ -98,8 +102,9 @@ def in_turns(
             os.close(end)
         received: SimpleQueue[tuple[Item] | None] = SimpleQueue()
         Thread(target=_receive_all, args=(own, received), daemon=True).start()
-        while item := received.get():
-            _send_results(work, item[0], results)
+        with _Outbox(results) as outbox:
+            while item := received.get():
+                _send_results(work, item[0], outbox)
 
     try:
         with _children(answer, jobs) as children:
@@ -118,7 +123,7 @@ def _sent(items: Iterable[Item], pipes: Sequence[int]) -> Iterator[int]:
     for place, item in enumerate(items):
         number = place % len(pipes)
         try:
-            _write(item, pipes[number])
+            _write(pickle.dumps(item), pipes[number])
         except BrokenPipeError:
             raise _early_end() from None
         yield number
@@ -174,12 +179,12 @@ def in_any_order(
         ChildProcessError: a process ended before its work.
     """
     order = by_weight(weights)
-    left = os.memfd_create("kafkafs-items")  # whoever reads it moves the position for all
+    left = os.memfd_create("kafkafs-items")  # who reads it moves the position for all
     try:
         os.pwrite(left, b"".join(place.to_bytes(_LENGTH, "little") for place in order), 0)
 
         def taken(_: int, pipe: int) -> None:
-            while place := os.read(left, _LENGTH):
+            while place := _next_of(left):
                 _send_result(work, items, int.from_bytes(place, "little"), pipe)
 
         with _children(taken, min(jobs, len(items))) as children:
@@ -194,6 +199,15 @@ def in_any_order(
         os.close(left)
 
 
+def _next_of(file: int) -> bytes:
+    """Read on in a file that several processes read. The position of a memfd needs a lock: two reads at once may return the same."""
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    try:
+        return os.read(file, _LENGTH)
+    finally:
+        fcntl.lockf(file, fcntl.LOCK_UN)
+
+
 def by_weight(weights: Sequence[int]) -> list[int]:
     """Return the places of the items, the heaviest first; equal ones stay in order."""
     return sorted(range(len(weights)), key=lambda place: -weights[place])
@@ -204,12 +218,16 @@ def _messages(children: Sequence[_Child], items: int) -> Iterator[tuple[int, boo
     waiting = poll()
     for child in children:
         waiting.register(child.pipe)
+    running = len(children)
     while items:
+        if not running:
+            raise _early_end()
         for pipe, _ in waiting.poll():
             try:
                 message = _receive(pipe)
             except EOFError:
                 waiting.unregister(pipe)
+                running -= 1
                 if _has_failed(next(child for child in children if child.pipe == pipe)):
                     raise _early_end() from None
                 continue
@@ -282,7 +300,41 @@ def _start(
         os._exit(status)  # without the parent's unwritten output
 
 
-def _send_results(work: Callable[[Item], Iterable[Result]], item: Item, pipe: int) -> None:
+class _Outbox:
+    """Messages on their way into a pipe. A thread writes them, so that work goes on while another process is read."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._messages: SimpleQueue[bytes | None] = SimpleQueue()
+        self._waiting = 0
+        self._changed = Condition()
+        self._thread = Thread(target=self._write_all, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._messages.put(None)
+        self._thread.join()
+
+    def send(self, message: object) -> None:
+        """Send a message; wait while too many bytes are on their way."""
+        data = pickle.dumps(message)
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting < _MOST_WAITING)
+            self._waiting += len(data)
+        self._messages.put(data)
+
+    def _write_all(self) -> None:
+        while (data := self._messages.get()) is not None:
+            _write_or_end(data, self._pipe)
+            with self._changed:
+                self._waiting -= len(data)
+                self._changed.notify()
+
+
+def _send_results(work: Callable[[Item], Iterable[Result]], item: Item, outbox: _Outbox) -> None:
     """Send the results of an item, those of a long one in parts."""
     results: list[Result] = []
     size = 0
@@ -294,11 +346,11 @@ def _send_results(work: Callable[[Item], Iterable[Result]], item: Item, pipe: in
             size += len(result) if isinstance(result, bytes) else 0
             is_much = len(results) >= _MOST_IN_MESSAGE or size >= _MOST_BYTES
             if is_much or monotonic() - sent > _SECONDS:
-                _send((results, False, None), pipe)
+                outbox.send((results, False, None))
                 results, size, sent = [], 0, monotonic()
     except Exception as error:  # noqa: BLE001 - raised again by the parent
         failure = _portable(error)
-    _send((results, True, failure), pipe)
+    outbox.send((results, True, failure))
 
 
 def _send_result(
@@ -318,15 +370,19 @@ def _send_result(
 
 def _send(message: object, pipe: int) -> None:
     """Send a message; end this process if nobody takes it."""
+    _write_or_end(pickle.dumps(message), pipe)
+
+
+def _write_or_end(data: bytes, pipe: int) -> None:
+    """Write a message into a pipe; end this process if nobody takes it."""
     try:
-        _write(message, pipe)
+        _write(data, pipe)
     except BrokenPipeError:
         os._exit(0)
 
 
-def _write(message: object, pipe: int) -> None:
+def _write(data: bytes, pipe: int) -> None:
     """Write a message into a pipe. Raises BrokenPipeError if nobody takes it."""
-    data = pickle.dumps(message)
     for part in (len(data).to_bytes(_LENGTH, "little"), data):
         view = memoryview(part)
         while view:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import select
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -96,6 +97,31 @@ def test_a_process_waits_while_nobody_takes_its_results() -> None:
         assert made[1] < 190
 
 
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_process_finishes_an_item_while_another_process_is_read(sent: bool) -> None:
+    read, write = os.pipe()
+
+    def work(number: int) -> Iterator[bytes]:
+        for _ in range(5):
+            yield bytes([number]) * MiB
+        os.write(write, bytes([number]))
+
+    try:
+        if sent:
+            items = in_turns(work, range(2), 2)
+            first = next(items)
+        else:
+            first = flat_map(work, range(2), 2)
+        next(first)
+        ended, _, _ = select.select([read], [], [], 60)
+        assert ended, "the second process waits to be read"
+        rest = [*first, *next(items)] if sent else [*first]
+        assert [part[0] for part in rest] == [0] * 4 + [1] * 5
+    finally:
+        os.close(read)
+        os.close(write)
+
+
 def test_items_in_any_order_come_once_each_with_their_notes() -> None:
     notes: list[int] = []
 
@@ -107,6 +133,12 @@ def test_items_in_any_order_come_once_each_with_their_notes() -> None:
     found = dict(in_any_order(work, range(100), 3, weights, notes.append))
     assert found == {number: number * number for number in range(100)}
     assert sorted(notes) == list(range(100))
+
+
+def test_no_item_is_taken_twice_or_never_however_many_processes_ask_at_once() -> None:
+    for _ in range(20):
+        found = in_any_order(lambda number, _: number, range(400), 8, [1] * 400, print)
+        assert sorted(place for place, _ in found) == list(range(400))
 
 
 def test_the_heaviest_item_is_taken_first() -> None:
