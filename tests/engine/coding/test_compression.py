@@ -223,6 +223,12 @@ def test_a_missing_package_is_named(monkeypatch, codec):
             call()
 
 
+def test_codecs_have_kafkas_numbers():
+    for number, codec in enumerate((NONE, GZIP, SNAPPY, LZ4, ZSTD)):
+        assert codec == number
+        assert decompress(codec, compress(codec, b"x"), limit=1) == b"x"
+
+
 def test_levels_change_the_size_and_not_the_content():
     for codec, levels in ((GZIP, (1, 9)), (ZSTD, (-5, 19))):
         sizes = []
@@ -250,7 +256,17 @@ def test_the_slow_levels_of_lz4_find_more_than_the_default():
 
 @pytest.mark.parametrize(
     ("codec", "level"),
-    [(NONE, 1), (SNAPPY, 1), (GZIP, 0), (GZIP, -2), (GZIP, 10), (LZ4, 0), (LZ4, 18), (ZSTD, 23)],
+    [
+        (NONE, 1),
+        (SNAPPY, 1),
+        (GZIP, 0),
+        (GZIP, -2),
+        (GZIP, 10),
+        (LZ4, 0),
+        (LZ4, 18),
+        (ZSTD, 23),
+        (ZSTD, -131073),
+    ],
 )
 def test_a_level_that_a_codec_has_not_is_refused(codec, level):
     with pytest.raises(ValueError, match=codec.name.lower()):
