@@ -172,6 +172,8 @@ class Runner:
         known = self.test_files()
         fresh_files = {name for name, digest in known.items() if reach.files.get(name) != digest}
         tests = reach.tests_of(mutant, (), of_module=True)
+        if not tests:  # a module of constants or fields has no line that a test runs
+            tests = set(reach.seconds) - set(reach.unfit)
         chosen = self.within_budget(tests, reach, Counter(), 0.25)
         files = sorted({test.partition("::")[0] for test in chosen} | fresh_files)
         if not files:
