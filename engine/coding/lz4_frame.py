@@ -27,7 +27,6 @@ _VERSION_MASK, _VERSION = 0xC0, 0x40
 _INDEPENDENT, _BLOCK_HASH, _CONTENT_SIZE, _CONTENT_HASH = 0x20, 0x10, 0x08, 0x04
 _RESERVED = 0x03
 _BLOCK_64K = 4
-_WINDOW = 64 * 1024
 _FRAME_HEAD = 7
 _SLOW, _SLOWEST = 3, 12
 """Lowest and highest level of LZ4's slow method; other levels are clamped to these."""
@@ -102,7 +101,7 @@ def compress(
 
 
 def _compress_block(plain: memoryview, level: int | None) -> tuple[bytes, int]:
-    if level in (None, DEFAULT_LEVEL):
+    if level is None or level == DEFAULT_LEVEL:
         block = bytes(libraries.cramjam.lz4.compress_block(plain, store_size=False))
     else:
         block = _compress_slowly(plain, level)
@@ -111,10 +110,10 @@ def _compress_block(plain: memoryview, level: int | None) -> tuple[bytes, int]:
     return block, len(block)
 
 
-def _compress_slowly(plain: memoryview, level: int | None) -> bytes:
+def _compress_slowly(plain: memoryview, level: int) -> bytes:
     """Return a compressed block of at most 64 KiB, cut out of a frame: the library has levels only for frames."""
     library = libraries.cramjam.lz4.Compressor(
-        level=_SLOW if level is None else min(max(level, _SLOW), _SLOWEST),
+        level=min(max(level, _SLOW), _SLOWEST),
         content_checksum=False,
         block_linked=False,
     )
@@ -160,15 +159,27 @@ def _append(
             raise Lz4FrameError(f"lz4: {error}") from None
         if size > limit - len(out):
             raise OverflowError(size)
+        if block[:4] == encode_uint32_le(size):
+            _refuse_size_in_front(block, scratch, size)
         out += memoryview(scratch)[:size]
     else:
         _append_linked(block, out, min(limit, len(out) + len(scratch)))
 
 
+def _refuse_size_in_front(block: memoryview, made: bytearray, size: int) -> None:
+    """Raise Lz4FrameError for a block with its content's size in front, which cramjam takes, too."""
+    again = bytearray()
+    try:
+        _append_linked(block, again, size)
+    except OverflowError:
+        again.clear()
+    if again != memoryview(made)[:size]:
+        raise Lz4FrameError("lz4: a block with its content's size in front")
+
+
 def _append_linked(block: memoryview, out: bytearray, most: int) -> None:
     """Decode a block with matches that may reach into earlier blocks."""
     position, size = 0, len(block)
-    start = max(0, len(out) - _WINDOW)
     try:
         while position < size:
             token = block[position]
@@ -183,7 +194,7 @@ def _append_linked(block: memoryview, out: bytearray, most: int) -> None:
                 return
             distance = block[position] | block[position + 1] << 8
             match, position = _length(block, position + 2, token & 15)
-            _copy_match(out, distance, match + 4, start, most)
+            _copy_match(out, distance, match + 4, most)
     except IndexError:
         raise Lz4FrameError(ENDS_EARLY) from None
 
@@ -199,8 +210,8 @@ def _length(block: memoryview, position: int, length: int) -> tuple[int, int]:
     return length, position
 
 
-def _copy_match(out: bytearray, distance: int, size: int, start: int, most: int) -> None:
-    if not 0 < distance <= len(out) - start:
+def _copy_match(out: bytearray, distance: int, size: int, most: int) -> None:
+    if not 0 < distance <= len(out):
         raise Lz4FrameError(f"lz4: a match {distance} bytes back")
     if len(out) + size > most:
         raise OverflowError(size)

@@ -71,6 +71,16 @@ def test_a_match_repeats_what_it_makes_itself():
             read(data, len(expected) - 1)
 
 
+def test_a_block_with_its_size_in_front_is_none_as_in_kafka():
+    for store_size in (False, True):
+        packed = bytes(cramjam.lz4.compress_block(TEXT[:40_000], store_size=store_size))
+        data = header(0x60) + block(packed) + END
+        if store_size:
+            refused(data)
+        else:
+            assert read(data) == TEXT[:40_000]
+
+
 def test_a_block_that_only_seems_to_have_its_size_in_front_is_read():
     # 15 literals, which are the rest of a size of 240 and a block of 240 bytes
     literals = bytes.fromhex("0000 1f410100d570") + b"abcdefg"
