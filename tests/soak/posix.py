@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import mmap
 import os
 import platform
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +24,18 @@ from tests.mount.posix.system_calls import CALLS, TWO_PATHS, WRITING, refusal
 from tests.soak.parts import Job, Part
 from tests.soak.tree_model import TreeModel, walked
 
-BATCH = 2000
-"""Operations with the same open files."""
+BATCH = 50_000
+"""Calls with the same open files."""
+LONGEST_RUN = 200
+"""Most reads of one file, one after the other."""
 OPEN_FILES = 24
+FLAGS = (0, os.O_NONBLOCK, os.O_DIRECT)
+"""Of open. Reads with O_DIRECT go past the system's cache, to the daemon."""
+STATISTICS = ".kafkafs/statistics"
+UNEXPECTED = "unexpected errors"
+LENGTHS = (0, 1, 2, 7, 100, 100, 511, 512, 1000, 1000, 4096, 4096, 4097, 10_000, 10_000)
+LONG = (131_072, 300_000)
+"""Bytes of one read in 32."""
 PARTITIONS = ("orders-0", "txn-0", "weird-0", "compacted-0", "codec-zstd-0", "trimmed-0", "empty-0")
 _GETDENTS = {"x86_64": 217, "aarch64": 61}.get(platform.machine())
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -44,6 +55,7 @@ class Open:
     path: str
     fd: int
     data: bytes
+    is_uncached: bool = False
     cursor: int = 0
 
 
@@ -58,21 +70,32 @@ class Reader:
         root: the mount.
         model: what it must hold.
         random: the chance.
+        longest_run: most reads of one file, one after the other.
+
+    Attributes:
+        reads: number of reads of files so far.
+        uncached: how many of them were not allowed to use the system's cache.
     """
 
-    def __init__(self, root: Path, model: TreeModel, random: Random) -> None:
+    def __init__(
+        self, root: Path, model: TreeModel, random: Random, *, longest_run: int = 1
+    ) -> None:
         self.root = root
         self.model = model
         self.random = random
+        self.reads = self.uncached = 0
         self.open: list[Open] = []
+        self._longest_run = longest_run
+        self._left = 0
         self._files = sorted(model.files)
         self._folders = sorted(model.folders)
         self._links = sorted(model.links)
         self._all = sorted(model.modes)
-        self._calls: list[Callable[[], None]] = [
+        self._calls: list[Callable[[], object]] = [
             *[self._pread] * 30,
             *[self._seek_and_read] * 12,
             *[self._readv] * 4,
+            *[self._forget] * 2,
             *[self._seek_hole] * 2,
             *[self._fstat] * 6,
             *[self._open_one] * 3,
@@ -90,11 +113,14 @@ class Reader:
 
     def run(self, count: int) -> None:
         """So many calls. Raises WrongError for the first wrong answer."""
+        self._left = count
         try:
             for _ in range(4):
                 self._open_one()
-            for _ in range(count):
+            while self._left > 0:
+                before = self.reads
                 self.random.choice(self._calls)()
+                self._left -= max(self.reads - before, 1)
         finally:
             for each in self.open:
                 os.close(each.fd)
@@ -113,8 +139,9 @@ class Reader:
         path = self.random.choice(self._files)
         if len(self.open) >= OPEN_FILES:
             self._close_one()
-        fd = os.open(self.path(path), os.O_RDONLY | self.random.choice((0, 0, os.O_NONBLOCK)))
-        self.open.append(Open(path, fd, self.model.files[path]))
+        flags = self.random.choice(FLAGS)
+        fd = os.open(self.path(path), os.O_RDONLY | flags)
+        self.open.append(Open(path, fd, self.model.files[path], bool(flags & os.O_DIRECT)))
 
     def _close_one(self) -> None:
         if len(self.open) > 2:
@@ -130,43 +157,60 @@ class Reader:
         return self.random.randrange(size + 1)
 
     def _length(self) -> int:
-        return self.random.choice((0, 1, 2, 7, 100, 511, 4096, 4097, 10_000, 131_072, 300_000))
+        return self.random.choice(LENGTHS if self.random.random() < 31 / 32 else LONG)
+
+    def _run(self) -> tuple[Open, range]:
+        """An open file, and a number for each of the reads of it that come now."""
+        file = self.random.choice(self.open)
+        count = min(self.random.randrange(self._longest_run) + 1, self._left)
+        self.reads += count
+        self.uncached += count * file.is_uncached
+        return file, range(count)
 
     def _pread(self) -> None:
-        file = self.random.choice(self.open)
-        at, size = self._place(len(file.data)), self._length()
-        found = os.pread(file.fd, size, at)
-        self.check(
-            found == file.data[at : at + size],
-            f"pread {size} at {at} of {file.path}: {len(found)} bytes",
-        )
+        file, count = self._run()
+        fd, data = file.fd, file.data
+        for _ in count:
+            at, size = self._place(len(data)), self._length()
+            found = os.pread(fd, size, at)
+            if found != data[at : at + size]:
+                raise WrongError(f"pread {size} at {at} of {file.path}: {len(found)} bytes")
 
     def _seek_and_read(self) -> None:
-        file = self.random.choice(self.open)
-        if self.random.random() < 0.6:
-            at = self._place(len(file.data))
-            whence = self.random.choice((os.SEEK_SET, os.SEEK_CUR, os.SEEK_END))
-            base = (0, file.cursor, len(file.data))[whence]
-            found_at = os.lseek(file.fd, at - base, whence)
-            self.check(found_at == at, f"lseek to {at} by {whence} of {file.path}: {found_at}")
-            file.cursor = at
-        size = self._length()
-        found = os.read(file.fd, size)
-        wanted = file.data[file.cursor : file.cursor + size]
-        self.check(
-            found == wanted, f"read {size} at {file.cursor} of {file.path}: {len(found)} bytes"
-        )
-        file.cursor += len(wanted)
+        file, count = self._run()
+        fd, data = file.fd, file.data
+        for _ in count:
+            if self.random.random() < 0.6:
+                self._seek(file)
+            size = self._length()
+            found = os.read(fd, size)
+            wanted = data[file.cursor : file.cursor + size]
+            if found != wanted:
+                raise WrongError(f"read {size} at {file.cursor} of {file.path}: {len(found)} bytes")
+            file.cursor += len(wanted)
+
+    def _seek(self, file: Open) -> None:
+        at = self._place(len(file.data))
+        whence = self.random.choice((os.SEEK_SET, os.SEEK_CUR, os.SEEK_END))
+        base = (0, file.cursor, len(file.data))[whence]
+        found = os.lseek(file.fd, at - base, whence)
+        if found != at:
+            raise WrongError(f"lseek to {at} by {whence} of {file.path}: {found}")
+        file.cursor = at
 
     def _readv(self) -> None:
+        file, count = self._run()
+        for _ in count:
+            parts = [bytearray(self.random.choice((0, 1, 100, 5000))) for _ in range(3)]
+            at = self._place(len(file.data))
+            size = os.preadv(file.fd, parts, at)
+            if b"".join(parts)[:size] != file.data[at : at + sum(map(len, parts))]:
+                raise WrongError(f"preadv at {at} of {file.path}: {size} bytes")
+
+    def _forget(self) -> None:
+        """What the system has cached of a file, so that the daemon answers the next read."""
         file = self.random.choice(self.open)
-        parts = [bytearray(self.random.choice((0, 1, 100, 5000))) for _ in range(3)]
-        at = self._place(len(file.data))
-        count = os.preadv(file.fd, parts, at)
-        wanted = file.data[at : at + sum(map(len, parts))]
-        self.check(
-            b"".join(parts)[:count] == wanted, f"preadv at {at} of {file.path}: {count} bytes"
-        )
+        os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _seek_hole(self) -> None:
         file = self.random.choice(self.open)
@@ -355,12 +399,34 @@ def read_at_random(job: Job, partitions: Sequence[str] = PARTITIONS) -> None:
     """Random calls, in batches that each begin with no open file."""
     with mounted_copy(partitions) as (source, root):
         model = walked(root, source)
-        job.note("files in the tree", len(model.files))
+        before = asked(root)
         for batch in job.batches(BATCH):
+            reader = Reader(
+                root, model, Random(f"{job.seed} {batch.start}"), longest_run=LONGEST_RUN
+            )
             try:
-                Reader(root, model, Random(f"{job.seed} {batch.start}")).run(len(batch))
+                reader.run(len(batch))
             except (WrongError, OSError) as error:
                 job.find(batch.start, f"{type(error).__name__}: {error}", count=len(batch))
+            job.note("reads", reader.reads)
+            job.note("reads past the cache", reader.uncached)
+        for name, count in (asked(root) - before).items():
+            job.note(name, count)
+    if job.notes.get(UNEXPECTED):
+        job.find(job.first, f"{UNEXPECTED} in the daemon", count=job.tried)
+
+
+def asked(root: Path) -> Counter[str]:
+    """What the daemon of a mount was asked so far, and how many errors of its own it met."""
+    facts = json.loads((root / STATISTICS).read_bytes())
+    requests = {name: each["requests"] for name, each in facts["operations"].items()}
+    return Counter(
+        {
+            "reads asked of the daemon": requests["read"],
+            "other requests to it": sum(requests.values()) - requests["read"],
+            UNEXPECTED: facts["unexpectedErrors"],
+        }
+    )
 
 
 PARTS = (

@@ -215,11 +215,22 @@ def test_reads_of_a_mount_are_right_and_a_wrong_byte_is_found(tmp_path: Path) ->
     with posix.mounted_copy(("orders-0",)) as (source, root):
         model = walked(root, source, looked_up=2)
         assert len(model.proven) > 5
-        posix.Reader(root, model, posix.Random(7)).run(1500)
+        for longest in (1, 50):
+            posix.Reader(root, model, posix.Random(7), longest_run=longest).run(1500)
         path = max(model.files, key=lambda path: len(model.files[path]))
         model.files[path] = bytes(len(model.files[path]))
         with pytest.raises(posix.WrongError):
             posix.Reader(root, model, posix.Random(7)).run(100_000)
+
+
+@needs_fuse
+@pytest.mark.mount
+def test_the_daemon_answers_a_tenth_of_the_reads_of_its_mount_or_more(tmp_path: Path) -> None:
+    part = replace(posix.PARTS[0], run=lambda job: posix.read_at_random(job, ("orders-0",)))
+    job = ran(part, tmp_path, 20_000)
+    assert (job.tried, job.found) == (20_000, [])
+    assert 10_000 < job.notes["reads"] <= 20_000
+    assert job.notes["reads asked of the daemon"] > job.notes["reads"] / 10
 
 
 @needs_fuse
