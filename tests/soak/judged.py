@@ -55,30 +55,29 @@ def plan_loads(job: Job) -> None:
                 job.find(numbers.start, f"{name}: {found}", count=PER_DIR)
 
 
-def load_alike(job: Job) -> None:
-    """Logs killed and spoilt, loaded by Kafka's classes and ours."""
+def alike(job: Job, function: str) -> None:
+    """Where Kafka's classes and ours end otherwise; the function is one of tests.kafka.test_judge."""
+    from tests.kafka import test_judge
     from tests.kafka.judge import Judge
-    from tests.kafka.test_judge import loaded_by_both
 
+    by_both = getattr(test_judge, function)
     with quiet(), Judge() as judge:
         for number in job.numbers():
-            with tempfile.TemporaryDirectory(prefix="soak-loads-") as work:
-                ours, kafkas = loaded_by_both(judge, Path(work), job.seed * 10**9 + number)
+            with tempfile.TemporaryDirectory(prefix="soak-judged-") as work:
+                ours, kafkas = by_both(judge, Path(work), job.seed * 10**9 + number)
+                job.note("segments", len(list(Path(work, "ours").glob("*/*.log"))))
             if ours != kafkas:
                 job.find(number, f"ours {ours!r:.3000}\nKafka's {kafkas!r:.3000}")
+
+
+def load_alike(job: Job) -> None:
+    """Logs killed and spoilt, loaded by Kafka's classes and ours."""
+    alike(job, "loaded_by_both")
 
 
 def write_alike(job: Job) -> None:
     """Random scripts of appends, truncations and compactions, run by Kafka's classes and ours."""
-    from tests.kafka.judge import Judge
-    from tests.kafka.test_judge import written_by_both
-
-    with quiet(), Judge() as judge:
-        for number in job.numbers():
-            with tempfile.TemporaryDirectory(prefix="soak-writes-") as work:
-                ours, kafkas = written_by_both(judge, Path(work), job.seed * 10**9 + number)
-            if ours != kafkas:
-                job.find(number, f"ours {ours!r:.3000}\nKafka's {kafkas!r:.3000}")
+    alike(job, "written_by_both")
 
 
 def read_live(job: Job) -> None:

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -22,6 +23,8 @@ from tests.soak.posix import Reader, WrongError
 from tests.soak.tree_model import TreeModel, walked
 
 PARTITIONS = ("orders-0", "txn-0", "weird-0", "trimmed-0")
+MOUNTS = 3
+"""Mounts of the source, each with a daemon of its own: while one daemon starts, others are read and killed."""
 READERS = 2
 CALLS = 300
 """Calls on each new mount before it may be killed."""
@@ -74,32 +77,41 @@ class Killed:
     """Daemons over one source, one after the other.
 
     Args:
-        work: an empty folder.
-        partitions: of tests/data.
+        source: a copy of partitions of tests/data.
+        mountpoint: a path where nothing is.
+
+    Attributes:
+        model: what the first of them served.
     """
 
-    def __init__(self, work: Path, partitions: Sequence[str]) -> None:
-        self.source = fixtures_data.copy_of("current", work / "source", list(partitions))
-        self.mountpoint = work / "mnt"
-        self.mountpoint.mkdir()
-        self._before = fingerprint(self.source)
-        self._daemon = self.started()
-        self._model = walked(self.mountpoint, self.source, looked_up=3)
+    model: TreeModel
 
-    def started(self) -> Daemon:
-        """A daemon whose tree is there."""
-        daemon = Daemon(self.source, self.mountpoint)
-        daemon.wait()
-        return daemon
+    def __init__(self, source: Path, mountpoint: Path) -> None:
+        self.source = source
+        self.mountpoint = mountpoint
+        mountpoint.mkdir(parents=True)
+        self._before = fingerprint(source)
+        self._daemon = Daemon(source, mountpoint)
 
-    def restart(self) -> None:
-        """Another daemon after one that failed."""
-        self._daemon.process.kill()
-        self._daemon.process.wait()
-        self._daemon = self.started()
+    def begin(self, model: TreeModel | None = None) -> None:
+        """Wait for the first daemon, whose tree is walked over unless its model is known from another mount."""
+        self._daemon.wait()
+        self.model = model or walked(self.mountpoint, self.source, looked_up=3)
+
+    def _start(self) -> None:
+        self._daemon = Daemon(self.source, self.mountpoint)
+        self._daemon.wait()
 
     def once(self, random: Random) -> list[str]:
-        """Kill a daemon that is being read, and look at what is left and at its successor."""
+        """Kill a daemon that is being read, and look at what is left and at its successor: what is wrong."""
+        try:
+            return self._kill_and_start(random)
+        except DaemonFailedError as error:
+            self.stop()
+            self._start()
+            return [str(error)]
+
+    def _kill_and_start(self, random: Random) -> list[str]:
         wrong = self._read_until_killed(random)
         if random.random() < EARLY:
             starting = Daemon(self.source, self.mountpoint)
@@ -107,14 +119,14 @@ class Killed:
             starting.kill()
         if fingerprint(self.source) != self._before:
             wrong.append("the source was changed")
-        self._daemon = self.started()
+        self._start()
         try:
-            Reader(self.mountpoint, self._model, random).run(CALLS)
+            Reader(self.mountpoint, self.model, random).run(CALLS)
         except (WrongError, OSError) as error:
             wrong.append(f"after a new start: {type(error).__name__}: {error}")
         if random.random() < 0.05:
             again = walked(self.mountpoint, self.source, looked_up=3)
-            wrong += self._model.wrong(again)[:5]
+            wrong += self.model.wrong(again)[:5]
         return wrong
 
     def _read_until_killed(self, random: Random) -> list[str]:
@@ -123,7 +135,7 @@ class Killed:
         readers = [
             threading.Thread(
                 target=read_on,
-                args=(self.mountpoint, self._model, random.random(), is_killed, wrong),
+                args=(self.mountpoint, self.model, random.random(), is_killed, wrong),
             )
             for _ in range(READERS)
         ]
@@ -168,28 +180,33 @@ def read_on(
 
 
 @contextmanager
-def killed(partitions: Sequence[str]) -> Iterator[Killed]:
-    """Daemons in a work folder that is removed at the end."""
+def killed(partitions: Sequence[str], mounts: int = 1) -> Iterator[list[Killed]]:
+    """Daemons on some mounts of one source, in a work folder that is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="soak-kill-") as work:
-        running = Killed(Path(work), partitions)
+        source = fixtures_data.copy_of("current", Path(work, "source"), list(partitions))
+        running = [Killed(source, Path(work, str(number), "mnt")) for number in range(mounts)]
+        first, *others = running
         try:
+            first.begin()
+            for each in others:
+                each.begin(first.model)
             yield running
         finally:
-            running.stop()
+            for each in running:
+                each.stop()
 
 
 def kill_often(job: Job, partitions: Sequence[str] = PARTITIONS) -> None:
-    """One kill after the other."""
-    with killed(partitions) as running:
-        for number in job.numbers():
-            try:
-                wrong = running.once(Random(f"{job.seed} {number}"))
-            except DaemonFailedError as error:
-                job.find(number, str(error))
-                running.restart()
-                continue
-            if wrong:
-                job.find(number, "\n".join(wrong))
+    """One kill after the other on each of the mounts."""
+
+    def wrong_after(running: Killed, number: int) -> list[str]:
+        return running.once(Random(f"{job.seed} {number}"))
+
+    with killed(partitions, MOUNTS) as mounts, ThreadPoolExecutor(MOUNTS) as pool:
+        for numbers in job.batches(MOUNTS):
+            for number, wrong in zip(numbers, pool.map(wrong_after, mounts, numbers), strict=True):
+                if wrong:
+                    job.find(number, "\n".join(wrong))
 
 
 PARTS = (

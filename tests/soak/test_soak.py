@@ -238,7 +238,7 @@ def test_the_daemon_answers_a_tenth_of_the_reads_of_its_mount_or_more(tmp_path: 
 def test_after_a_kill_the_source_is_unchanged_and_another_name_in_it_is_found(
     tmp_path: Path,
 ) -> None:
-    with kill.killed(("orders-0",)) as running:
+    with kill.killed(("orders-0",)) as (running,):
         assert running.once(kill.Random(3)) == []
         (running.source / "orders-0" / "new").write_bytes(b"")
         assert "the source was changed" in running.once(kill.Random(4))
