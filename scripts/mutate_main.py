@@ -7,11 +7,10 @@ listed with the reason in tests/mutants.tsv and not counted. --scores writes tes
 
 import argparse
 import csv
-import datetime
 import hashlib
 import json
 import random
-import subprocess
+import sys
 import tempfile
 import tomllib
 from collections import Counter, defaultdict
@@ -34,6 +33,10 @@ from mutate_tests import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.checkout import commit, now  # noqa: E402
+
 KEPT = ROOT / "build" / "mutation"
 EQUIVALENT = ROOT / "tests" / "mutants.tsv"
 SCORES = ROOT / "tests" / "mutation_scores.tsv"
@@ -220,9 +223,6 @@ def score(
     count = Counter(result.outcome for result in results.values())
     ran = sum(count.values()) - count[INVALID]
     caught = count[KILLED] + count[TIMEOUT]
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, check=True, capture_output=True
-    )
     values = (
         name,
         total - count[INVALID],
@@ -233,8 +233,8 @@ def score(
         count[SURVIVED],
         f"{100 * caught / ran:.1f}%" if ran else "",
         "" if options.limit is None else f"{options.limit} of {total}, seed {options.seed}",
-        commit.stdout.decode().strip(),
-        datetime.datetime.now(datetime.UTC).date().isoformat(),
+        commit(),
+        now(),
     )
     return dict(zip(SCORE_COLUMNS, map(str, values), strict=True))
 

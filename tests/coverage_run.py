@@ -16,8 +16,8 @@ import sys
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from tests.checkout import ROOT, commit, now
 from tests.soak import sanitized
-from tests.soak.parts import ROOT, commit, now
 
 SAVED = ROOT / "tests" / "coverage.tsv"
 KEPT = ROOT / "build" / "coverage"

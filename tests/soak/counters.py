@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.soak.parts import ROOT, Job, commit, now
+from tests.checkout import ROOT, commit, now
+from tests.soak.parts import Job
 
 SAVED = ROOT / "tests" / "soak_counters.tsv"
 

@@ -21,9 +21,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.checkout import ROOT
 from tests.soak import sanitized
 from tests.soak.fuzz_worker import MODULES, NUMBER, seed_of, target_of
-from tests.soak.parts import ROOT, Job, Part
+from tests.soak.parts import Job, Part
 
 HANGS_AFTER = 60.0
 """Seconds without a step to another input."""

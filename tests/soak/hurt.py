@@ -9,9 +9,10 @@ import sys
 import tempfile
 from collections.abc import Callable
 
+from tests.checkout import ROOT
 from tests.crash.soak import soak as crash_states, soak_faults
 from tests.damage import check_soak, sector_soak, soak as hit_soak
-from tests.soak.parts import ROOT, Job, Part
+from tests.soak.parts import Job, Part
 
 BATCH = 200
 """Inputs of one call of a soak, which begins by copying logs."""

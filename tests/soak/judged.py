@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.checkout import ROOT
 from tests.kafka import jars
-from tests.soak.parts import ROOT, Job, Part
+from tests.soak.parts import Job, Part
 
 LIVE_TEST = "tests/kafka/test_live.py"
 LIVE_SECONDS = 45, 60

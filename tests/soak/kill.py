@@ -16,9 +16,10 @@ from random import Random
 
 from kafkafs.mount.mount_table import mount_at
 from tests import fixtures_data
+from tests.checkout import ROOT
 from tests.damage.conftest import fingerprint
 from tests.mount.mounted import obstacle
-from tests.soak.parts import ROOT, Job, Part
+from tests.soak.parts import Job, Part
 from tests.soak.posix import Reader, WrongError
 from tests.soak.tree_model import TreeModel, walked
 

@@ -1,7 +1,7 @@
 """Random tests that run as long as they are told to: parts with seeds, counters, and findings that can be tried again.
 
-    scripts/soak PART... [--seconds N | --inputs N] [--seed S] [--from N]
-    scripts/soak all --seconds 7200
+    scripts/soak PART... [--seconds N | --each N | --inputs N] [--jobs N] [--seed S] [--from N]
+    scripts/soak all --seconds 14400 --jobs 2
     scripts/soak again FINDING.json
     scripts/soak report | save
     scripts/soak list
@@ -14,15 +14,16 @@ makes it 3. save adds the counters to tests/soak_counters.tsv: runs on other mac
 from __future__ import annotations
 
 import argparse
-import base64
 import json
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.checkout import ROOT
 from tests.soak import counters, fuzz, hurt, judged, kill, posix, text
-from tests.soak.parts import ROOT, Job, Part
+from tests.soak.parts import Job, Part, kept_input
 
 PARTS: tuple[Part, ...] = (
     *fuzz.PARTS, *posix.PARTS, *kill.PARTS, *text.PARTS, *hurt.PARTS, *judged.PARTS,
@@ -42,8 +43,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "parts", nargs="+", metavar="PART", help="a part, a group of parts, or all; see list"
     )
-    parser.add_argument("--seconds", type=float, help="for all parts together [60]")
+    time = parser.add_mutually_exclusive_group()
+    time.add_argument("--seconds", type=float, help="for all parts together [60]")
+    time.add_argument("--each", type=float, metavar="SECONDS", help="for each group of parts")
     parser.add_argument("--inputs", type=int, help="of each part, instead of a time")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the groups [1]")
+    parser.add_argument("--job", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--from", type=int, dest="first", metavar="N", help="first input")
     parser.add_argument("--folder", type=Path, help="of counters and findings [build/soak]")
@@ -68,20 +73,52 @@ def chosen(names: Sequence[str]) -> list[Part]:
     return found
 
 
-def shares(parts: Sequence[Part], seconds: float) -> dict[str, float]:
-    """Seconds for each part: by WEIGHTS for each group, and in a group the same for each part."""
+def shares(parts: Sequence[Part], seconds: float, each: float | None = None) -> dict[str, float]:
+    """Seconds for each part: those of its group (`each`, or by WEIGHTS), split evenly between the parts of it."""
     sizes = Counter(part.group for part in parts)
     total = sum(WEIGHTS.get(group, 1) for group in sizes)
-    return {
-        part.name: seconds * WEIGHTS.get(part.group, 1) / total / sizes[part.group]
-        for part in parts
+    of_group = {
+        group: seconds * WEIGHTS.get(group, 1) / total if each is None else each for group in sizes
     }
+    return {part.name: of_group[part.group] / sizes[part.group] for part in parts}
+
+
+def dealt(parts: Sequence[Part], share: dict[str, float], jobs: int, number: int) -> list[Part]:
+    """The parts of one of some jobs, so that all take about as long: whole groups, where there are enough of them."""
+    has_groups = len({part.group for part in parts}) >= jobs
+    sizes: Counter[str] = Counter()
+    for part in parts:
+        sizes[part.group if has_groups else part.name] += share.get(part.name, 1.0)
+    loads, own = [0.0] * jobs, set()
+    for name, seconds in sizes.most_common():
+        least = loads.index(min(loads))
+        loads[least] += seconds
+        if least == number:
+            own.add(name)
+    return [part for part in parts if own & {part.group, part.name}]
+
+
+def run_jobs(words: Sequence[str], jobs: int) -> int:
+    """Run the same command in processes that each take their own of its parts; the exit status of all together."""
+    command = [sys.executable, "-m", "tests.soak.main", *words]
+    running = [
+        subprocess.Popen([*command, "--job", str(number)], cwd=ROOT) for number in range(jobs)
+    ]
+    try:
+        statuses = {process.wait() for process in running}
+    finally:
+        for process in running:
+            process.wait()  # one that was interrupted takes its mounts away
+    return 1 if statuses - {0, 3} else max(statuses)
 
 
 def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
     """Run parts one after the other; the exit status."""
-    bounded = given.seconds is not None or given.inputs is None
-    share = shares(parts, 60.0 if given.seconds is None else given.seconds) if bounded else {}
+    share = {}
+    if given.each is not None or given.seconds is not None or given.inputs is None:
+        share = shares(parts, 60.0 if given.seconds is None else given.seconds, given.each)
+    if given.job is not None:
+        parts = dealt(parts, share, given.jobs, given.job)
     file = given.folder / "counters.jsonl"
     found = missing = 0
     for part in parts:
@@ -120,8 +157,9 @@ def again(path: Path) -> int:
     """Try a finding again: its input, if it was kept, else the input of its number."""
     facts = json.loads(path.read_text())
     (part,) = chosen([facts["part"]])
-    if "input" in facts:
-        said = fuzz.try_bytes(part.name, base64.b64decode(facts["input"]))
+    data = kept_input(facts)
+    if data is not None:
+        said = fuzz.try_bytes(part.name, data)
         print(said or f"{part.name}: nothing is found any more")
         return 1 if said else 0
     words = [part.name, "--seed", str(facts["seed"]), "--from", str(facts["number"])]
@@ -131,7 +169,8 @@ def again(path: Path) -> int:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run from the command line."""
-    parsed = arguments(given)
+    words = sys.argv[1:] if given is None else given
+    parsed = arguments(words)
     command, *rest = parsed.parts
     if command == "list":
         for part in PARTS:
@@ -150,6 +189,8 @@ def main(given: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if parsed.jobs > 1 and parsed.job is None:
+        return run_jobs(words, parsed.jobs)
     return run(parts, parsed)
 
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-LARGEST_KEPT = 1 << 20
+from tests.checkout import commit, now
+
 MOST_FINDINGS = 20
 """A run of a part ends early with so many."""
 
@@ -122,7 +120,7 @@ class Job:
         self.notes[name] = self.notes.get(name, 0) + more
 
     def find(self, number: int, what: str, data: bytes | None = None, count: int = 1) -> None:
-        """Keep a finding: how to try it again, and the bytes of the input if it has any."""
+        """Keep a finding: how to try it again, and all bytes of the input if it has any, deflated."""
         again = f"scripts/soak {self.part.name} --seed {self.seed} --from {number} --inputs {count}"
         facts: dict[str, Any] = {
             "part": self.part.name,
@@ -135,7 +133,7 @@ class Job:
             "what": what.splitlines(),
         }
         if data is not None:
-            facts["input"] = base64.b64encode(data[:LARGEST_KEPT]).decode()
+            facts["zlib_input"] = base64.b64encode(zlib.compress(data, 9)).decode()
         self._findings.mkdir(parents=True, exist_ok=True)
         name = f"{self.part.name.replace('/', '-')}-{self.seed}-{number}.json"
         path = self._findings / name
@@ -144,14 +142,7 @@ class Job:
         print(f"FOUND by {self.part.name}: {what}\n  kept in {path}\n  again: {again}", flush=True)
 
 
-def now() -> str:
-    """The date and time in UTC."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@cache
-def commit() -> str:
-    """The commit of the working tree, with -dirty when it was changed since; empty outside a checkout."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+def kept_input(facts: dict[str, Any]) -> bytes | None:
+    """The bytes of a finding's input; None for a finding without one."""
+    kept = facts.get("zlib_input")
+    return None if kept is None else zlib.decompress(base64.b64decode(kept))

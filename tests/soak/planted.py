@@ -7,8 +7,8 @@ import os
 import time
 from random import Random
 
+from tests.checkout import ROOT
 from tests.soak import sanitized
-from tests.soak.parts import ROOT
 from tests.soak.targets import Target
 
 BAD = 0xFF

@@ -12,7 +12,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 
-from tests.soak.parts import ROOT
+from tests.checkout import ROOT
 
 KERNEL = ROOT / "engine" / "kernel"
 SOURCE = KERNEL / "compiled.c"

@@ -14,7 +14,7 @@ from kafkafs.decode import shown_text
 from tests.mount.mounted import needs_fuse
 from tests.soak import counters, fuzz, hurt, judged, kill, main, posix, sanitized, text
 from tests.soak.fuzz import Fuzzer
-from tests.soak.parts import Job, Part
+from tests.soak.parts import Job, Part, kept_input
 from tests.soak.tree_model import walked
 
 PLANTED = ("tests.soak.planted",)
@@ -74,7 +74,7 @@ def test_what_a_target_does_not_survive_is_kept_with_its_input(
     facts = found(job)
     assert facts
     for each in facts:
-        assert each["input"] == "/w=="  # one byte of 0xFF
+        assert kept_input(each) == b"\xff"
         assert says in "\n".join(each["what"])
         assert (
             each["again"] == f"scripts/soak fuzz/{name} --seed 1 --from {each['number']} --inputs 1"
@@ -100,9 +100,9 @@ def test_sanitizers_find_a_read_behind_a_buffer_and_an_overflow(tmp_path: Path) 
         job = ran(with_worker("planted-overflow", worker), tmp_path, 20)
     finally:
         worker.stop()
-    said = {each["input"]: "\n".join(each["what"]) for each in found(job)}
-    assert "heap-buffer-overflow" in said["/w=="]
-    assert "signed integer overflow" in said["/g=="]
+    said = {kept_input(each): "\n".join(each["what"]) for each in found(job)}
+    assert "heap-buffer-overflow" in said[b"\xff"]
+    assert "signed integer overflow" in said[b"\xfe"]
 
 
 # Runs, counters, findings
@@ -164,6 +164,13 @@ def test_a_finding_makes_the_exit_status_1_and_says_how_to_try_it_again(
     assert main.main(["again", str(kept)]) == 1
 
 
+def test_an_input_of_megabytes_is_kept_whole(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20_000
+    part = some_part(lambda job: [job.find(number, "", data) for number in job.numbers()])
+    (facts,) = found(ran(part, tmp_path, 1))
+    assert kept_input(facts) == data
+
+
 def test_a_part_that_cannot_run_here_is_named_and_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,6 +189,53 @@ def test_the_time_is_split_between_groups_and_then_between_their_parts() -> None
     share = main.shares(main.PARTS, 600.0)
     assert sum(share.values()) == pytest.approx(600.0)
     assert sum(share[part.name] for part in fuzz.PARTS) == pytest.approx(4 * share["text"])
+
+
+def test_each_group_has_a_time_of_its_own() -> None:
+    share = main.shares(main.PARTS, 0.0, each=60.0)
+    groups = {part.group for part in main.PARTS}
+    assert len(groups) == 8
+    for group in groups:
+        of_parts = [share[part.name] for part in main.PARTS if part.group == group]
+        assert sum(of_parts) == pytest.approx(60.0)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 8, 50])
+def test_each_part_is_in_one_job_and_jobs_take_about_as_long(jobs: int) -> None:
+    share = main.shares(main.PARTS, 0.0, each=60.0)
+    deals = [main.dealt(main.PARTS, share, jobs, number) for number in range(jobs)]
+    assert sorted(part.name for deal in deals for part in deal) == sorted(share)
+    loads = [sum(share[part.name] for part in deal) for deal in deals]
+    assert max(loads) - min(loads) < 60.1
+
+
+def test_jobs_run_side_by_side_and_add_to_the_same_counters(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["text", "crash/faults", "--inputs", "2", "--jobs", "2", "--folder", str(tmp_path)]
+    assert main.main(words) == 0
+    counted = {each.part: each.inputs for each in counters.read(tmp_path / "counters.jsonl")}
+    assert counted == {"text": 2, "crash/faults": 2}
+    assert sorted(line.partition(":")[0] for line in capfd.readouterr().out.splitlines()) == sorted(
+        counted
+    )
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"), [((0, 0), 0), ((0, 3), 3), ((3, 1), 1), ((0, -9), 1)]
+)
+def test_jobs_end_with_the_worst_status_of_them(
+    statuses: tuple[int, int], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended:
+        def __init__(self, words: list[str], **_: object) -> None:
+            self._status = statuses[int(words[-1])]
+
+        def wait(self) -> int:
+            return self._status
+
+    monkeypatch.setattr("subprocess.Popen", Ended)
+    assert main.run_jobs(["text"], 2) == status
 
 
 # The other parts
