@@ -29,7 +29,7 @@ PARTS: tuple[Part, ...] = (
     *fuzz.PARTS, *posix.PARTS, *kill.PARTS, *text.PARTS, *hurt.PARTS, *judged.PARTS,
 )  # fmt: skip
 FOLDER = ROOT / "build" / "soak"
-WEIGHTS = {"fuzz": 4, "posix": 2, "kill": 2, "loader": 2}
+WEIGHTS = {"fuzz": 4, "posix": 2, "kill": 2, "loader": 3, "live": 4}
 """Shares of the time, where another group has one."""
 
 
