@@ -21,7 +21,8 @@ from tests.kafka.live_writers import Writers
 from tests.kafka.mounted import ROOT, Mounted
 
 SECONDS = float(os.environ.get("KAFKAFS_LIVE_SECONDS") or 60)
-VISIBLE_WITHIN = 1.0
+VISIBLE_WITHIN = float(os.environ.get("KAFKAFS_LIVE_VISIBLE_WITHIN") or 1)
+"""Seconds; more where readers, broker and daemon wait for a processor."""
 SETTINGS = {"log.retention.check.interval.ms": 500, "log.cleaner.backoff.ms": 200}
 
 

@@ -24,7 +24,7 @@ from tests.mount.posix.system_calls import CALLS, TWO_PATHS, WRITING, refusal
 from tests.soak.parts import Job, Part
 from tests.soak.tree_model import TreeModel, walked
 
-BATCH = 50_000
+BATCH = 20_000
 """Calls with the same open files."""
 LONGEST_RUN = 200
 """Most reads of one file, one after the other."""
