@@ -17,6 +17,7 @@ import argparse
 import json
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -140,7 +141,10 @@ def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
             inputs=given.inputs,
             findings=given.folder / "findings",
         )
-        part.run(job)
+        try:
+            part.run(job)
+        except Exception:  # noqa: BLE001 - a finding too, and the other parts go on
+            job.find(job.first + job.tried, traceback.format_exc())
         counter = counters.of(job)
         counters.append(file, counter)
         found += len(job.found)

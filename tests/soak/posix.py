@@ -12,6 +12,7 @@ import stat
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,10 @@ from tests.mount.posix.system_calls import CALLS, TWO_PATHS, WRITING, refusal
 from tests.soak.parts import Job, Part
 from tests.soak.tree_model import TreeModel, walked
 
-BATCH = 20_000
+BATCH = 10_000
 """Calls with the same open files."""
+READERS = 3
+"""They read at the same time, each a batch of its own."""
 LONGEST_RUN = 200
 """Most reads of one file, one after the other."""
 OPEN_FILES = 24
@@ -397,19 +400,26 @@ def mounted_copy(partitions: Sequence[str] = PARTITIONS) -> Iterator[tuple[Path,
 
 def read_at_random(job: Job, partitions: Sequence[str] = PARTITIONS) -> None:
     """Random calls, in batches that each begin with no open file."""
-    with mounted_copy(partitions) as (source, root):
+    with mounted_copy(partitions) as (source, root), ThreadPoolExecutor(READERS) as pool:
         model = walked(root, source)
-        before = asked(root)
-        for batch in job.batches(BATCH):
-            reader = Reader(
-                root, model, Random(f"{job.seed} {batch.start}"), longest_run=LONGEST_RUN
-            )
+
+        def read(batch: range) -> tuple[Reader, str]:
+            random = Random(f"{job.seed} {batch.start}")
+            reader = Reader(root, model, random, longest_run=LONGEST_RUN)
             try:
                 reader.run(len(batch))
             except (WrongError, OSError) as error:
-                job.find(batch.start, f"{type(error).__name__}: {error}", count=len(batch))
-            job.note("reads", reader.reads)
-            job.note("reads past the cache", reader.uncached)
+                return reader, f"{type(error).__name__}: {error}"
+            return reader, ""
+
+        before = asked(root)
+        for numbers in job.batches(READERS * BATCH):
+            batches = [numbers[at : at + BATCH] for at in range(0, len(numbers), BATCH)]
+            for batch, (reader, wrong) in zip(batches, pool.map(read, batches), strict=True):
+                if wrong:
+                    job.find(batch.start, wrong, count=len(batch))
+                job.note("reads", reader.reads)
+                job.note("reads past the cache", reader.uncached)
         for name, count in (asked(root) - before).items():
             job.note(name, count)
     if job.notes.get(UNEXPECTED):

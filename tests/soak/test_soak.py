@@ -171,6 +171,25 @@ def test_an_input_of_megabytes_is_kept_whole(tmp_path: Path) -> None:
     assert kept_input(facts) == data
 
 
+def test_a_part_that_breaks_off_is_a_finding_and_the_next_one_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(job: Job) -> None:
+        for number in job.numbers():
+            assert number < 2, "no more mounts"
+
+    seen: list[int] = []
+    whole = replace(some_part(lambda job: seen.extend(job.numbers())), name="some/other")
+    monkeypatch.setattr(main, "PARTS", (some_part(broken), whole))
+    assert main.main(["some", "--inputs", "4", "--folder", str(tmp_path)]) == 1
+    (kept,) = (tmp_path / "findings").iterdir()
+    facts = json.loads(kept.read_text())
+    assert facts["number"] == 2
+    assert "AssertionError: no more mounts" in facts["what"]
+    assert seen == [0, 1, 2, 3]
+    assert "some/part: 2 inputs" in capsys.readouterr().out
+
+
 def test_a_part_that_cannot_run_here_is_named_and_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
