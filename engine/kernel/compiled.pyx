@@ -136,6 +136,11 @@ cdef extern from "c/kernel.h" nogil:
     int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
                      const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
                      kfs_bytes *inflated, kfs_row *row, kfs_record *out, const uint8_t **base)
+    ctypedef struct kfs_marks:
+        uint8_t *first
+
+    int kfs_add_header_key(kfs_marks *marks, const uint8_t *key, size_t size)
+
     ctypedef struct kfs_line_options:
         uint8_t *prefix
         size_t prefix_size
@@ -147,6 +152,7 @@ cdef extern from "c/kernel.h" nogil:
         int measure
         size_t enough
         size_t most
+        const kfs_marks *marks
 
     ctypedef struct kfs_lines:
         kfs_bytes *text
@@ -159,6 +165,7 @@ cdef extern from "c/kernel.h" nogil:
     enum:
         KFS_CONTROL_ROW
         KFS_LARGE_ROW
+        KFS_MARKED_ROW
         KFS_LONGEST_PREFIX
         KFS_AS_NONE
 
@@ -777,6 +784,21 @@ def read_record(
 
 # ---- record lines ------------------------------------------------------------------------------
 
+_MARKED = object()
+"""What `_Lines.odd_row` returns for a row that is left to a decoder."""
+
+
+cdef int _set_marks(kfs_marks *to, marks) except -1:
+    cdef bytes first = marks.first_bytes, key
+    memset(to, 0, sizeof(kfs_marks))
+    for byte in first:
+        to.first[<uint8_t>byte] = 1
+    for key in marks.header_keys:
+        if not kfs_add_header_key(to, <const uint8_t *><const char *>key, <size_t>len(key)):
+            raise ValueError("the marks have too many or too long keys of headers")
+    return 0
+
+
 cdef int _set_line_options(kfs_line_options *to, options) except -1:
     cdef bytes prefix = options.prefix
     to.prefix_size = <size_t>len(prefix)
@@ -788,6 +810,7 @@ cdef int _set_line_options(kfs_line_options *to, options) except -1:
     to.to = options.to_offset
     to.mode = options.mode
     to.committed = options.committed
+    to.marks = NULL
     return 0
 
 
@@ -796,6 +819,7 @@ cdef class _Lines:
 
     cdef _Run state
     cdef kfs_line_options options
+    cdef kfs_marks marks
     cdef kfs_lines lines
     cdef const uint8_t *fates
     cdef object python_options, python_fates
@@ -806,6 +830,9 @@ cdef class _Lines:
         self.state = state
         self.python_options, self.python_fates = options, fates
         _set_line_options(&self.options, options)
+        if options.decoder is not None and options.decoder.marks is not None:
+            _set_marks(&self.marks, options.decoder.marks)
+            self.options.marks = &self.marks
         self.options.measure = measure
         self.options.enough = <size_t>enough if enough > 0 else 0
         self.options.most = <size_t>most if most > 0 else 0
@@ -848,10 +875,18 @@ cdef class _Lines:
             if reason == KFS_LARGE_ROW:
                 self.lines.full = self.lines.large = 1
                 self.lines.next_record = first_record
+            elif reason == KFS_MARKED_ROW:
+                found = self.marked_rows(buffer, table, row, last, first_record, budgets)
+                first_record = 0
+                continue
             elif reason == KFS_CONTROL_ROW:
                 found = self.control_row(buffer, table, row[0], first_record, budgets)
             else:
                 found = self.odd_row(reason, row[0], first_record, &payload, &problem)
+                if found is _MARKED:
+                    found = self.marked_rows(buffer, table, row, last, first_record, budgets)
+                    first_record = 0
+                    continue
             if not self.lines.full:
                 row[0] += 1
                 first_record = 0
@@ -863,6 +898,25 @@ cdef class _Lines:
             text = PyBytes_FromStringAndSize(<const char *>self.lines.text.data, <Py_ssize_t>self.lines.text.size)
         return LinesResult(text, self.lines.size, rows, problem, self.lines.records,
                            self.lines.next_record if self.lines.full else 0, bool(self.lines.large))
+
+    cdef object marked_rows(self, buffer, table, int32_t *row, int32_t last, size_t first_record, budgets):
+        """Write the lines of rows from *row on in Python, as long as they have records to decode; return their problem."""
+        from engine.lines.decoded_lines import decoded_lines
+
+        result = decoded_lines(
+            decode, buffer, table, row[0], last, start_position=self.state.run.start_position,
+            options=self.python_options, fates=self.python_fates, measure=self.options.measure, budgets=budgets,
+            enough=<object>self.options.enough - <object>self.lines.size, first_record=first_record,
+            most=self.options.most)
+        if result.text is not None:
+            _append(self.lines.text, result.text)
+        self.lines.size += <size_t>result.size
+        self.lines.records += <size_t>result.records
+        self.lines.full = result.is_large or result.next_record > 0
+        self.lines.large = result.is_large
+        self.lines.next_record = <size_t>result.next_record
+        row[0] += <int32_t>result.rows_done
+        return result.problem
 
     cdef object control_row(self, buffer, table, int32_t row, size_t first_record, budgets):
         """Write the lines of a control batch in Python; return its problem, or None."""
@@ -880,8 +934,8 @@ cdef class _Lines:
         self.lines.next_record = result.next_record
         return result.problem
 
-    cdef size_t control_columns(self, table, columns, int fate, size_t at) except? 0:
-        """Write the lines of decoded records of a control batch in Python; return where the next batch begins."""
+    cdef size_t columns_in_python(self, table, columns, int fate, size_t at) except? 0:
+        """Write the lines of decoded records of a batch in Python; return where the next batch begins."""
         from engine.lines.line_writer import column_lines as column_lines_in_python
 
         others = np.flatnonzero(columns.row[at:] != columns.row[at])
@@ -908,6 +962,8 @@ cdef class _Lines:
         with nogil:
             reason = kfs_put_records(
                 &state.run, state.run.rows + row, fate, first_record, &self.options, &self.lines)
+        if reason == KFS_MARKED_ROW:
+            return _MARKED
         if reason:
             raise MemoryError
         return state.problems[0] if state.problems and not self.lines.full else None
@@ -922,9 +978,13 @@ def read_line(int fd, int64_t position, int64_t end, int64_t offset, options, *,
     cdef _Worker worker
     cdef int64_t timestamp, largest = min(most, <int64_t>budgets.batch_bytes)
     cdef int found
-    if options.decoder is not None:
-        return None
+    cdef kfs_marks marks
     _set_line_options(&wanted, options)
+    if options.decoder is not None:
+        if options.decoder.marks is None:
+            return None
+        _set_marks(&marks, options.decoder.marks)
+        wanted.marks = &marks
     wanted.measure, wanted.enough, wanted.most = 0, 1, <size_t>most
     _set_limits(&limits, budgets)
     limits.inflated = min(limits.inflated, most)
@@ -957,7 +1017,7 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
     cdef _Lines out = _Lines.__new__(_Lines)
     cdef int32_t row = <int32_t>first_row
     state.open(buffer, table, first_row, last_row, start_position, budgets)
-    if options.decoder is not None:
+    if options.decoder is not None and options.decoder.marks is None:
         from engine.lines.decoded_lines import decoded_lines
 
         return decoded_lines(decode, buffer, table, first_row, last_row, start_position=start_position, options=options,
@@ -978,7 +1038,7 @@ def read_lines(int fd, int64_t start, int64_t end, Py_ssize_t rows, Py_ssize_t s
     cdef int32_t row = 0
     cdef int64_t largest = budgets.batch_bytes
     cdef bint is_good
-    if options.decoder is not None or not 0 <= start <= end:
+    if (options.decoder is not None and options.decoder.marks is None) or not 0 <= start <= end:
         return None
     table = bytearray(rows * ROW_SIZE)
     filled = _hold(table, True)
@@ -1014,7 +1074,7 @@ def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t 
     of.arena, of.size = arena.data, arena.size
     of.records, of.count = <const kfs_record *>records.data, records.size // RECORD_SIZE
     of.rows, of.row_count = <const kfs_row *>rows.data, rows.size // ROW_SIZE
-    if options.decoder is not None:
+    if options.decoder is not None and options.decoder.marks is None:
         from engine.lines.line_writer import column_lines as column_lines_in_python
 
         return column_lines_in_python(table, columns, options=options, fates=fates, fate=fate,
@@ -1024,8 +1084,8 @@ def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t 
     while at < of.count and not out.lines.full:
         with nogil:
             reason = kfs_put_columns(&of, out.fates, fate, &at, &out.options, &out.lines)
-        if reason == KFS_CONTROL_ROW:
-            at = out.control_columns(table, columns, fate, at)
+        if reason == KFS_CONTROL_ROW or reason == KFS_MARKED_ROW:
+            at = out.columns_in_python(table, columns, fate, at)
         elif reason == KFS_NO_MEMORY:
             raise MemoryError
         elif reason:

@@ -220,8 +220,8 @@ def read_line(
 ) -> tuple[bytes, Timestamp] | None:
     """Return the line of the record with exactly this offset, and the record's timestamp.
 
-    None where `read_record` returns None, for a control record or one of a transaction, for internal topics that are
-    shown decoded, and for a batch or record above `most`.
+    None where `read_record` returns None, for a control record or one of a transaction, for a record that a decoder
+    may decode, and for a batch or record above `most`.
 
     Args:
         fd, position, end: as for `locate`.
@@ -229,7 +229,7 @@ def read_line(
         most: most bytes of the batch, of its inflated records, and of the record's fields.
         budgets: limits of the batch.
     """
-    if options.decoder is not None or not options.from_offset <= offset < options.to_offset:
+    if _decodes_all(options) or not options.from_offset <= offset < options.to_offset:
         return None
     bounded = replace(budgets, inflated_bytes=min(budgets.inflated_bytes, most))
     found = read_batch(fd, position, end, offset, largest=min(most, budgets.batch_bytes))
@@ -245,12 +245,19 @@ def read_line(
     places = np.flatnonzero(columns.offset == offset)
     if not len(places):
         return None
-    made = column_lines(
-        table, columns, options=options, first_record=int(places[0]), enough=1, most=most
-    )
+    place, decoder = int(places[0]), options.decoder
+    if decoder is not None and decoder.may_decode(
+        columns.key(place), columns.value(place), columns.headers(place)
+    ):
+        return None
+    made = column_lines(table, columns, options=options, first_record=place, enough=1, most=most)
     if not made.text or made.is_large:
         return None
-    return made.text, int(columns.timestamp[places[0]])
+    return made.text, int(columns.timestamp[place])
+
+
+def _decodes_all(options: LineOptions) -> bool:
+    return options.decoder is not None and options.decoder.marks is None
 
 
 def read_lines(
@@ -276,9 +283,9 @@ def read_lines(
 
     Returns:
         None for anything unusual: another number, a batch that is not good, not in order or above a bound, options with
-        a decoder.
+        a decoder of all records.
     """
-    if options.decoder is not None or not 0 <= start <= end:
+    if _decodes_all(options) or not 0 <= start <= end:
         return None
     try:
         data = os.pread(fd, end - start, start)

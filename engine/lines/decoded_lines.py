@@ -1,4 +1,4 @@
-"""Record lines of internal topics, which the compiled kernel leaves to Python, written in bulk.
+"""Record lines of records with a decoder, which the compiled kernel leaves to Python, written in bulk.
 
 The kernel decodes many batches at once, Python decodes their records' keys and values. The lines
 equal those of `LineWriter` byte for byte.
@@ -17,11 +17,13 @@ from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchProblem, Problem, as_table
 from engine.columns.columns import RECORD_ROW, Columns, read_headers
 from engine.columns.decoding import Row, Table
-from engine.lines.internal_fields import internal_fields
 from engine.lines.json_text import time_json
+from engine.lines.line_decoder import LineDecoder, decoded_json
+from engine.lines.line_writer import MANY_CONTROL_RECORDS
 from engine.lines.lines_result import LinesResult
 from engine.lines.record_line import LineOptions, record_line, transaction_json
 from engine.record.attributes import (
+    COMPRESSION_MASK,
     CONTROL_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
@@ -29,7 +31,6 @@ from engine.record.attributes import (
 )
 from engine.record.fate import Fate
 from engine.record.record import Record
-from engine.topics.decoded_record import TopicDecoder
 from engine.units import LAST_TIME
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
@@ -76,7 +77,7 @@ class DecodedLines:
         self._decode = decode
         self._table = table
         self._options = options
-        self._decoder: TopicDecoder = options.decoder
+        self._decoder: LineDecoder = options.decoder
         self._fates = fates
         self._enough = enough
         self._most = most
@@ -85,18 +86,25 @@ class DecodedLines:
         self._size = 0
         self._problem: BatchProblem | None = None
         self._next_record = 0
+        self._is_plain = False
 
     def lines(
         self, first_row: int, last_row: int, *, measure: bool, first_record: int
     ) -> LinesResult:
-        """Return the lines of rows [first_row, last_row); arguments and result as of `kernel.lines`."""
+        """Return the lines of rows [first_row, last_row); arguments and result as of `kernel.lines`.
+
+        Ends early after records that the decoder leaves as they are: the kernel is faster with those.
+        """
         row, first_record, is_full = first_row, max(first_record, 0), False
-        while row < last_row and not is_full and self._problem is None:
-            if self._most and int(self._table["size"][row]) > self._most:
-                self._is_large, self._next_record = True, first_record
+        large = self._large_row(row, last_row)
+        while row < last_row and not is_full and self._problem is None and not self._is_plain:
+            if row == large:
+                self._is_large = self._size < self._enough
+                self._next_record = first_record
                 break
             left = (self._enough - self._size) // _TEXT_RATIO
-            ahead = self._decode(row, last_row, min(max(left, _LEAST_AHEAD), _MOST_AHEAD))
+            most_ahead = _MOST_AHEAD if self._decoder.marks is None else _LEAST_AHEAD
+            ahead = self._decode(row, large, min(max(left, _LEAST_AHEAD), most_ahead))
             row, is_full = self._write(ahead, row, first_record)
             first_record = 0
         text = b"".join(self._parts)
@@ -113,6 +121,7 @@ class DecodedLines:
     def _write(self, columns: Columns, first_row: int, first_record: int) -> tuple[int, bool]:
         """Append lines of decoded rows; return the next row, and whether the text is full."""
         problems = {problem.row: problem for problem in reversed(columns.problems)}
+        self._is_plain = self._decoder.marks is not None
         records = columns.table.tolist()
         counts = np.bincount(columns.row - first_row, minlength=columns.next_row - first_row)
         ends = np.cumsum(counts).tolist()
@@ -138,6 +147,27 @@ class DecodedLines:
                     return row + 1, False
             start, first_record = end, 0
         return columns.next_row, False
+
+    def _large_row(self, first_row: int, last_row: int) -> int:
+        """Return the first row that is large by its header alone and has lines; `last_row` without one."""
+        if not self._most:
+            return last_row
+        table = self._table[first_row:last_row]
+        is_control = (table["magic"] == 2) & (table["attributes"] & CONTROL_MASK != 0)
+        is_large = (table["size"] > self._most) | (
+            is_control
+            & (
+                (table["attributes"] & COMPRESSION_MASK != 0)
+                | (table["record_count"] > MANY_CONTROL_RECORDS)
+            )
+        )
+        for place in np.flatnonzero(is_large).tolist():
+            row = first_row + place
+            fate = 0 if self._fates is None else int(self._fates[row])
+            batch = next(_batches(self._table[row : row + 1]))
+            if not self._is_left_out(batch, fate):
+                return row
+        return last_row
 
     @staticmethod
     def _exceeds_limit(problem: BatchProblem | None) -> bool:
@@ -180,6 +210,8 @@ class DecodedLines:
                     _field(arena, record[2], record[5]),
                     _field(arena, record[3], record[6]),
                 )
+                if self._is_plain and self._decoder.may_decode(key, value, ()):
+                    self._is_plain = False
                 line = (
                     b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s",%s,"headers":[],"leaderEpoch":%d'
                     % (
@@ -188,7 +220,7 @@ class DecodedLines:
                         timestamp,
                         _time(timestamp),
                         label,
-                        internal_fields(self._decoder, key, value, options.mode),
+                        decoded_json(self._decoder, key, value, (), timestamp, options.mode),
                         epoch,
                     )
                 )
@@ -207,17 +239,20 @@ class DecodedLines:
     ) -> bytes:
         """Return the line of a control record, or of a record with headers."""
         bits = batch.attributes if batch.magic == 2 else 0
+        whole = Record(
+            offset=record[0],
+            timestamp=record[1],
+            timestamp_type=kind,
+            key=_field(arena, record[2], record[5]),
+            value=_field(arena, record[3], record[6]),
+            headers=read_headers(arena, record[4], record[8]),
+            sequence=record[9],
+            leader_epoch=batch.leader_epoch,
+        )
+        if self._decoder.may_decode(whole.key, whole.value, whole.headers):
+            self._is_plain = False
         return record_line(
-            Record(
-                offset=record[0],
-                timestamp=record[1],
-                timestamp_type=kind,
-                key=_field(arena, record[2], record[5]),
-                value=_field(arena, record[3], record[6]),
-                headers=read_headers(arena, record[4], record[8]),
-                sequence=record[9],
-                leader_epoch=batch.leader_epoch,
-            ),
+            whole,
             self._options,
             producer_id=batch.producer_id,
             producer_epoch=batch.producer_epoch,

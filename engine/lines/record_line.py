@@ -3,11 +3,12 @@
 Reference for the kernel's `lines`, which must agree byte for byte. Keys come in this order, those
 in brackets only when they apply:
 
-    topic partition offset timestamp time timestampType key [keyEncoding] [keyNote] value [valueEncoding]
-    [valueNote] headers leaderEpoch [sequence] [transaction] [control] [belowLogStart]
+    topic partition offset timestamp time timestampType key [keyEncoding] [keySchema] [keyNote] value
+    [valueEncoding] [schema] [valueNote] headers leaderEpoch [sequence] [transaction] [control] [belowLogStart]
 
 Keys and values of Kafka's internal topics are decoded to JSON, with the Encoding "kafka", if
-`values` is auto or json; a Note says why one could not be decoded. A header is {"key",
+`values` is auto or json; a Note says why one could not be decoded. Other topics may have a decoder,
+too, with its own Encodings. A header is {"key",
 ["keyEncoding"], "value", ["valueEncoding"]}. Header keys are text for all `values`, base64 if they
 are not UTF-8. With `values="none"` there are keySize and valueSize (-1: null) in place of key and
 value, and headers have only their keys.
@@ -20,12 +21,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from engine.lines.internal_fields import internal_fields
 from engine.lines.json_text import Values, bytes_json, hide, string_json, time_json
+from engine.lines.line_decoder import LineDecoder, decoded_json
 from engine.record.control_records import describe_control
 from engine.record.fate import Fate
 from engine.record.record import Header, Record
-from engine.topics.decoded_record import TopicDecoder
 from engine.units import MAX_INT64, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
 
 _FATE_JSON = {fate: b',"state":"%s"' % fate.name.lower().encode() for fate in Fate}
@@ -42,8 +42,9 @@ class LineOptions:
         committed: leave out control records, aborted transactions and open ones.
         log_start_offset: records below it are marked belowLogStart.
         from_offset, to_offset: only records with from_offset <= offset < to_offset.
+        decode_with: decoder for the keys and values of a topic that is not internal.
         mode: `values` as a number.
-        decoder: decoder of keys and values of an internal topic, None if `values` asks for bytes.
+        decoder: decoder of keys and values, of an internal topic or `decode_with`; None if `values` asks for bytes.
         prefix: the line's bytes up to the offset.
 
     Raises:
@@ -57,19 +58,22 @@ class LineOptions:
     log_start_offset: Offset = field(default=0, kw_only=True)
     from_offset: Offset = field(default=0, kw_only=True)
     to_offset: Offset = field(default=MAX_INT64, kw_only=True)
+    decode_with: LineDecoder | None = field(default=None, kw_only=True, repr=False)
     mode: Values = field(init=False, repr=False, compare=False)
-    decoder: TopicDecoder | None = field(init=False, repr=False, compare=False)
+    decoder: LineDecoder | None = field(init=False, repr=False, compare=False)
     prefix: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         mode, decoder, prefix = _looks(self.topic, self.partition, self.values)
+        if decoder is None and mode in (Values.AUTO, Values.JSON):
+            decoder = self.decode_with
         object.__setattr__(self, "mode", mode)
         object.__setattr__(self, "decoder", decoder)
         object.__setattr__(self, "prefix", prefix)
 
 
 @lru_cache(maxsize=1024)
-def _looks(topic: str, partition: int, values: str) -> tuple[Values, TopicDecoder | None, bytes]:
+def _looks(topic: str, partition: int, values: str) -> tuple[Values, LineDecoder | None, bytes]:
     """Return `LineOptions`' mode, decoder and prefix for a partition."""
     names = [mode.name.lower() for mode in Values]
     if values not in names:
@@ -81,13 +85,15 @@ def _looks(topic: str, partition: int, values: str) -> tuple[Values, TopicDecode
     return mode, decoder, prefix.encode()
 
 
-def _decoder_of(topic: str) -> TopicDecoder | None:
+def _decoder_of(topic: str) -> LineDecoder | None:
     if not topic.startswith("__"):
         return None
     # Imported here: only internal topics need the schemas, and importing them is slow.
+    from engine.lines.internal_fields import InternalDecoder
     from engine.topics.internal_topics import decoder_for
 
-    return decoder_for(topic)
+    decoder = decoder_for(topic)
+    return None if decoder is None else InternalDecoder(decoder)
 
 
 def record_line(
@@ -174,10 +180,11 @@ def control_json(record: Record, producer_id: int, producer_epoch: int) -> bytes
     return hide(text).encode("utf-8", "replace")
 
 
-def _fields(record: Record, mode: Values, decoder: TopicDecoder | None) -> Iterable[bytes]:
+def _fields(record: Record, mode: Values, decoder: LineDecoder | None) -> Iterable[bytes]:
     """Yield key, value and headers, each with a leading comma."""
     if decoder is not None:
-        yield b"," + internal_fields(decoder, record.key, record.value, mode)
+        key, value, headers = record.key, record.value, record.headers
+        yield b"," + decoded_json(decoder, key, value, headers, record.timestamp, mode)
     elif mode is Values.NONE:
         for name, data in ((b"key", record.key), (b"value", record.value)):
             yield b',"%sSize":%d' % (name, -1 if data is None else len(data))

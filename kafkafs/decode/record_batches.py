@@ -273,6 +273,7 @@ class RecordBatches:
             known.topic,
             known.partition,
             values=known.values,
+            decode_with=known.decode_with,
             log_start_offset=view.log_start_offset,
             from_offset=low,
             to_offset=high,

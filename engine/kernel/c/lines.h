@@ -17,6 +17,9 @@ enum { KFS_LARGE_ROW = 111 };
 /* Control records are written in Python, so a row with many of them counts as large. */
 enum { KFS_MANY_CONTROL_RECORDS = 1000 };
 
+/* A row with a record that a decoder in Python may decode. */
+enum { KFS_MARKED_ROW = 112 };
+
 /* A topic has up to 249 characters, each perhaps shown as an escape. */
 #define KFS_LONGEST_PREFIX 2048
 
@@ -27,6 +30,7 @@ typedef struct {
     int mode, committed, measure;
     size_t enough; /* stop when the text has this many bytes */
     size_t most;   /* stop before a row or record with more bytes than this; 0 for no limit */
+    const kfs_marks *marks; /* records that are left to a decoder in Python; NULL for none */
 } kfs_line_options;
 
 /* Parts that all lines of a batch share. */
@@ -209,12 +213,21 @@ static int kfs_put_lines(const uint8_t *base, const kfs_record *records, size_t 
     return KFS_OK;
 }
 
+/* Returns whether one of some records is left to a decoder in Python. */
+static int kfs_any_marked(const uint8_t *base, const kfs_record *records, size_t count, const kfs_marks *marks) {
+    for (size_t i = 0; i < count; i++)
+        if (kfs_is_marked(base, records + i, marks)) return 1;
+    return 0;
+}
+
 /* Writes the lines of a row's decoded records, from `first` on. */
 static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                            const kfs_line_options *options, kfs_lines *lines) {
     const uint8_t *base = kfs_codec_of(row) == KFS_CODEC_NONE ? run->buf : run->arena->data;
-    return kfs_put_lines(base, (const kfs_record *)run->records->data, run->records->size / sizeof(kfs_record), row,
-                         fate, first, options, lines);
+    const kfs_record *records = (const kfs_record *)run->records->data;
+    size_t count = run->records->size / sizeof(kfs_record);
+    if (options->marks && kfs_any_marked(base, records, count, options->marks)) return KFS_MARKED_ROW;
+    return kfs_put_lines(base, records, count, row, fate, first, options, lines);
 }
 
 static inline int kfs_is_control(const kfs_row *row) { return row->magic == 2 && row->attributes & KFS_CONTROL_MASK; }
@@ -281,6 +294,7 @@ static int kfs_read_line(int fd, int64_t position, int64_t end, int64_t offset, 
     int result = kfs_read_one(fd, position, end, offset, largest, limits, contexts, bytes, inflated, &row, &record, &base);
     if (result != KFS_LOCATE_FOUND) return result;
     if (row.magic == 2 && row.attributes & (KFS_TRANSACTIONAL_MASK | KFS_CONTROL_MASK)) return KFS_LOCATE_NONE;
+    if (options->marks && kfs_is_marked(base, &record, options->marks)) return KFS_LOCATE_NONE;
     if (kfs_put_lines(base, &record, 1, &row, KFS_FATE_NONE, 0, options, lines)) return KFS_NO_MEMORY;
     *timestamp = record.timestamp;
     return lines->records ? KFS_LOCATE_FOUND : KFS_LOCATE_NONE;
@@ -328,6 +342,9 @@ static int kfs_put_columns(const kfs_columns *columns, const uint8_t *fates, int
         if (kfs_is_control(columns->rows + row)) return KFS_CONTROL_ROW;
         while (stop < columns->count && stop - *at < AT_ONCE && columns->records[stop].row == row)
             if (!kfs_line_lies_in(columns->size, columns->records + stop++)) return KFS_BAD_TABLE;
+        if (options->marks &&
+            kfs_any_marked(columns->arena, columns->records + *at, stop - *at, options->marks))
+            return KFS_MARKED_ROW;
         int reason = kfs_put_lines(columns->arena, columns->records, stop, columns->rows + row,
                                    fates ? fates[row] : fate, *at, options, lines);
         if (reason) return reason;

@@ -349,6 +349,47 @@ static int kfs_read_message_set(const kfs_row *row, int32_t row_index, const uin
     return index || partial ? KFS_OK : kfs_problem_at(problem, KFS_WRAPPER_EMPTY, 0, 0, 0);
 }
 
+/* How records look that a decoder in Python may decode: the first byte of their key or value, or how a header's key
+ * begins. */
+enum { KFS_MOST_HEADER_KEYS = 4, KFS_LONGEST_HEADER_KEY = 32 };
+typedef struct {
+    uint8_t first[256], header_keys[KFS_MOST_HEADER_KEYS][KFS_LONGEST_HEADER_KEY];
+    size_t header_key_sizes[KFS_MOST_HEADER_KEYS], header_key_count;
+} kfs_marks;
+
+/* Adds how a header's key begins; returns 0 if there are too many or it is too long. */
+static int kfs_add_header_key(kfs_marks *marks, const uint8_t *key, size_t size) {
+    size_t at = marks->header_key_count;
+    if (at == KFS_MOST_HEADER_KEYS || !size || size > KFS_LONGEST_HEADER_KEY) return 0;
+    memcpy(marks->header_keys[at], key, size);
+    marks->header_key_sizes[at] = size;
+    marks->header_key_count++;
+    return 1;
+}
+
+static int kfs_has_marked_header(const uint8_t *base, const kfs_record *record, const kfs_marks *marks) {
+    const uint8_t *p = base + record->headers_start, *end = p + record->headers_size;
+    for (int32_t i = 0; i < record->headers_count; i++) {
+        int32_t size = 0;
+        if (!(p = kfs_varint(p, end, &size)) || size < 0 || size > end - p) return 0;
+        for (size_t k = 0; k < marks->header_key_count; k++)
+            if ((size_t)size >= marks->header_key_sizes[k] &&
+                memcmp(p, marks->header_keys[k], marks->header_key_sizes[k]) == 0)
+                return 1;
+        p += size;
+        if (!(p = kfs_varint(p, end, &size)) || size > end - p) return 0;
+        if (size > 0) p += size;
+    }
+    return 0;
+}
+
+/* Returns whether a record looks so; its positions count from base. */
+static inline int kfs_is_marked(const uint8_t *base, const kfs_record *record, const kfs_marks *marks) {
+    if (record->value_size > 0 && marks->first[base[record->value_start]]) return 1;
+    if (record->key_size > 0 && marks->first[base[record->key_start]]) return 1;
+    return record->headers_count && marks->header_key_count && kfs_has_marked_header(base, record, marks);
+}
+
 typedef struct {
     const uint8_t *buf; /* bytes of the file from start_position on */
     size_t size;

@@ -8,7 +8,7 @@ that have the literal. In an internal topic with decoded keys and values, the pa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,14 +19,13 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.columns.columns import RECORD_ROW
 from engine.columns.matching import Automaton, Fields
-from engine.lines.internal_fields import internal_texts
+from engine.lines.line_decoder import LineDecoder, Marks as DecoderMarks, decoded_texts
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.memory_gate import LARGE
 from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
-from engine.topics.decoded_record import TopicDecoder
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.searching.regex_automaton import automaton_of
@@ -244,8 +243,7 @@ class Search:
     def _matching(self, run: BatchRun, columns: kernel.Columns) -> Indices:
         """Return the indexes of the records that match in one of the query's fields."""
         if self.options.decoder is not None:
-            found = matching_decoded(columns, self.query, self.options.decoder, controls(run))
-            return np.array(found, np.intp)
+            return matching_decoded(columns, self.query, self.options.decoder, controls(run))
         return matching_records(columns, self.query)
 
     def lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
@@ -362,40 +360,58 @@ def fields_of(
     columns: kernel.Columns,
     index: int,
     query: Query,
-    decoder: TopicDecoder | None,
+    decoder: LineDecoder | None,
     is_control: Marks,
 ) -> list[tuple[str, bytes]]:
     """Return the names and the texts of a record's fields that a query searches."""
     key, value = columns.key(index), columns.value(index)
+    headers = columns.headers(index) if columns.headers_count[index] > 0 else []
+    keys: Sequence[bytes | None] = [key]
+    values: Sequence[bytes | None] = [value]
     if decoder is not None and not is_control[columns.row[index]]:
-        key, value = internal_texts(decoder, key, value)
-    found = [("key", key), ("value", value)]
-    if columns.headers_count[index] > 0:
-        for header in columns.headers(index):
-            found += [("headers", header.key), ("headers", header.value)]
+        timestamp = int(columns.timestamp[index])
+        keys, values = decoded_texts(decoder, key, value, headers, timestamp)
+    found = [*(("key", text) for text in keys), *(("value", text) for text in values)]
+    for header in headers:
+        found += [("headers", header.key), ("headers", header.value)]
     return [(name, text) for name, text in found if text is not None and name in query.fields]
 
 
 def matching_decoded(
     columns: kernel.Columns,
     query: Query,
-    decoder: TopicDecoder,
+    decoder: LineDecoder,
     is_control: Marks,
-) -> list[int]:
-    """Return the same for decoded keys and values; records of control batches are searched as bytes."""
+) -> Indices:
+    """Return the same where the text of decoded keys and values is searched, too.
+
+    Records of control batches are searched as bytes. A decoder of all records hides their bytes.
+    """
     search_in = query.pattern.search
-    found = []
-    arena = columns.arena
-    for i in range(len(columns)):
-        record = columns.table[i].item()
-        _, _, key_start, value_start, _, key_size, value_size, _, _, _, row = record
-        key = bytes(arena[key_start : key_start + key_size]) if key_size >= 0 else None
-        value = bytes(arena[value_start : value_start + value_size]) if value_size >= 0 else None
-        if not is_control[row]:
-            key, value = internal_texts(decoder, key, value)
-        texts = [value if "value" in query.fields else None, key if "key" in query.fields else None]
-        if "headers" in query.fields and record[8]:
-            texts += [text for header in columns.headers(i) for text in (header.key, header.value)]
-        if any(text is not None and search_in(text) for text in texts):
-            found.append(i)
-    return found
+    if decoder.marks is None:
+        known, tried = np.empty(0, np.intp), np.arange(len(columns))
+    else:
+        known = matching_records(columns, query)
+        tried = np.setdiff1d(marked_records(columns, decoder.marks), known)
+    found = [
+        index
+        for index in tried.tolist()
+        if any(search_in(text) for _, text in fields_of(columns, index, query, decoder, is_control))
+    ]
+    return np.union1d(known, np.array(found, np.intp))
+
+
+def marked_records(columns: kernel.Columns, marks: DecoderMarks) -> Indices:
+    """Return the indexes of the records that a decoder with marks may decode."""
+    arena = np.frombuffer(columns.arena, np.uint8)
+    table = columns.table
+    is_first = np.zeros(256, np.bool_)
+    is_first[list(marks.first_bytes)] = True
+    found = np.zeros(len(table), np.bool_)
+    for start, size in (("value_start", "value_size"), ("key_start", "key_size")):
+        filled = np.flatnonzero(table[size] > 0)
+        found[filled] |= is_first[arena[table[start][filled]]]
+    if marks.header_keys:
+        for index in np.flatnonzero((table["headers_count"] > 0) & ~found).tolist():
+            found[index] = marks.are_on(None, None, columns.headers(index))
+    return np.flatnonzero(found)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from engine import kernel
-from engine.lines.internal_fields import internal_texts
+from engine.lines.internal_fields import InternalDecoder
+from engine.lines.line_decoder import LineDecoder, decoded_texts
 from engine.log.segment.scan import BatchRun
-from engine.topics.decoded_record import TopicDecoder
 from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.searching.search import ALL_FIELDS, Query
 from kafkafs.spark.errors import OptionError
@@ -91,7 +91,8 @@ class SearchFilter(KeyFilter):
         self._headers = [
             (name.encode(), self._header_pattern(pattern)) for name, pattern in predicate.headers
         ]
-        self._decoder: TopicDecoder | None = decoder_for(topic) if topic.startswith("__") else None
+        internal = decoder_for(topic) if topic.startswith("__") else None
+        self._decoder: LineDecoder | None = InternalDecoder(internal) if internal else None
         self._keys = keys
         literals = [] if self._decoder else [each.literal for each in predicate.queries()]
         self._needles = [(each.content, each.fold) for each in literals if each.content]
@@ -123,12 +124,15 @@ class SearchFilter(KeyFilter):
 
     def _is_found(self, columns: Columns, index: int) -> bool:
         key, value = columns.key(index), columns.value(index)
+        keys: Sequence[bytes | None] = [key]
+        values: Sequence[bytes | None] = [value]
         if self._decoder is not None:
-            key, value = internal_texts(self._decoder, key, value)
+            timestamp = int(columns.timestamp[index])
+            keys, values = decoded_texts(self._decoder, key, value, (), timestamp)
         headers: Headers = []
         if columns.headers_count[index]:
             headers = [(header.key, header.value) for header in columns.headers(index)]
-        return all(_holds(query, key, value, headers) for query in self._queries) and all(
+        return all(_holds(query, keys, values, headers) for query in self._queries) and all(
             _has_header(headers, name, pattern) for name, pattern in self._headers
         )
 
@@ -141,11 +145,13 @@ class SearchFilter(KeyFilter):
         return next(given.queries()).pattern
 
 
-def _holds(query: Query, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
+def _holds(
+    query: Query, keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Headers
+) -> bool:
     search = query.pattern.search
-    if "value" in query.fields and value is not None and search(value):
+    if "value" in query.fields and any(each is not None and search(each) for each in values):
         return True
-    if "key" in query.fields and key is not None and search(key):
+    if "key" in query.fields and any(each is not None and search(each) for each in keys):
         return True
     return "headers" in query.fields and any(
         search(name) or (said is not None and search(said)) for name, said in headers
