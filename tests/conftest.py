@@ -47,6 +47,7 @@ LAYERS = (
     "conformance",
     "engine/rebuild/assembly",
     "engine/rebuild",
+    "kafkafs/schemas",
     "kafkafs/decode/searching",
     "kafkafs/decode",
     "kafkafs/tree",
