@@ -61,13 +61,15 @@ class Origin(NamedTuple):
     """Place that a schema is known from.
 
     Attributes:
-        path: partition's folder or file.
-        offset, timestamp: of its record in the topic of a registry; None for a file.
+        path: file, as shown to people.
+        offset, timestamp: of its first record in the topic of a registry; None for a file of schemas.
+        is_first: whether that record registered the schema; compaction may have left only its deletion.
     """
 
     path: str
     offset: Offset | None = None
     timestamp: Timestamp | None = None
+    is_first: bool = True
 
 
 NO_ORIGIN = Origin("")

@@ -1,0 +1,356 @@
+"""All known schemas, with look-ups by id, GUID, subject and topic. Immutable; safe from several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from engine.units import Offset, Position, Timestamp
+from kafkafs.schemas.collected import Associations, Settings
+from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.framing import Form, Framing
+from kafkafs.schemas.schema import (
+    DEFAULT_CONTEXT,
+    Candidate,
+    Reference,
+    Schema,
+    SchemaKind,
+    in_context,
+    split_subject,
+)
+
+MOST_REFERENCES = 1000
+"""Most schemas that one schema may need, directly or through others."""
+
+NEWEST_VERSION = -1
+"""Version of a reference to the newest version of a subject."""
+
+
+class SchemaProblem(NamedTuple):
+    """A record or file that has no schema, or a contradiction between schemas.
+
+    Attributes:
+        file: file, as shown to people.
+        reason: one sentence.
+        offset: offset of a record; None without one.
+        position: position in the file; None without one.
+    """
+
+    file: str
+    reason: str
+    offset: Offset | None = None
+    position: Position | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts for JSON."""
+        return {
+            "file": self.file,
+            "offset": self.offset,
+            "position": self.position,
+            "reason": self.reason,
+        }
+
+    def __str__(self) -> str:
+        place = "" if self.offset is None else f", offset {self.offset}"
+        return f"{self.file}{place}: {self.reason}"
+
+
+class Mapped(NamedTuple):
+    """What a user says about the keys or values of a topic.
+
+    Attributes:
+        schema: their schema.
+        message: full name of their Protobuf message; None for the first one of the file.
+    """
+
+    schema: Schema
+    message: str | None = None
+
+
+class SchemaStore:
+    """All known schemas.
+
+    Args:
+        schemas: the schemas, in any order.
+        problems: records and files without a schema.
+        settings, associations: as the registry has them.
+        mapped: schemas of keys and values by topic and by whether they are keys.
+    """
+
+    def __init__(
+        self,
+        schemas: Iterable[Schema] = (),
+        *,
+        problems: Iterable[SchemaProblem] = (),
+        settings: Settings | None = None,
+        associations: Associations | None = None,
+        mapped: Mapping[tuple[str, bool], Mapped] | None = None,
+    ) -> None:
+        self.schemas: Sequence[Schema] = tuple(sorted(schemas, key=_place))
+        self.settings: Settings = settings or {}
+        self.associations: Associations = associations or {}
+        self.mapped: Mapping[tuple[str, bool], Mapped] = mapped or {}
+        self._problems = tuple(problems)
+
+    def __len__(self) -> int:
+        return len(self.schemas)
+
+    def __repr__(self) -> str:
+        return f"<SchemaStore: {len(self)} schemas>"
+
+    @classmethod
+    def union(cls, stores: Sequence[SchemaStore]) -> SchemaStore:
+        """Return a store with the schemas of several; the first one's settings and mappings win."""
+        if len(stores) == 1:
+            return stores[0]
+        turned = stores[::-1]
+        return cls(
+            (schema for store in stores for schema in store.schemas),
+            problems=(problem for store in stores for problem in store._problems),
+            settings={key: value for store in turned for key, value in store.settings.items()},
+            associations={
+                key: value for store in turned for key, value in store.associations.items()
+            },
+            mapped={key: value for store in turned for key, value in store.mapped.items()},
+        )
+
+    @cached_property
+    def problems(self) -> Sequence[SchemaProblem]:
+        """Records and files without a schema, and ids with several schemas."""
+        return (*self._problems, *self._given_twice())
+
+    # Look-ups
+
+    def subjects(self) -> list[str]:
+        """Return all subjects, sorted."""
+        return list(self._by_subject)
+
+    def versions(self, subject: str) -> list[Schema]:
+        """Return the schemas of a subject, by version; a version that had several schemas has the oldest first."""
+        return list(self._by_subject.get(subject, ()))
+
+    def version(self, subject: str, version: int, at: Timestamp | None = None) -> Schema | None:
+        """Return a version of a subject, NEWEST_VERSION for the newest one, as of a time; None if there is none."""
+        found = self._by_subject.get(subject, [])
+        if version == NEWEST_VERSION:
+            newest = [schema for schema in found if not schema.is_deleted] or found
+            version = newest[-1].version or 0 if newest else 0
+        lives = [schema for schema in found if schema.version == version]
+        ranked = sorted(lives, key=lambda schema: (not _is_of_time(schema, at), schema.is_gone))
+        return ranked[0] if ranked else None
+
+    def ids(self) -> list[int]:
+        """Return all schema ids of all contexts, sorted."""
+        return sorted({id_ for _, id_ in self._by_id})
+
+    def by_id(
+        self,
+        context: str | None,
+        id_: int,
+        at: Timestamp | None = None,
+        *,
+        subjects: Sequence[str] = (),
+    ) -> list[Candidate]:
+        """Return the schemas that have an id, the likeliest first; each text once.
+
+        Args:
+            context: context of the id; None for all contexts, the default one first.
+            id_: schema id.
+            at: time of the record that asks; None for now.
+            subjects: subjects that the record is likely to have; theirs come first, whatever the time.
+        """
+        found: list[Schema] = []
+        for each in self._contexts if context is None else [context]:
+            found += self._by_id.get((each, id_), ())
+        return _ranked(found, at, subjects)
+
+    def by_guid(
+        self, guid: str, at: Timestamp | None = None, *, subjects: Sequence[str] = ()
+    ) -> list[Candidate]:
+        """Return the schemas that have a GUID, as for `by_id`."""
+        return _ranked(self._by_guid.get(guid, []), at, subjects)
+
+    def by_fingerprint(self, fingerprint: int) -> list[Candidate]:
+        """Return the Avro schemas that have a CRC-64-AVRO fingerprint."""
+        return _ranked(self._by_fingerprint.get(fingerprint, []), None, ())
+
+    def asked_for(
+        self, framing: Framing, topic: str, *, is_key: bool = False, at: Timestamp | None = None
+    ) -> list[Candidate]:
+        """Return the schemas that a key or value may ask for, the likeliest first.
+
+        Args:
+            framing: wire form of the key or value.
+            topic: topic of the record.
+            is_key: whether it is a key.
+            at: time of the record.
+        """
+        subjects = self.subjects_of(topic, is_key=is_key)
+        if framing.guid is not None:
+            return self.by_guid(framing.guid, at, subjects=subjects)
+        if framing.id is not None:
+            return self.by_id(None, framing.id, at, subjects=subjects)
+        if framing.fingerprint is not None:
+            return self.by_fingerprint(framing.fingerprint)
+        if framing.artifact is not None:
+            _, artifact, version = framing.artifact
+            number = int(version) if version.isascii() and version.isdigit() else NEWEST_VERSION
+            found = self.version(artifact, number, at)
+            return [] if found is None else [Candidate(found, True)]
+        mapped = self.mapped.get((topic, is_key))
+        is_bare = framing.form is Form.BARE and mapped is not None
+        return [Candidate(mapped.schema, True)] if is_bare and mapped is not None else []
+
+    def subjects_of(self, topic: str, *, is_key: bool = False) -> list[str]:
+        """Return the subjects that the keys or values of a topic are likely to have, in all contexts."""
+        name = f"{topic}-{'key' if is_key else 'value'}"
+        named = [in_context(context, name) for context in self._contexts]
+        return [*self.associations.get((topic, is_key), ()), *named]
+
+    def resolved(self, schema: Schema) -> tuple[tuple[str, Schema], ...]:
+        """Return the schemas that a schema refers to, with their names, each after those that it needs.
+
+        As in the registry, the first of several references of one name counts.
+
+        Raises:
+            UndecodableError: a reference is not known, or there are too many.
+        """
+        found: dict[str, Schema] = {}
+        visited: set[str] = set()
+        # Not recursive: references may be as deep as they are many.
+        waiting: list[tuple[str | None, Schema, list[Reference]]]
+        waiting = [(None, schema, list(schema.references))]
+        while waiting:
+            name, referrer, left = waiting[-1]
+            if not left:
+                waiting.pop()
+                if name is not None:
+                    found[name] = referrer
+                continue
+            reference = left.pop(0)
+            if reference.name in visited:
+                continue
+            if len(visited) == MOST_REFERENCES:
+                raise UndecodableError(f"{schema.name} needs more than {MOST_REFERENCES} schemas")
+            visited.add(reference.name)
+            target = self._referred(referrer, reference)
+            waiting.append((reference.name, target, list(target.references)))
+        return tuple(found.items())
+
+    def _referred(self, referrer: Schema, reference: Reference) -> Schema:
+        subject = in_context(referrer.context, reference.subject)
+        found = self.version(subject, reference.version, referrer.origin.timestamp)
+        if found is None:
+            version = "" if reference.version == NEWEST_VERSION else f" version {reference.version}"
+            raise UndecodableError(
+                f"{referrer.name} refers to {subject}{version}, which is not known"
+            )
+        return found
+
+    # Indexes, built at the first use
+
+    @cached_property
+    def _by_subject(self) -> dict[str, list[Schema]]:
+        found: dict[str, list[Schema]] = {}
+        for schema in self.schemas:
+            if schema.subject is not None:
+                found.setdefault(schema.subject, []).append(schema)
+        return found
+
+    @cached_property
+    def _by_id(self) -> dict[tuple[str, int], list[Schema]]:
+        found: dict[tuple[str, int], list[Schema]] = {}
+        for schema in self.schemas:
+            if schema.id is not None:
+                found.setdefault((schema.context, schema.id), []).append(schema)
+        return found
+
+    @cached_property
+    def _by_guid(self) -> dict[str, list[Schema]]:
+        found: dict[str, list[Schema]] = {}
+        for schema in self.schemas:
+            if schema.guid is not None:
+                found.setdefault(schema.guid, []).append(schema)
+        return found
+
+    @cached_property
+    def _by_fingerprint(self) -> dict[int, list[Schema]]:
+        from kafkafs.schemas.fingerprint import fingerprint_of
+
+        found: dict[int, list[Schema]] = {}
+        for schema in self.schemas:
+            fingerprint = fingerprint_of(schema) if schema.kind is SchemaKind.AVRO else None
+            if fingerprint is not None:
+                found.setdefault(fingerprint, []).append(schema)
+        return found
+
+    @cached_property
+    def _contexts(self) -> list[str]:
+        """All contexts, the default one first."""
+        found = {schema.context for schema in self.schemas} - {DEFAULT_CONTEXT}
+        return [DEFAULT_CONTEXT, *sorted(found)]
+
+    def _given_twice(self) -> list[SchemaProblem]:
+        found = []
+        for (context, id_), schemas in sorted(self._by_id.items()):
+            texts = {schema.content: schema for schema in schemas}
+            if len(texts) > 1:
+                names = ", ".join(schema.name for schema in texts.values())
+                where = "" if context == DEFAULT_CONTEXT else f" of the context {context}"
+                reason = f"the id {id_}{where} has {len(texts)} schemas: {names}"
+                newest = schemas[-1].origin
+                found.append(SchemaProblem(newest.path, reason, newest.offset))
+        return found
+
+
+def _place(schema: Schema) -> tuple[str, str, int, int, str]:
+    """Return a key that sorts by context, subject, version, and then the oldest first."""
+    context, name = split_subject(schema.subject or "")
+    offset = -1 if schema.origin.offset is None else schema.origin.offset
+    return context, name, schema.version or 0, offset, schema.origin.path
+
+
+def _is_of_time(schema: Schema, at: Timestamp | None) -> bool:
+    """Return whether the registry had a schema at a time, as far as its log shows."""
+    if at is None:
+        return not schema.is_gone
+    since = schema.origin.timestamp
+    has_begun = since is None or not schema.origin.is_first or since <= at
+    return has_begun and (schema.until is None or at < schema.until)
+
+
+def _distance(schema: Schema, at: Timestamp | None) -> int:
+    """Return the milliseconds between a time and the life of a schema; now is after all lives."""
+    since, until = schema.origin.timestamp or 0, schema.until
+    if at is None:
+        return -(until or since)
+    if at < since:
+        return since - at
+    return 0 if until is None else max(at - until, 0)
+
+
+def _ranked(
+    schemas: Sequence[Schema], at: Timestamp | None, subjects: Sequence[str]
+) -> list[Candidate]:
+    """Return schemas by likelihood, one of each content."""
+
+    def likelihood(schema: Schema) -> tuple[bool, bool, bool, int, bool, int]:
+        is_other_time = not _is_of_time(schema, at)
+        return (
+            schema.subject not in subjects,
+            schema.context != DEFAULT_CONTEXT,
+            is_other_time,
+            _distance(schema, at) if is_other_time else 0,
+            schema.is_deleted,
+            schema.origin.offset or 0,
+        )
+
+    ranked = sorted(schemas, key=likelihood)
+    chosen = {schema.content: schema for schema in reversed(ranked)}
+    of_time = {schema.content for schema in schemas if _is_of_time(schema, at)}
+    return [
+        Candidate(schema, schema.content in of_time)
+        for schema in ranked
+        if chosen[schema.content] is schema
+    ]
