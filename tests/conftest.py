@@ -48,6 +48,7 @@ LAYERS = (
     "engine/rebuild/assembly",
     "engine/rebuild",
     "kafkafs/schemas",
+    "kafkafs/schemas/files",
     "kafkafs/decode/searching",
     "kafkafs/decode",
     "kafkafs/tree",

@@ -2,7 +2,7 @@
 
 Names of folders and files can hold any bytes but `/` and NUL. Python reads them with surrogateescape: a byte that is
 not UTF-8 becomes a lone surrogate, which neither a terminal nor a JSON parser accepts. Every command prints names
-through one of these functions. (For names that become file names again, see kafkafs.tree.root.escaped_names.)
+through one of these functions. (For names that become file names again, see kafkafs.escaped_names.)
 """
 
 from __future__ import annotations

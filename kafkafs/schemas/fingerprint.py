@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from functools import cache
 
+from kafkafs.schemas.avro_names import PRIMITIVES, full_name
 from kafkafs.schemas.schema import JsonValue, Schema
 
 _EMPTY = 0xC15D213AA4D7A795
 _KEPT = ("name", "type", "fields", "symbols", "items", "values", "size")
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
-_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 
 def fingerprint_of(schema: Schema) -> int | None:
@@ -60,19 +60,19 @@ def _table() -> tuple[int, ...]:
 
 def _canonical(schema: JsonValue, namespace: str) -> JsonValue:
     if isinstance(schema, str):
-        return schema if schema in _PRIMITIVES else _full(schema, namespace)
+        return schema if schema in PRIMITIVES else full_name(schema, namespace)
     if isinstance(schema, list):
         return [_canonical(branch, namespace) for branch in schema]
     kind = schema["type"]
     if not isinstance(kind, str):
         return _canonical(kind, namespace)
-    if kind in _PRIMITIVES:
+    if kind in PRIMITIVES:
         return kind
     if kind not in _NAMED and kind not in ("array", "map"):
-        return _full(kind, namespace)
+        return full_name(kind, namespace)
     found = {field: schema[field] for field in _KEPT if field in schema}
     if kind in _NAMED:
-        found["name"] = _full(schema["name"], schema.get("namespace", namespace) or "")
+        found["name"] = full_name(schema["name"], schema.get("namespace", namespace) or "")
         namespace = found["name"].rpartition(".")[0]
     for part in ("items", "values"):
         if part in found:
@@ -85,7 +85,3 @@ def _canonical(schema: JsonValue, namespace: str) -> JsonValue:
     if "size" in found:
         found["size"] = int(found["size"])
     return found
-
-
-def _full(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"

@@ -72,7 +72,7 @@ class Framing(NamedTuple):
         artifact: Apicurio's group, artifact and version, each perhaps empty.
         is_compressed: whether the payload is compressed with zlib.
         header: bytes of Confluent's header after the GUID or id: message indexes of Protobuf.
-        message: message of a Protobuf payload, from a header of Apicurio.
+        message: message of a Protobuf payload, from a header of Apicurio or from the user.
     """
 
     form: Form
@@ -188,8 +188,10 @@ def payload(
     body, start = data, framing.start
     if framing.is_compressed:
         body, start = _inflated(data[start:], limit), 0
-    if kind is not SchemaKind.PROTOBUF or framing.form is Form.BARE:
+    if kind is not SchemaKind.PROTOBUF:
         return Payload(body[start:], start)
+    if framing.form is Form.BARE:
+        return Payload(body[start:], start, framing.message)
     if framing.form is Form.GLUE:
         index, start = _number(body, start)
         return Payload(body[start:], start, index)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from engine.log.partition_choice import NamePattern
 from engine.units import Offset, Position, Timestamp
 from kafkafs.schemas.collected import Associations, Settings
 from kafkafs.schemas.errors import UndecodableError
@@ -57,14 +58,19 @@ class SchemaProblem(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """What a user says about the keys or values of a topic.
+    """What a user says about the bare keys or values of some topics.
 
     Attributes:
-        schema: their schema.
+        topic: name or pattern of the topics.
+        is_key: whether it is about keys.
+        subject, version: their schema.
         message: full name of their Protobuf message; None for the first one of the file.
     """
 
-    schema: Schema
+    topic: NamePattern
+    is_key: bool
+    subject: str
+    version: int = NEWEST_VERSION
     message: str | None = None
 
 
@@ -75,7 +81,7 @@ class SchemaStore:
         schemas: the schemas, in any order.
         problems: records and files without a schema.
         settings, associations: as the registry has them.
-        mapped: schemas of keys and values by topic and by whether they are keys.
+        mapped: schemas of bare keys and values; the first that fits a topic counts.
     """
 
     def __init__(
@@ -85,12 +91,12 @@ class SchemaStore:
         problems: Iterable[SchemaProblem] = (),
         settings: Settings | None = None,
         associations: Associations | None = None,
-        mapped: Mapping[tuple[str, bool], Mapped] | None = None,
+        mapped: Iterable[Mapped] = (),
     ) -> None:
         self.schemas: Sequence[Schema] = tuple(sorted(schemas, key=_place))
         self.settings: Settings = settings or {}
         self.associations: Associations = associations or {}
-        self.mapped: Mapping[tuple[str, bool], Mapped] = mapped or {}
+        self.mapped: Sequence[Mapped] = tuple(mapped)
         self._problems = tuple(problems)
 
     def __len__(self) -> int:
@@ -112,7 +118,7 @@ class SchemaStore:
             associations={
                 key: value for store in turned for key, value in store.associations.items()
             },
-            mapped={key: value for store in turned for key, value in store.mapped.items()},
+            mapped=(each for store in stores for each in store.mapped),
         )
 
     @cached_property
@@ -198,9 +204,18 @@ class SchemaStore:
             number = int(version) if version.isascii() and version.isdigit() else NEWEST_VERSION
             found = self.version(artifact, number, at)
             return [] if found is None else [Candidate(found, True)]
-        mapped = self.mapped.get((topic, is_key))
-        is_bare = framing.form is Form.BARE and mapped is not None
-        return [Candidate(mapped.schema, True)] if is_bare and mapped is not None else []
+        return []
+
+    def bare(
+        self, topic: str, *, is_key: bool = False, at: Timestamp | None = None
+    ) -> tuple[Framing, Candidate] | None:
+        """Return the framing and schema that a user gave for bare keys or values of a topic; None without."""
+        for mapped in self.mapped:
+            if mapped.is_key is is_key and mapped.topic.matches(topic):
+                schema = self.version(mapped.subject, mapped.version, at)
+                if schema is not None:
+                    return Framing(Form.BARE, message=mapped.message), Candidate(schema, True)
+        return None
 
     def subjects_of(self, topic: str, *, is_key: bool = False) -> list[str]:
         """Return the subjects that the keys or values of a topic are likely to have, in all contexts."""

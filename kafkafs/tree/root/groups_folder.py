@@ -13,11 +13,11 @@ from engine.replay.groups.known_groups import SHARE, KnownGroups
 from engine.replay.groups.share_rows import SharePlace, ShareRows
 from engine.replay.log_ends import lag
 from engine.units import Timestamp
+from kafkafs.escaped_names import escaped, name_of
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
 from kafkafs.tree.node import Directory, Entry, Kind, Node
 from kafkafs.tree.root.documents import Document, StateDirectory, damage_xattrs, with_times
-from kafkafs.tree.root.escaped_names import escaped, name_of
 
 if TYPE_CHECKING:
     from kafkafs.tree.context import Context

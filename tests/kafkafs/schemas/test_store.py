@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.log.partition_choice import NamePattern
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Form, Framing, framings
 from kafkafs.schemas.schema import Candidate, Origin, Reference, Schema, SchemaKind
@@ -122,12 +123,22 @@ def test_an_artifact_of_apicurio_is_a_subject(tmp_path: Path) -> None:
         assert texts(store.asked_for(framing, "x")) == [(text, True)]
 
 
-def test_a_bare_value_has_the_schema_that_its_topic_is_mapped_to() -> None:
-    schema = Schema(SchemaKind.AVRO, STRING)
-    store = SchemaStore([schema], mapped={("orders", False): Mapped(schema)})
-    assert store.asked_for(Framing(Form.BARE), "orders") == [Candidate(schema, True)]
-    assert store.asked_for(Framing(Form.BARE), "orders", is_key=True) == []
-    assert store.asked_for(Framing(Form.BARE), "items") == []
+def test_a_bare_value_has_the_schema_that_its_topic_is_mapped_to(tmp_path: Path) -> None:
+    store = SchemaStore(
+        written(tmp_path, schema_record("order", 1), schema_record("order", 2, 2, LONG)).schemas,
+        mapped=[
+            Mapped(NamePattern.parse("orders"), False, "order", 1, "shop.Order"),
+            Mapped(NamePattern.parse("lost"), False, "nothing"),
+            Mapped(NamePattern.parse("o*"), False, "order"),
+        ],
+    )
+    found = store.bare("orders")
+    assert found is not None
+    assert (found[0].message, found[1].schema.text) == ("shop.Order", STRING)
+    found = store.bare("others")
+    assert found is not None
+    assert found[1].schema.text == LONG
+    assert store.bare("orders", is_key=True) is store.bare("lost") is store.bare("items") is None
 
 
 def test_the_newest_version_is_the_newest_that_is_not_deleted(tmp_path: Path) -> None:

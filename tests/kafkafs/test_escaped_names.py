@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkafs.tree.root.escaped_names import MOST_BYTES, escaped, name_of
+from kafkafs.escaped_names import MOST_BYTES, escaped, name_of
 
 ODD = [
     "", ".", "..", "...", "/", "a/b", "%", "%2F", "100%", "%~", "a\x00b", "line\nfeed", "\x1b[31mred",
