@@ -1,13 +1,13 @@
 """The command scripts/mutate: how many small changes of the engine its tests notice.
 
 What ran is kept in build/mutation: a run goes on where the last one stopped, and runs again what
-changed, or survived before a test changed. Survivors without a difference that anyone could see are
-listed with the reason in tests/mutants.tsv and not counted. --scores writes tests/mutation_scores.tsv.
+changed. A survivor meets the tests that are new or changed since, or all when a higher --budget no
+longer leaves tests out. Survivors without a difference that anyone could see are listed with the
+reason in tests/mutants.tsv and not counted. --scores writes tests/mutation_scores.tsv.
 """
 
 import argparse
 import csv
-import hashlib
 import json
 import random
 import sys
@@ -15,10 +15,11 @@ import tempfile
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mutate_mutants import Mutant, change, mutants_of
+from mutate_reach import Reach, digest, file_of
 from mutate_tests import (
     INVALID,
     KILLED,
@@ -75,43 +76,71 @@ class Group:
 
 
 class Kept:
-    """Results of earlier runs, one a line; a later line about a mutant counts."""
+    """Results of earlier runs, one a line; a later line about a mutant counts.
 
-    def __init__(self, group: Group, tests: dict[str, str]) -> None:
+    The digests of the test files that a mutant met are in lines of their own.
+    """
+
+    def __init__(self, group: Group, files: dict[str, str], budget: float) -> None:
         self._path = KEPT / f"{group.name}.jsonl"
         self._sources: dict[str, str] = {}
-        self._tests = _digest(json.dumps(tests, sort_keys=True).encode())
+        self._files = files
+        self._key = digest(json.dumps(files, sort_keys=True).encode())
+        self._budget = budget
         self.results: dict[str, Result] = {}
-        self._old_tests: set[str] = set()
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        for line in lines:
+        self._met: dict[str, dict[str, str]] = {}
+        self._tables: dict[str, dict[str, str]] = {}
+        for line in self._path.read_text().splitlines() if self._path.exists() else []:
             stored = json.loads(line)
-            if stored["source"] == self._source(stored["path"]):
-                self.results[stored["id"]] = Result(**stored["result"])
-                self._old_tests.discard(stored["id"])
-                if stored["tests"] != self._tests:
-                    self._old_tests.add(stored["id"])
+            if "table" in stored:
+                self._tables[stored["key"]] = stored["table"]
+            elif stored["source"] == self._source(stored["path"]):
+                result = self.results[stored["id"]] = Result(**stored["result"])
+                is_enough = not result.is_cut or stored["budget"] >= budget
+                self._met[stored["id"]] = (
+                    self._tables.get(stored.get("files"), {}) if is_enough else {}
+                )
 
-    def needs_run(self, mutant: Mutant) -> bool:
-        result = self.results.get(mutant.id)
-        return result is None or (result.outcome == SURVIVED and mutant.id in self._old_tests)
+    def to_run(self, mutants: Sequence[Mutant], reach: Reach) -> dict[Mutant, set[str]]:
+        """The mutants without a result, and the survivors that new tests reach, each with the files to run."""
+        found = {}
+        for mutant in mutants:
+            result = self.results.get(mutant.id)
+            if result is None or result.outcome == SURVIVED:
+                met = self._met.get(mutant.id, {})
+                files = {name for name, each in self._files.items() if met.get(name) != each}
+                if result is None or not files.isdisjoint(map(file_of, reach.tests_of(mutant))):
+                    found[mutant] = files
+        return found
 
     def add(self, mutant: Mutant, result: Result) -> None:
         """Keep a result; called in the process of the tests, too."""
-        stored = {
-            "id": mutant.id,
-            "path": mutant.path,
-            "source": self._source(mutant.path),
-            "tests": self._tests,
-            "result": asdict(result),
-        }
-        with self._path.open("a") as out:
-            out.write(json.dumps(stored) + "\n")
+        if self._key not in self._tables:
+            self._tables[self._key] = self._files
+            self._write({"key": self._key, "table": self._files})
+        before = self.results.get(mutant.id)
+        if before is not None and self._met.get(mutant.id):
+            tests, is_cut = before.tests + result.tests, before.is_cut or result.is_cut
+            result = replace(result, tests=tests, is_cut=is_cut)
+        self._write(
+            {
+                "id": mutant.id,
+                "path": mutant.path,
+                "source": self._source(mutant.path),
+                "files": self._key,
+                "budget": self._budget,
+                "result": asdict(result),
+            }
+        )
+
+    def _write(self, stored: dict[str, object]) -> None:
+        with self._path.open("ab", buffering=0) as out:
+            out.write(json.dumps(stored).encode() + b"\n")
 
     def _source(self, path: str) -> str:
         if path not in self._sources:
             file = ROOT / path
-            self._sources[path] = _digest(file.read_bytes()) if file.exists() else ""
+            self._sources[path] = digest(file.read_bytes()) if file.exists() else ""
         return self._sources[path]
 
 
@@ -179,12 +208,12 @@ def run(group: Group, below: str | None, options: argparse.Namespace, scratch: P
     if len(mutants) == total:
         for row in equivalents.unused({mutant.path for mutant in mutants}):
             print(f"no mutant is as tests/mutants.tsv says: {row}")
-    runner = Runner(ROOT, group.tests, options.budget, scratch)
-    tests = runner.test_files()
-    kept = Kept(group, tests)
-    todo = [mutant for mutant in counted if kept.needs_run(mutant)]
+    cache = KEPT / f"{group.name}.reach.json"
+    runner = Runner(ROOT, group.tests, options.budget, scratch, cache)
+    reach = Reach.read(cache) if options.list else runner.measure(group.code)
+    kept = Kept(group, reach.digests(), options.budget)
+    todo = kept.to_run(counted, reach)
     if todo and not options.list:
-        reach = runner.measure(group.code, KEPT / f"{group.name}.reach.json")
         left = len(todo)
 
         def report(mutant: Mutant, result: Result) -> None:
@@ -195,7 +224,7 @@ def run(group: Group, below: str | None, options: argparse.Namespace, scratch: P
                 say(f"{left} left; {survivor(mutant, result)}")
 
         runner.run(todo, reach, report)
-        kept = Kept(group, tests)
+        kept = Kept(group, reach.digests(), options.budget)
     results = {mutant: kept.results[mutant.id] for mutant in counted if mutant.id in kept.results}
     if options.list:
         for mutant, result in results.items():
@@ -250,10 +279,6 @@ def write_score(row: dict[str, str]) -> None:
         writer = csv.DictWriter(out, SCORE_COLUMNS, delimiter="\t", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[name] for name in groups() if name in rows)
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -8,7 +8,6 @@ imports everything anew. No file of the working tree is changed.
 
 import contextlib
 import gc
-import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -21,16 +20,15 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import NoReturn
 
-import coverage
-import hypothesis
 import pytest
 from mutate_mutants import Mutant, change, code_objects
+from mutate_reach import Quick, Reach, file_of, measured
 
 KILLED, SURVIVED, TIMEOUT, INVALID = "killed", "survived", "timeout", "invalid"
 AGAIN = "again"
@@ -40,40 +38,16 @@ _SLOWEST_SECONDS = 120
 _STDERR = os.dup(2)
 
 
-@dataclass
-class Reach:
-    """Which tests reach which lines of a group of modules.
-
-    Attributes:
-        seconds: CPU time of each test.
-        lines: for a module's path and a line, the tests that reach it.
-        imported: for a module's path, the lines that run while tests are collected.
-        files: hash of each test file; tests of another file, or of a changed one, may reach everything.
-        unfit: tests that fail without a change.
-    """
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    lines: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    imported: dict[str, list[int]] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-    unfit: list[str] = field(default_factory=list)
-
-    def tests_of(
-        self, mutant: Mutant, fresh: Iterable[str], *, of_module: bool = False
-    ) -> set[str]:
-        """The tests to run for a mutant, or for its module, with those that came after this was measured."""
-        known = self.lines.get(mutant.path, {})
-        lines = known if of_module else map(str, mutant.lines)
-        reached = {test for line in lines for test in known.get(line, ())}
-        return (reached | set(fresh)) - set(self.unfit)
-
-    def runs_on_import(self, mutant: Mutant) -> bool:
-        return not set(mutant.lines).isdisjoint(self.imported.get(mutant.path, ()))
-
-
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant; `test` is the one that failed first."""
+    """What became of a mutant.
+
+    Attributes:
+        before, after: the changed lines.
+        test: the one that failed first.
+        tests: how many were chosen.
+        is_cut: whether there were more than the budget allows.
+    """
 
     outcome: str
     before: str = ""
@@ -81,6 +55,7 @@ class Result:
     test: str = ""
     seconds: float = 0.0
     tests: int = 0
+    is_cut: bool = False
 
 
 Report = Callable[[Mutant, Result], None]
@@ -94,74 +69,50 @@ class Runner:
         tests: folders of the tests.
         budget: CPU seconds of tests to run for one mutant at most, the fastest first.
         scratch: folder for what the tests write.
+        cache: file to keep in what was measured.
     """
 
-    def __init__(self, root: Path, tests: Sequence[str], budget: float, scratch: Path) -> None:
+    def __init__(
+        self, root: Path, tests: Sequence[str], budget: float, scratch: Path, cache: Path
+    ) -> None:
         self._root = root
         self._tests = list(tests)
         self._budget = budget
         self._scratch = scratch
+        self._cache = cache
 
-    # Measuring
+    def keep(self, reach: Reach) -> None:
+        """Keep what was measured."""
+        reach.write(self._cache)
 
-    def measure(self, code: Sequence[str], cache: Path) -> Reach:
-        """Find out which tests reach which lines, unless that is known for this code."""
+    def measure(self, code: Sequence[str]) -> Reach:
+        """Find out which tests reach which lines, as far as that is not known."""
         paths = [path for each in code for path in python_files(self._root / each)]
-        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
-        if cache.exists():
-            stored = json.loads(cache.read_text())
-            if stored["digest"] == digest and stored["tests"] == self._tests:
-                return Reach(**stored["reach"])
-        made = cache.with_suffix(".new")
-        self._in_fork(lambda: self._measure_to(made, [str(path) for path in paths]))
-        reach = Reach(**json.loads(made.read_text()))
-        made.unlink()
-        stored = {"digest": digest, "tests": self._tests, "reach": reach.__dict__}
-        cache.write_text(json.dumps(stored))
-        return reach
+        tests = [path for each in self._tests for path in python_files(self._root / each)]
 
-    def _measure_to(self, target: Path, paths: list[str]) -> int:
-        measured = coverage.Coverage(data_file=None, config_file=False, include=paths)
-        measured.start()
-        plugin = _Measuring(measured)
-        self._pytest(plugin, self._tests)
-        measured.stop()
-        data = measured.get_data()
-        reach = Reach(seconds=plugin.seconds, unfit=plugin.failed, files=self.test_files())
-        for path in data.measured_files():
-            name = Path(path).relative_to(self._root).as_posix()
-            contexts = data.contexts_by_lineno(path)
-            reach.imported[name] = sorted(line for line in contexts if "" in contexts[line])
-            reach.lines[name] = {
-                str(line): sorted(set(tests) - {""}) for line, tests in contexts.items()
-            }
-        target.write_text(json.dumps(reach.__dict__))
-        return 0
+        def run(plugin: Callable[[], object], files: Sequence[str]) -> None:
+            self._in_fork(lambda: self._pytest(plugin(), files))
 
-    def test_files(self) -> dict[str, str]:
-        """Hash of each test file."""
-        paths = [path for each in self._tests for path in python_files(self._root / each)]
-        return {
-            path.relative_to(self._root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in paths
-        }
+        return measured(self._root, paths, tests, self._cache, run)
 
-    # Running
-
-    def run(self, mutants: Sequence[Mutant], reach: Reach, report: Report) -> None:
-        """Run the tests of each mutant."""
-        inside = [mutant for mutant in mutants if mutant.function]
+    def run(self, mutants: Mapping[Mutant, set[str]], reach: Reach, report: Report) -> None:
+        """Run the tests of each mutant that are in the files given for it."""
+        inside = {mutant: files for mutant, files in mutants.items() if mutant.function}
         anew = [mutant for mutant in mutants if not mutant.function]
-        if inside:
-            again = self._scratch / "again.json"
-            plugin = _Mutating(self, inside, reach, report, again)
-            self._in_fork(lambda: self._pytest(plugin, self._tests))
-            ids = set(json.loads(again.read_text())) if again.exists() else set()
+        again = self._scratch / "again.json"
+        plugin = _Mutating(self, inside, reach, report, again)
+        if plugin.files:
+            self._in_fork(lambda: self._pytest(plugin, plugin.files))
+            reach = Reach.read(self._cache)
+            ids = set(json.loads(again.read_text()))
             anew += [mutant for mutant in inside if mutant.id in ids]
+        else:
+            for mutant in inside:
+                report(mutant, Result(SURVIVED, *self._texts(mutant)))
         for mutant in anew:
-            report(mutant, self._run_anew(mutant, reach))
+            report(mutant, self._run_anew(mutant, mutants[mutant], reach))
 
-    def _run_anew(self, mutant: Mutant, reach: Reach) -> Result:
+    def _run_anew(self, mutant: Mutant, files: set[str], reach: Reach) -> Result:
         """Import everything in a fork, with the changed source for the mutant's module."""
         original = (self._root / mutant.path).read_text()
         changed = mutant.source(original)
@@ -169,25 +120,25 @@ class Runner:
         code = compiled(changed, self._root / mutant.path)
         if code is None:
             return Result(INVALID, *texts)
-        known = self.test_files()
-        fresh_files = {name for name, digest in known.items() if reach.files.get(name) != digest}
-        tests = reach.tests_of(mutant, (), of_module=True)
-        if not tests:  # a module of constants or fields has no line that a test runs
-            tests = set(reach.seconds) - set(reach.unfit)
+        tests = {test for test in reach.tests_near(mutant) if file_of(test) in files}
         chosen = self.within_budget(tests, reach, Counter(), 0.25)
-        files = sorted({test.partition("::")[0] for test in chosen} | fresh_files)
-        if not files:
+        if not chosen:
             return Result(SURVIVED, *texts)
         started = time.monotonic()
 
         def child() -> int:
             limit_child(_SLOWEST_SECONDS)
             sys.meta_path.insert(0, _Changed(mutant.module, code, self._root / mutant.path))
-            return self._pytest(_Choosing(set(chosen), fresh_files), files)
+            return self._pytest(_Choosing(set(chosen)), sorted(set(map(file_of, chosen))))
 
         status, _ = forked(lambda _: child())
         outcome = outcome_of(status, survived=(0, 5))
-        return Result(outcome, *texts, "", time.monotonic() - started, len(chosen))
+        seconds = time.monotonic() - started
+        return Result(outcome, *texts, "", seconds, len(chosen), len(chosen) < len(tests))
+
+    def _texts(self, mutant: Mutant) -> tuple[str, str]:
+        original = (self._root / mutant.path).read_text()
+        return change(original, mutant.source(original))
 
     def within_budget(
         self, tests: Iterable[str], reach: Reach, kills: Counter[str], share: float = 1.0
@@ -285,80 +236,44 @@ def outcome_of(status: int, *, survived: Sequence[int] = (0,)) -> str:
     return SURVIVED if os.WEXITSTATUS(status) in survived else KILLED
 
 
-class _Quick:
-    """Hypothesis neither shrinks nor remembers what fails."""
+class _Choosing(Quick):
+    """Runs only chosen tests."""
 
-    def pytest_collection(self) -> None:
-        phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
-        usual = hypothesis.settings.get_profile("quick")
-        hypothesis.settings.register_profile("mutants", usual, phases=phases)
-        hypothesis.settings.load_profile("mutants")
-
-
-class _Measuring(_Quick):
-    """Notes the time of each test, and tells the coverage which one runs."""
-
-    def __init__(self, measured: coverage.Coverage) -> None:
-        self._measured = measured
-        self.seconds: dict[str, float] = {}
-        self.failed: list[str] = []
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection_modifyitems(self, session: pytest.Session) -> Iterator[None]:
-        yield
-        session.config.option.maxfail = 0
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[object]:
-        self._measured.switch_context(item.nodeid)
-        started = time.process_time()
-        done = yield
-        self.seconds[item.nodeid] = time.process_time() - started
-        return done
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed.append(report.nodeid)
-
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        session.exitstatus = 0
-
-
-class _Choosing(_Quick):
-    """Runs only chosen tests, and all tests of some files."""
-
-    def __init__(self, chosen: set[str], files: set[str]) -> None:
+    def __init__(self, chosen: set[str]) -> None:
         self._chosen = chosen
-        self._files = files
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [
-            item
-            for item in items
-            if item.nodeid in self._chosen or item.nodeid.partition("::")[0] in self._files
-        ]
+        items[:] = [item for item in items if item.nodeid in self._chosen]
 
 
-class _Mutating(_Quick):
+class _Mutating(Quick):
     """Forks for each mutant in the place of the loop that runs the tests."""
 
     def __init__(
         self,
         runner: Runner,
-        mutants: Sequence[Mutant],
+        mutants: Mapping[Mutant, set[str]],
         reach: Reach,
         report: Report,
         again: Path,
     ) -> None:
         self._runner = runner
-        self._mutants = mutants
+        self._mutants = {
+            mutant: {test for test in reach.tests_of(mutant) if file_of(test) in files}
+            for mutant, files in mutants.items()
+        }
         self._reach = reach
         self._report = report
         self._again = again
         self._items: dict[str, pytest.Item] = {}
         self._failed = ""
         self._kills: dict[str, Counter[str]] = {}
+
+    @property
+    def files(self) -> list[str]:
+        """The files of all tests that may run."""
+        return sorted({file_of(test) for tests in self._mutants.values() for test in tests})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self._failed:
@@ -367,16 +282,13 @@ class _Mutating(_Quick):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
         modules = {mutant.path: importlib.import_module(mutant.module) for mutant in self._mutants}
-        known = self._runner.test_files()
-        changed = {name for name, digest in known.items() if self._reach.files.get(name) != digest}
-        fresh = [test for test in self._items if test.partition("::")[0] in changed]
         gc.collect()
         functions = _functions_of(modules.values())
         gc.freeze()
-        self._run_unchanged(fresh)
+        self._run_unchanged()
         again = []
-        for mutant in self._mutants:
-            result = self._try(mutant, functions, fresh)
+        for mutant, tests in self._mutants.items():
+            result = self._try(mutant, functions, tests)
             is_early = result.outcome == SURVIVED and self._reach.runs_on_import(mutant)
             if is_early or result.outcome == AGAIN:
                 again.append(mutant.id)
@@ -385,10 +297,11 @@ class _Mutating(_Quick):
         self._again.write_text(json.dumps(again))
         return True
 
-    def _run_unchanged(self, fresh: Sequence[str]) -> None:
-        """Learn the time of the tests in a fork, and leave out those that fail there."""
-        reach, target = self._reach, self._again.with_name("unchanged.json")
-        wanted = set().union(*(reach.tests_of(mutant, fresh) for mutant in self._mutants))
+    def _run_unchanged(self) -> None:
+        """Learn in a fork the time of tests that ran with coverage only, and leave out those that fail there."""
+        files = {name: self._reach.files[name] for name in self.files}
+        wanted = {test for each in files.values() if not each.is_tried for test in each.seconds}
+        target = self._again.with_name("unchanged.json")
 
         def child(_: int) -> int:
             seconds, failed = {}, []
@@ -397,17 +310,24 @@ class _Mutating(_Quick):
                     started = time.process_time()
                     self._run([test])
                     seconds[test] = time.process_time() - started
-                    failed += [self._failed] if self._failed else []
+                    failed += [test] if self._failed else []
                     self._failed = ""
             target.write_text(json.dumps({"seconds": seconds, "failed": failed}))
             return 0
 
         forked(child)
         found = json.loads(target.read_text())
-        reach.seconds.update(found["seconds"])
-        reach.unfit.extend(found["failed"])
-        if reach.unfit:
-            say(f"left out, they fail without a change: {', '.join(reach.unfit)}")
+        for name, each in files.items():
+            each.seconds.update(
+                {test: found["seconds"][test] for test in each.seconds if test in found["seconds"]}
+            )
+            each.unfit += [test for test in found["failed"] if file_of(test) == name]
+            each.is_tried = True
+        self._reach.index()
+        self._runner.keep(self._reach)
+        unfit = sorted(test for each in files.values() for test in each.unfit)
+        if unfit:
+            say(f"left out, they fail without a change: {', '.join(unfit)}")
 
     def _run(self, tests: Sequence[str], limit: Callable[[str], float] | None = None) -> bool:
         """Run tests up to the first that fails; return whether none did."""
@@ -428,7 +348,7 @@ class _Mutating(_Quick):
         self,
         mutant: Mutant,
         functions: dict[tuple[str, str, int], list[FunctionType]],
-        fresh: Sequence[str],
+        wanted: set[str],
     ) -> Result:
         path = Path(mutant.path).absolute()
         original = path.read_text()
@@ -443,7 +363,7 @@ class _Mutating(_Quick):
             each for each in code_objects(code) if (each.co_qualname, each.co_firstlineno) == place
         )
         kills = self._kills.setdefault(mutant.path, Counter())
-        tests = self._reach.tests_of(mutant, fresh) & self._items.keys()
+        tests = wanted & self._reach.tests_of(mutant) & self._items.keys()
         chosen = self._runner.within_budget(tests, self._reach, kills)
         if not found or not chosen:
             return Result(SURVIVED, *texts)
@@ -464,7 +384,8 @@ class _Mutating(_Quick):
         outcome = outcome_of(status)
         if failed:
             kills[failed] += 1
-        return Result(outcome, *texts, failed, time.monotonic() - started, len(chosen))
+        seconds = time.monotonic() - started
+        return Result(outcome, *texts, failed, seconds, len(chosen), len(chosen) < len(tests))
 
 
 def _functions_of(
