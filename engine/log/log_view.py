@@ -151,8 +151,7 @@ class LogView(LogContents):
         """
         if not self.log_start_offset <= offset < self.log_end_offset:
             return None
-        for place in range(max(bisect_right(self.base_offsets, offset) - 1, 0), len(self)):
-            segment = self.segment_at(place)
+        for segment in self.segments_from(offset):
             found = segment.locate(offset)
             if found is not None:
                 return segment, found
@@ -176,16 +175,16 @@ class LogView(LogContents):
         if not self.log_start_offset <= offset < self.log_end_offset:
             self._refuse_unread(offset)
             return None
-        place = bisect_right(self.base_offsets, offset) - 1
-        if place < 0:
-            return None
-        segment = self.segment_at(place)
+        segment = self._segment_with(offset)
         run = segment.batch(offset, before_large)
         if run is not None:
             return segment, run
-        if offset < self.next_base(segment):
-            segment.check_gap(offset, self.next_base(segment))
+        segment.check_gap(offset, self.next_base(segment))
         return None
+
+    def _segment_with(self, offset: Offset) -> LogSegment:
+        """Return the segment of an offset of [log start, log end); the first one begins at or below the log start."""
+        return self.segment_at(bisect_right(self.base_offsets, offset) - 1)
 
     def _refuse_unread(self, offset: Offset) -> None:
         """Raise CorruptRecordError when unreadable bytes at the log end may hold an offset."""
@@ -207,8 +206,7 @@ class LogView(LogContents):
                 or may be, in a batch that cannot be read.
         """
         if self.log_start_offset <= offset < self.log_end_offset:
-            place = bisect_right(self.base_offsets, offset) - 1
-            alone = None if place < 0 else self.segment_at(place).record(offset)
+            alone = self._segment_with(offset).record(offset)
             if alone is not None:
                 return alone, 0
         found = self.batch(offset)
@@ -233,8 +231,7 @@ class LogView(LogContents):
         """
         if not self.log_start_offset <= offset < self.log_end_offset:
             return None
-        place = bisect_right(self.base_offsets, offset) - 1
-        return None if place < 0 else self.segment_at(place).line(offset, options)
+        return self._segment_with(offset).line(offset, options)
 
     # Look-ups by time
 
