@@ -155,7 +155,7 @@ def _sort_files(names: Iterable[str], only: str | None) -> _SortedOut:
             continue
         elif parsed.kind is FileKind.PRODUCER_SNAPSHOT:
             snapshots.append(parsed.base_offset)
-        elif parsed.kind is FileKind.KRAFT_CHECKPOINT:
+        else:
             kraft.append(KRaftSnapshot(parsed.base_offset, parsed.epoch or 0))
     leftovers += _without_log(waiting)
     return found

@@ -25,7 +25,6 @@ from engine.units import MAX_INT32, Offset, TopicPartition
 
 MAX_AGE = 0.2
 """Seconds for which a view is returned again without a look at the files."""
-_LIVE_MAX_AGE = 1.0
 _FILES_PER_SEGMENT = 2
 
 
@@ -73,15 +72,14 @@ class PartitionLog:
         frozen: look once, keep the files open, and never look again.
         only: the one records file to show.
         shared: state shared with the other partitions of the source.
-        is_live: returns whether a broker has the source open; by default the source's lock tells.
+        is_live: returns whether a broker has the source open.
     """
 
     __slots__ = (
         "_checked",
         "_context",
         "_follower",
-        "_is_live",
-        "_live",
+        "_has_broker",
         "_lock",
         "_shared",
         "_view",
@@ -107,8 +105,8 @@ class PartitionLog:
         budgets: Budgets = DEFAULT_BUDGETS,
         frozen: bool = False,
         only: str | None = None,
-        shared: Shared | None = None,
-        is_live: Callable[[], bool] | None = None,
+        shared: Shared,
+        is_live: Callable[[], bool],
     ) -> None:
         self.root = root
         self.folder = folder
@@ -119,9 +117,8 @@ class PartitionLog:
         self.frozen = frozen
         self.problems = Problems(name)
         self.only = only
-        self._shared = shared or Shared(budgets)
-        self._is_live = is_live
-        self._live: tuple[float, bool] | None = None
+        self._shared = shared
+        self._has_broker = is_live
         self._lock = Lock()
         self._context: LogContext | None = None
         self._follower: LogFollower | None = None
@@ -146,14 +143,6 @@ class PartitionLog:
     def looked_at(self) -> float:
         """Time of the last look, on the monotonic clock; 0.0 before the first one."""
         return self._checked
-
-    def _has_broker(self) -> bool:
-        if self._is_live is not None:
-            return self._is_live()
-        now, known = monotonic(), self._live
-        if known is None or now - known[0] > _LIVE_MAX_AGE:
-            self._live = known = now, self.root.broker_pid() is not None
-        return known[1]
 
     def lag(self) -> ViewLag | None:
         """Return how far the last view is behind the file; None for a log that nobody looked at or writes to."""

@@ -126,3 +126,25 @@ def test_problems_are_bounded_and_do_not_repeat() -> None:
         problems.add("kind", "file", "reason", position=number)
     assert [entry["position"] for entry in problems.entries()] == list(range(90, 100))
     assert len(problems) == 10
+
+
+def test_a_listing_has_entries_of_every_kind_and_says_which_are_files() -> None:
+    listing = sort_entries(["b.txt", "partition.metadata"], [SourceEntry("a", FOLDER)])
+    assert [listing.has(name) for name in ("a", "b.txt", "c")] == [True, True, False]
+    assert [listing.has_file(name) for name in ("a", "b.txt", "c")] == [False, True, False]
+    assert [entry.name for entry in listing.entries] == ["a", "b.txt", "partition.metadata"]
+
+
+def test_only_snapshots_are_snapshots() -> None:
+    listing = sort_entries(
+        [
+            "00000000000000000007.snapshot",
+            "00000000000000000009-0000000003.checkpoint",
+            "leader-epoch-checkpoint",
+            "partition.metadata",
+            "quorum-state",
+        ]
+    )
+    assert listing.producer_snapshots == (7,)
+    assert listing.kraft_snapshots == ((9, 3),)
+    assert listing.leftovers == ()

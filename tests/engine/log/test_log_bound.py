@@ -1,8 +1,12 @@
 """Ranges of records: which bounds are times, and which ranges end before they begin."""
 
+from pathlib import Path
+
 import pytest
 
 from engine.log.log_bound import LogBound, LogRange
+from tests.builders import Rec
+from tests.engine.log.folders import LogWriter
 
 
 def at(offset: int) -> LogBound:
@@ -45,3 +49,18 @@ def test_a_range_is_backwards_if_two_bounds_of_a_kind_are(start, stop, is_backwa
 )
 def test_a_range_has_times_if_one_bound_is_a_time(start, stop, has_times):
     assert LogRange(start, stop).has_times == has_times
+
+
+def test_an_offset_is_the_same_in_each_log_and_no_bound_is_its_start(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    for number in range(4):
+        writer.append_records(Rec(b"v", timestamp=1_000 * number))
+    view = writer.view()
+    assert at(3).offset_in(view) == 3
+    assert LogBound().offset_in(view) == 0
+    assert when(1_500).offset_in(view) == 2
+    assert when(9_000).offset_in(view) == 4
+    assert LogRange(at(1), when(2_500)).offsets_in(view, 0, 4) == (1, 3)
+    assert LogRange(at(1), when(2_500)).offsets_in(view, 2, 3) == (2, 3)
+    assert LogRange(at(3), at(2)).offsets_in(view, 0, 4) == (3, 3)
+    assert LogRange().offsets_in(view, 1, 3) == (1, 3)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import shutil
 import socket
 import sys
@@ -16,6 +17,7 @@ from engine.errors import SourceError, SourceGoneError
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
+from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.units import TopicPartition
@@ -391,3 +393,98 @@ def test_a_list_without_an_answer_is_a_problem_although_attributes_are_cached(
         with pytest.raises(SourceGoneError, match="does not answer: Transport endpoint is not"):
             source.check_there()
         assert [problem["kind"] for problem in source.problems] == ["source_gone"]
+
+
+def test_a_list_that_fails_is_the_error_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_log_dir(tmp_path, "a-0")
+    source = open_source(str(tmp_path))
+
+    def refused(_root: SourceRoot, _folder: str = "") -> list[object]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(SourceRoot, "list", refused)
+    os.utime(tmp_path, (1, 1))
+    with pytest.raises(PermissionError):
+        source.partitions(max_age=0)
+    assert source.problems == []
+
+
+# Snapshots
+
+
+def test_a_snapshot_says_which_partitions_are_too_many_to_hold_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = LogWriter(tmp_path)
+    for _ in range(3):
+        writer.append_records(b"v")
+        writer.roll()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (261, 261))
+    source = open_source(str(tmp_path), snapshot=True)
+    (problem,) = source.problems
+    assert (problem["kind"], problem["expected"], problem["found"]) == ("not_held_open", 4, 2)
+    view = source.partitions()["topic-0"].view()
+    opened = [view.segment_at(place).files.opened is not None for place in range(3)]
+    assert opened == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted"),
+    [
+        (1024, 4096, (4096, 4096)),
+        (1024, resource.RLIM_INFINITY, (1 << 20, resource.RLIM_INFINITY)),
+        (1024, 1024, None),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None),
+    ],
+)
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_snapshot_raises_the_limit_of_descriptors_as_far_as_it_may(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    soft: int,
+    hard: int,
+    wanted: tuple[int, int] | None,
+    is_refused: bool,
+) -> None:
+    make_log_dir(tmp_path, "a-0")
+    asked, left = [], []
+
+    def set_limit(_: int, limits: tuple[int, int]) -> None:
+        asked.append(limits)
+        if is_refused:
+            raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", set_limit)
+    monkeypatch.setattr(PartitionLog, "freeze", lambda _, most: left.append(most) or 1)
+    open_source(str(tmp_path), snapshot=True)
+    assert asked == ([] if wanted is None else [wanted])
+    most = 1 << 20 if soft == resource.RLIM_INFINITY else soft
+    if wanted is not None and not is_refused:
+        most = wanted[0]
+    assert left == [most - 256]
+
+
+def test_a_partition_that_a_snapshot_cannot_open_is_a_problem_and_the_others_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_log_dir(tmp_path, "a-0", "b-0")
+    freeze = PartitionLog.freeze
+
+    def failing(log: PartitionLog, most_files: int) -> int:
+        if log.name == "a-0":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return freeze(log, most_files)
+
+    monkeypatch.setattr(PartitionLog, "freeze", failing)
+    source = open_source(str(tmp_path), snapshot=True)
+    (problem,) = source.problems
+    assert (problem["partition"], problem["kind"], problem["file"], problem["errno"]) == (
+        *("a-0", "unreadable"),
+        *("a-0", "EIO"),
+    )
+    (unread,) = source.unread()
+    assert (unread.path, unread.errno) == (str(tmp_path / "a-0"), "EIO")
+    assert source.partitions()["b-0"].is_loaded

@@ -127,3 +127,28 @@ def test_readers_need_no_lock_beside_a_writer() -> None:
 def test_building_in_any_order_gives_the_same_entries(order: int) -> None:
     pairs = [(key, str(key)) for key in range(500)][::order]
     assert list(SkipList(pairs).items()) == sorted(pairs)
+
+
+def test_an_entry_added_while_a_search_passes_its_place_is_not_taken_for_a_larger_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = SkipList([(10, "ten")])
+    before = SkipList._before
+
+    def add_behind_the_search(self: SkipList[str], key: int) -> object:
+        node = before(self, key)
+        monkeypatch.undo()
+        self.insert(5, "five")
+        self.insert(6, "six")
+        return node
+
+    monkeypatch.setattr(SkipList, "_before", add_behind_the_search)
+    assert found.ceiling(8) == (10, "ten")
+    assert list(found) == [5, 6, 10]
+
+
+def test_entries_after_one_that_is_out_of_order_are_built_too() -> None:
+    pairs = [(1, "a"), (5, "b"), (3, "c"), (4, "d"), (9, "e"), (9, "f"), (2, "g")]
+    found = SkipList(pairs)
+    assert list(found.items()) == sorted(dict(pairs).items())
+    assert len(found) == 6

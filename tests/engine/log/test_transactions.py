@@ -328,3 +328,61 @@ def test_a_state_takes_only_what_lies_below_an_offset(writer: LogWriter) -> None
     state.apply(item, until=1)
     assert [txn.producer_id for txn in state.ongoing] == [1]
     assert isinstance(item.table["attributes"], np.ndarray)
+
+
+@pytest.mark.parametrize("chunk", [61, 300, 1 << 20])
+def test_fates_do_not_depend_on_how_much_is_read_at_a_time(writer: LogWriter, chunk: int) -> None:
+    """A producer's markers before its batch do not decide the batch."""
+    expected = {}
+    for number in range(12):
+        for producer in (1, 2):
+            base = writer.append_transactional(producer, 1)
+            expected[base] = COMMITTED if (number + producer) % 3 else ABORTED
+        for producer in (2, 1):
+            writer.append_end(producer, commit=(number + producer) % 3 != 0)
+        if number == 6:
+            writer.roll()
+    expected[writer.append_transactional(2, 1)] = OPEN
+    view = writer.view()
+    found = {}
+    for segment in reversed([view.segment_at(place) for place in range(len(view))]):
+        for run in segment.scan(chunk=chunk):
+            assert isinstance(run, BatchRun)
+            fates = view.fates(segment, run)
+            for row in range(len(run.table)) if fates is not None else ():
+                if fates[row]:
+                    found[int(run.table["base_offset"][row])] = int(fates[row])
+    assert found == expected
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
+def test_a_control_record_that_cannot_be_read_ends_nothing(
+    writer: LogWriter, codec: CompressionType
+) -> None:
+    producer = Producer(id=1)
+    writer.append_transactional(1, 1)
+    short_key = [Rec(b"", b"\0")]
+    writer.append(batch(short_key, 1, codec, producer=producer, transactional=True, control=True))
+    garbage = {"section": b"\x7f" * 8, "record_count": 1}
+    writer.append(
+        batch(short_key, 2, codec, producer=producer, transactional=True, control=True, **garbage)
+    )
+    assert writer.view().open_transactions == (OngoingTxn(1, 0, 0),)
+
+
+def test_a_marker_of_a_later_version_ends_a_transaction_and_one_below_zero_does_not(
+    writer: LogWriter,
+) -> None:
+    for producer, version in ((1, 0), (2, 5), (3, -1)):
+        writer.append_transactional(producer, 1)
+        writer.append(
+            control_batch(
+                int(ControlRecordType.COMMIT),
+                b"\0\0\0\0\0\1",
+                writer.next_offset,
+                producer=Producer(id=producer),
+                transactional=True,
+                key_version=version,
+            )
+        )
+    assert [txn.producer_id for txn in writer.view().open_transactions] == [3]
