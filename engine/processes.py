@@ -216,19 +216,18 @@ def by_weight(weights: Sequence[int]) -> list[int]:
 def _messages(children: Sequence[_Child], items: int) -> Iterator[tuple[int, bool, Any, Any]]:
     """Yield the messages as they come, until each item has its result."""
     waiting = poll()
-    for child in children:
-        waiting.register(child.pipe)
-    running = len(children)
+    open_pipes = {child.pipe: child for child in children}
+    for pipe in open_pipes:
+        waiting.register(pipe)
     while items:
-        if not running:
+        if not open_pipes:
             raise _early_end()
         for pipe, _ in waiting.poll():
             try:
                 message = _receive(pipe)
             except EOFError:
                 waiting.unregister(pipe)
-                running -= 1
-                if _has_failed(next(child for child in children if child.pipe == pipe)):
+                if _has_failed(open_pipes.pop(pipe)):
                     raise _early_end() from None
                 continue
             items -= not message[1]
