@@ -11,7 +11,7 @@ from engine.version import __version__
 
 LIBRARIES = ("numpy", "pyfuse3", "trio", "click", "pyspark")
 FALLBACK = "cramjam"
-"""Package that decompresses snappy, LZ4 and zstd where the kernel found no C library."""
+"""Package that decompresses snappy, LZ4 and zstd where the kernel found no C library, and compresses them in Python."""
 NOT_INSTALLED = "not installed"
 
 
