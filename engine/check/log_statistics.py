@@ -26,7 +26,7 @@ MOST_PRODUCERS = 10_000
 POWERS = 32
 _CODECS = codec_labels("unknown {}")
 _FACTORS = (10, 6, 6, 4)
-"""Steps grow from a minute to 10 minutes, an hour, 6 hours and a day, and then tenfold each time."""
+"""Factors between successive widths of a step: a minute, 10 minutes, an hour, 6 hours, a day; then 10 each time."""
 
 
 class TimeCounts:
