@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from engine.broker.log_dirs.log_dir_settings import LogDirSettings
 from engine.broker.log_dirs.log_dirs import LogManager
@@ -89,6 +91,20 @@ class Managers:
     def close(self) -> None:
         for made in self.made:
             made.shutdown()
+
+
+@pytest.fixture
+def managers() -> Iterator[Managers]:
+    """For the conftest of each folder whose tests start managers."""
+    made = Managers()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> list[Path]:
+    """Two log dirs that do not exist yet."""
+    return [tmp_path / "one", tmp_path / "two"]
 
 
 def log_of(manager: LogManager, name: str = "kafka-0", **options: Any) -> UnifiedLog:

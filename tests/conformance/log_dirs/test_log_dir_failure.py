@@ -9,7 +9,7 @@ metadata of offline replicas nothing here has; a read stands for the consumer.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,6 @@ import pytest
 from engine.errors import LogDirFailureError
 from tests.conformance.log_managers import Managers, append, log_of
 from tests.conformance.replica_pair import PARTITION, ReplicaPair
-
-
-@pytest.fixture
-def managers() -> Iterator[Managers]:
-    made = Managers()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,13 +27,6 @@ from tests.conformance.log_managers import (
 from tests.conformance.unified_log_steps import one
 
 KAFKA_0 = TopicPartition("kafka", 0)
-
-
-@pytest.fixture
-def managers() -> Iterator[Managers]:
-    made = Managers()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFil
 from tests.conformance.log_managers import Managers, append, log_of
 
 ONE_ID, ANOTHER_ID = "ZwkGXjB0TvSF6mjVh6gO7Q", "kQfNPJ2FTHq_6Qlyyv6Jqg"
-
-
-@pytest.fixture
-def managers() -> Iterator[Managers]:
-    made = Managers()
-    yield made
-    made.close()
 
 
 @pytest.mark.conformance("LogManagerTest.testGetNonExistentLog")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,6 @@ from engine.writing.checkpoint.file_lock import FileLock
 from tests.conformance.log_managers import FailingDisk, Managers, append, log_of
 
 FOO, BAR, QUUX = "Sl08ZXU2QW6uF5hIoSzc8w", "69O438ZkTSeqqclTtZO2KA", "YS9owjv5TG2OlsvBM0Qw6g"
-
-
-@pytest.fixture
-def managers() -> Iterator[Managers]:
-    made = Managers()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def dirs(tmp_path: Path) -> list[Path]:
-    return [tmp_path / "one", tmp_path / "two"]
 
 
 def is_marked_clean(log_dir: Path) -> bool:

@@ -7,7 +7,6 @@ Kafka's test runs two brokers, a controller and a producer. Here a LogManager st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +14,6 @@ import pytest
 
 from tests.conformance.log_managers import CONFIG, Managers
 from tests.conformance.replica_pair import ReplicaPair
-
-
-@pytest.fixture
-def managers() -> Iterator[Managers]:
-    made = Managers()
-    yield made
-    made.close()
 
 
 @pytest.fixture

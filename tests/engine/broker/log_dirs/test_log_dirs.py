@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,18 +36,6 @@ from tests.conformance.log_managers import CONFIG, FailingDisk, Managers, append
 
 KAFKA_0 = TopicPartition("kafka", 0)
 FOO, BAR = "Sl08ZXU2QW6uF5hIoSzc8w", "69O438ZkTSeqqclTtZO2KA"
-
-
-@pytest.fixture
-def managers() -> Iterator[Managers]:
-    made = Managers()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def dirs(tmp_path: Path) -> list[Path]:
-    return [tmp_path / "one", tmp_path / "two"]
 
 
 def crash(manager: LogManager) -> None:
