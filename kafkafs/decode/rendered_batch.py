@@ -107,7 +107,7 @@ class RenderedBatch:
             and self.offset_in(self.lines[-1]) - self.first != len(self.lines) - 1
         ):
             self._number_lines()
-        if len(run.buffer) > LARGE:
+        if run.is_large:
             self.buffer = b""  # read again on demand
         self.cost = len(text) + len(self.buffer) + 150 * len(self.lines) + 1000
 
