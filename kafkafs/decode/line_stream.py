@@ -211,13 +211,12 @@ class LineStream:
             OSError: a file cannot be read.
         """
         end = min(position + size, self.size)
-        pieces: list[Text] = []
-        at = position
-        while at < end:
-            chunk = self._chunks.at(at)
-            pieces.append(_piece(self.text_of(chunk), chunk, position, end))
-            at = chunk.text_end
-        return b"".join(pieces)
+        return b"".join(
+            [
+                _piece(self.text_of(chunk), chunk, position, end)
+                for chunk in self.chunks(position, end)
+            ]
+        )
 
     def chunk_at(self, position: int, *, joined: bool) -> TextChunk:
         """Return the chunk that holds a byte of the text; `joined` as by ChunkTable.stretch_at."""
@@ -243,13 +242,13 @@ class LineStream:
         """Remove the text of a chunk from the cache."""
         self._cache.drop(self._key(chunk))
 
-    def chunks(self) -> Iterator[TextChunk]:
-        """Yield all chunks, in order."""
-        position = 0
-        while position < self.size:
-            chunk = self._chunks.at(position)
+    def chunks(self, start: int = 0, end: int | None = None) -> Iterator[TextChunk]:
+        """Yield the chunks of the text [start, end), by default of all that is measured, in order."""
+        end = self.size if end is None else end
+        while start < end:
+            chunk = self._chunks.at(start)
             yield chunk
-            position = chunk.text_end
+            start = chunk.text_end
 
     def _render(self, chunk: TextChunk) -> Text:
         return self.rendering.text_of(chunk, self._file(chunk.part))
