@@ -22,8 +22,10 @@ T = TypeVar("T")
 class ProducerMap(MutableMapping[int, ProducerStateEntry]):
     """Entries by producer id, iterating as Java's HashMap<Long, ...> would.
 
-    One difference: with nine ids in one of at least 64 buckets, HashMap makes the bucket a tree and
-    iterates from its root. Ids that brokers assign do not collide like that.
+    One difference: at the ninth id in one of at least 64 buckets, HashMap makes the bucket a red-black
+    tree. The tree's root comes first, and a new id follows its parent, so the order needs the whole tree,
+    with its removals. Ids come to that with a stride of 16, from the 33rd on. Here such a bucket stays by
+    age: the order of entries has no meaning to a reader of a snapshot.
     """
 
     __slots__ = ("_buckets", "_entries")
