@@ -9,9 +9,10 @@ import csv
 import json
 import os
 import platform
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.checkout import ROOT, commit, now
 from tests.soak.parts import Job
@@ -88,6 +89,7 @@ class Sum(NamedTuple):
         end: number of the first input that was not tried.
         inputs, unit, seconds, findings: how many of what, for how long.
         commit, date: of the last run.
+        notes: what its runs counted besides, by name.
     """
 
     part: str
@@ -99,6 +101,7 @@ class Sum(NamedTuple):
     findings: int
     commit: str
     date: str
+    notes: dict[str, int]
 
 
 def sums(counters: list[Counter], path: Path) -> list[Sum]:
@@ -119,8 +122,23 @@ def sums(counters: list[Counter], path: Path) -> list[Sum]:
             run.findings + (before.findings if before else 0),
             run.commit,
             run.date,
+            added_notes([before.notes if before else {}, run.notes]),
         )
     return [added[key] for key in sorted(added)]
+
+
+def added_notes(each: Iterable[dict[str, int]]) -> dict[str, int]:
+    """The sum of each note."""
+    total: dict[str, int] = {}
+    for notes in each:
+        for name, count in notes.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def said(notes: dict[str, int]) -> str:
+    """Notes in a line."""
+    return ", ".join(f"{count:,} {name}" for name, count in notes.items())
 
 
 def save(counters: list[Counter], path: Path) -> None:
@@ -129,7 +147,7 @@ def save(counters: list[Counter], path: Path) -> None:
     with path.open("w", newline="") as out:
         writer = csv.writer(out, delimiter="\t", lineterminator="\n")
         writer.writerow(Sum._fields)
-        writer.writerows(table)
+        writer.writerows(each._replace(notes=json.dumps(each.notes)) for each in table)
 
 
 def read_sums(path: Path) -> list[Sum]:
@@ -139,8 +157,11 @@ def read_sums(path: Path) -> list[Sum]:
     kinds = Sum.__annotations__
     with path.open(newline="") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t"))
-    numbers = {"seed": int, "end": int, "inputs": int, "seconds": float, "findings": int}
-    return [Sum(*(numbers.get(name, str)(row[name]) for name in kinds)) for row in rows]
+    readers: dict[str, Callable[[str], Any]] = {
+        "seed": int, "end": int, "inputs": int, "seconds": float, "findings": int,
+        "notes": json.loads,
+    }  # fmt: skip
+    return [Sum(*(readers.get(name, str)(row.get(name, "{}")) for name in kinds)) for row in rows]
 
 
 def first_untried(table: list[Sum], part: str, seed: int) -> int:
@@ -151,8 +172,8 @@ def first_untried(table: list[Sum], part: str, seed: int) -> int:
 def report(table: list[Sum]) -> str:
     """A Markdown table with a line for each part."""
     lines = [
-        "| part | inputs | hours | findings | seeds | last run | of |",
-        "|---|--:|--:|--:|--:|---|---|",
+        "| part | inputs | besides | hours | findings | seeds | last run | of |",
+        "|---|--:|---|--:|--:|--:|---|---|",
     ]
     for part in sorted({each.part for each in table}):
         runs = [each for each in table if each.part == part]
@@ -160,7 +181,8 @@ def report(table: list[Sum]) -> str:
         inputs, seconds = sum(each.inputs for each in runs), sum(each.seconds for each in runs)
         found = sum(each.findings for each in runs)
         lines.append(
-            f"| {part} | {inputs:,} {last.unit} | {seconds / 3600:.2f} | {found} | {len(runs)} "
+            f"| {part} | {inputs:,} {last.unit} | {said(added_notes(each.notes for each in runs))} "
+            f"| {seconds / 3600:.2f} | {found} | {len(runs)} "
             f"| {last.date} | {last.commit} |"
         )
     return "\n".join(lines)

@@ -148,7 +148,7 @@ def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
         counter = counters.of(job)
         counters.append(file, counter)
         found += len(job.found)
-        besides = "".join(f", {count:,} {name}" for name, count in counter.notes.items())
+        besides = f", {counters.said(counter.notes)}" if counter.notes else ""
         print(
             f"{part.name}: {job.tried:,} {part.unit} from {first:,} of seed {given.seed}{besides}, "
             f"{len(job.found)} findings, {counter.seconds:,.1f} s",

@@ -133,7 +133,13 @@ def test_saved_counters_are_gone_on_from_elsewhere_and_counted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(main, "PARTS", (some_part(lambda job: seen.extend(job.numbers())),))
+
+    def run(job: Job) -> None:
+        for number in job.numbers():
+            seen.append(number)
+            job.note("bytes", 10)
+
+    monkeypatch.setattr(main, "PARTS", (some_part(run),))
     words = ["some", "--inputs", "3", "--folder", str(tmp_path)]
     for command in (words, ["save", *words[3:]], ["save", *words[3:]], words):
         main.main(command)
@@ -143,7 +149,8 @@ def test_saved_counters_are_gone_on_from_elsewhere_and_counted_once(
     assert seen == [0, 1, 2, 3, 4, 5, 3, 4, 5]  # the counter of the second run was lost unsaved
     (only,) = counters.read_sums(tmp_path / "sums.tsv")
     assert (only.seed, only.end, only.inputs, only.unit) == (1, 6, 6, "inputs")
-    assert capsys.readouterr().out.count("| some/part | 3 inputs |") == 2
+    assert only.notes == {"bytes": 60}
+    assert capsys.readouterr().out.count("| some/part | 3 inputs | 30 bytes |") == 2
 
 
 def test_a_finding_makes_the_exit_status_1_and_says_how_to_try_it_again(
