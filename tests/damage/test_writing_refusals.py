@@ -66,18 +66,33 @@ def test_fault_013_a_segment_refuses_an_offset_that_far(tmp_path: Path) -> None:
         assert [segment.base_offset for segment in log.segments] == [0, FAR]
 
 
-def odd_marker(base_offset: int) -> bytes:
-    return control_batch(99, b"?", base_offset, producer=WRITER, transactional=True)
+def odd_marker(base_offset: int, kind: int = 99) -> bytes:
+    return control_batch(kind, b"?", base_offset, producer=WRITER, transactional=True)
 
 
-def test_fault_041_an_unknown_control_type_is_not_appended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [-1, 2, 6, 99])  # unknown, leader change, KRaft voters, unknown
+def test_fault_041_a_producers_control_batch_that_ends_no_transaction_is_not_appended(
+    tmp_path: Path, kind: int
+) -> None:
+    # In Kafka, EndTransactionMarker.deserialize raises IllegalArgumentException, which nobody catches.
     with loaded(log_dir(tmp_path, BEFORE)) as log:
-        with pytest.raises(ValueError, match="UNKNOWN does not end a transaction"):
-            log.append_as_follower(MemoryRecords(odd_marker(6)), 0)
-        with pytest.raises(ValueError, match="UNKNOWN does not end a transaction"):
-            log.append_as_leader(MemoryRecords(odd_marker(0)), 0, AppendOrigin.COORDINATOR)
+        with pytest.raises(ValueError, match="does not end a transaction"):
+            log.append_as_follower(MemoryRecords(odd_marker(6, kind)), 0)
+        with pytest.raises(ValueError, match="does not end a transaction"):
+            log.append_as_leader(MemoryRecords(odd_marker(0, kind)), 0, AppendOrigin.COORDINATOR)
         assert log.log_end_offset == 6
         assert values_of(log) == GOOD_VALUES[:6]
+        log.append_as_follower(MemoryRecords(good("x", 6)), 0)
+        assert log.log_end_offset == 9
+
+
+@pytest.mark.parametrize("kind", [-1, 2, 6, 99])
+def test_a_control_batch_without_a_producer_is_appended_whatever_its_type(
+    tmp_path: Path, kind: int
+) -> None:
+    with loaded(log_dir(tmp_path, BEFORE)) as log:
+        log.append_as_follower(MemoryRecords(control_batch(kind, b"?", 6)), 0)
+        assert log.log_end_offset == 7
 
 
 def test_fault_041_a_log_with_an_unknown_control_type_is_not_loaded(tmp_path: Path) -> None:

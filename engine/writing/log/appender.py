@@ -83,6 +83,7 @@ class Appender:
             InvalidRecordError, RecordValidationError, InvalidTimestampError: a record is not allowed.
             RecordTooLargeError, RecordBatchTooLargeError: the batches are too large for the log or a segment.
             ProducerStateError: an epoch, sequence or marker contradicts the producer's state.
+            ValueError: the first record of a producer's control batch is no COMMIT or ABORT, as in Kafka.
             LogDirFailureError: the log dir is offline, or goes offline now.
         """
         assigns_offsets = origin is not AppendOrigin.RAFT_LEADER
@@ -105,6 +106,9 @@ class Appender:
             OffsetsOutOfOrderError: the offsets do not ascend.
             UnexpectedAppendOffsetError: the offsets begin below the log end.
             RecordBatchTooLargeError: the batches are too large for a segment.
+            InvalidRecordError: an end marker is damaged.
+            InvalidTxnStateError: a batch outside of a transaction comes while its producer has one open.
+            ValueError: the first record of a producer's control batch is no COMMIT or ABORT, as in Kafka.
             LogDirFailureError: the log dir is offline, or goes offline now.
         """
         terms = self._following

@@ -119,7 +119,8 @@ class LogLoader:
         Raises:
             OSError: the disk fails; the log can be loaded another time.
             StateError: the manager has producers already.
-            ValueError: a segment has offsets that do not fit its base offset.
+            ValueError: a segment has offsets that do not fit its base offset, or a producer's control batch
+                that begins with no COMMIT or ABORT, as in Kafka.
         """
         try:
             for step in self.rules.steps:

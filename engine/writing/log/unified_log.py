@@ -141,6 +141,7 @@ class UnifiedLog(Closable):
         Raises:
             InvalidNameError: the name of the folder is not that of a partition's log.
             InconsistentTopicIdError: the log belongs to another topic.
+            ValueError: the log cannot be loaded; see `LogLoader.load`.
             LogDirFailureError: the disk fails.
         """
         partition = parse_topic_partition_name(folder)
