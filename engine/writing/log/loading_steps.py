@@ -1,8 +1,9 @@
 """Our steps to load a log.
 
-Two steps are safer than Kafka's: an I/O error during the recovery of a segment ends the loading instead of
-emptying the segment; and the segments after a damaged one are removed before that one is truncated, since
-after a crash between the two nobody could tell that records are missing.
+Three steps are safer than Kafka's. An I/O error during the recovery of a segment ends the loading instead of
+emptying the segment. The segments after a damaged one are removed before that one is truncated, since after a
+crash between the two nobody could tell that records are missing. And a segment that is split while it is opened
+goes, also if its first batch begins above its base offset: in Kafka it stays beside its parts.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def open_segments(loader: LogLoader) -> None:
         for file in log_files(loader.folder, loader.disk)
         if file.kind is FileKind.LOG and file.state is FileState.LIVE
     ]
-    unflushed = MAX_INT64 + 1
+    unflushed = MAX_INT64
     if loader.needs_recovery:
         unflushed = max((base for base in bases if base <= loader.recovery_point), default=0)
     for base in bases:
@@ -96,6 +97,8 @@ def _recover(
     try:
         truncated = recover(segment, producers, loader.leader_epochs, before_truncation)
     except OffsetOverflowError as error:
+        # A segment that is being opened is not in the log yet, and its files would stay beside its parts.
+        loader.segments.add(segment)
         raise SegmentOverflow(segment) from error
     loader.note_recovered(segment, producers)
     return truncated
@@ -129,7 +132,8 @@ def _recover_or_empty(
     except InvalidOffsetError as error:
         logger.warning("%r is emptied: its offsets are not in order: %s", segment, error)
         drop_later()
-        return segment.truncate_to(segment.base_offset) > 0
+        segment.truncate_to(segment.base_offset)
+        return True
 
 
 def _drop_begun_too_early(loader: LogLoader) -> None:
