@@ -163,17 +163,15 @@ class Appender:
             info.first_offset = changes.duplicate.first_offset
             info.last_offset = changes.duplicate.last_offset
             info.log_append_time = changes.duplicate.timestamp
-            info.log_start_offset = self._watermarks.log_start_offset
             return
         self._local_log.append(info.last_offset, records, run.heads)
         # The log end moves before the transaction index is written: if that fails, offsets still ascend.
         self._watermarks.follow_log_end()
         if changes is not None:
             changes.apply(self._producers, segment)
+            self._watermarks.refresh_first_unstable()
         log_end = info.last_offset + 1
         self._producers.update_map_end_offset(log_end)
-        if changes is not None or self._watermarks.first_unstable_offset is not None:
-            self._watermarks.refresh_first_unstable()
         if log_end - self._local_log.recovery_point >= self._folder.config.flush_interval:
             self._roller.flush()
 
@@ -214,7 +212,7 @@ class Appender:
         info.validation_stats = result.conversion_stats
         if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
             info.log_append_time = result.log_append_time_ms
-        if result.message_size_maybe_changed and not terms.ignores_size:
+        if result.message_size_maybe_changed:
             for batch in result.records.batches():
                 if batch.size > config.max_message_size:
                     raise RecordTooLargeError(

@@ -101,7 +101,7 @@ def _undo_replacements(folder: str, disk: Disk) -> list[LogFile]:
     files = log_files(folder, disk)
     cleaned = [file for file in files if file.state is FileState.CLEANED]
     swaps = [file for file in files if file.state is FileState.SWAP]
-    first_cleaned = min((file.base_offset for file in cleaned), default=MAX_INT64 + 1)
+    first_cleaned = min((file.base_offset for file in cleaned), default=MAX_INT64)
     undone = [file for file in swaps if file.base_offset >= first_cleaned]
     _remove(undone, disk)
     if undone:
@@ -122,25 +122,27 @@ def _replaced_offsets(folder: WritableLogFolder, swaps: list[LogFile]) -> range:
     if not records:
         return range(0)
     present = {file.path for file in swaps}
-    end = 0
-    for file in records:
-        logger.info("%s is complete and replaces other segments", file.path)
-        segment = WritableSegment.open(
-            folder.path,
-            file.base_offset,
-            folder.config,
-            folder.clock,
-            suffix=FileState.SWAP.value,
-            disk=folder.disk,
-        )
-        try:
-            end = max(end, segment.read_next_offset())
-        finally:
-            segment.close()
+    end = max(_end_of_new(folder, file) for file in records)
     for file in log_files(folder.path, folder.disk):
         if file.state is FileState.SWAP and file.path not in present:
             folder.disk.remove(file.path)  # an empty index that reading the segment created
     return range(records[0].base_offset, end)
+
+
+def _end_of_new(folder: WritableLogFolder, file: LogFile) -> Offset:
+    logger.info("%s is complete and replaces other segments", file.path)
+    segment = WritableSegment.open(
+        folder.path,
+        file.base_offset,
+        folder.config,
+        folder.clock,
+        suffix=FileState.SWAP.value,
+        disk=folder.disk,
+    )
+    try:
+        return segment.read_next_offset()
+    finally:
+        segment.close()
 
 
 def _remove_replaced(folder: str, offsets: range, swaps: list[LogFile], disk: Disk) -> None:
@@ -151,20 +153,17 @@ def _remove_replaced(folder: str, offsets: range, swaps: list[LogFile], disk: Di
     index is missing.
     """
     new = {(file.base_offset, file.kind): file for file in swaps}
-    removed = False
     for file in log_files(folder, disk):
         if file.state is FileState.SWAP or file.base_offset not in offsets:
             continue
         logger.info("removing %s, which was replaced", file.path)
         disk.remove(file.path, missing_ok=True)
-        removed = True
         has_successor = (file.base_offset, FileKind.LOG) in new
         if has_successor and file.kind in _INDEXES and (file.base_offset, file.kind) not in new:
             index = new.get((file.base_offset, FileKind.OFFSET_INDEX))
             if index is not None:
                 disk.remove(index.path, missing_ok=True)
-    if removed:
-        disk.sync_folder(folder)
+    disk.sync_folder(folder)
 
 
 def _put_in_place(folder: str, disk: Disk) -> None:

@@ -45,10 +45,7 @@ class LogState:
         self.leader_epoch_cache = leader_epoch_cache
         self.producer_state = producer_state
         self.watermarks = Watermarks(local_log, producer_state, log_start_offset, self.lock)
-        first = local_log.segments.first
-        self.watermarks.move_log_start(
-            max(log_start_offset, 0 if first is None else first.base_offset)
-        )
+        self.watermarks.move_log_start(max(log_start_offset, self.segments[0].base_offset))
         self.watermarks.refresh_first_unstable()
         self.topic_identity = TopicIdentity(self.folder, topic_id)
         self.is_closed = False
@@ -73,9 +70,7 @@ class LogState:
             self.ensure_open()
             yield
 
-    def delete_producer_snapshots(
-        self, segments: Iterable[WritableSegment], *, later: bool = True
-    ) -> None:
-        """Delete the producer snapshots of segments, now or after file.delete.delay.ms."""
+    def delete_producer_snapshots(self, segments: Iterable[WritableSegment]) -> None:
+        """Delete the producer snapshots of segments after file.delete.delay.ms."""
         offsets = [segment.base_offset for segment in segments]
-        delete_producer_snapshots(self.producer_state, offsets, self.folder, later=later)
+        delete_producer_snapshots(self.producer_state, offsets, self.folder)

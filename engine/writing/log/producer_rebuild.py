@@ -140,9 +140,7 @@ def load_producers_from(manager: ProducerStateManager, records: Records) -> None
     completed = []
     for batch in records.batches():
         if batch.producer_id > NO_PRODUCER_ID:
-            ended = update_producers(
-                manager, batch, producers, None, AppendOrigin.REPLICATION, transaction_version=0
-            )
+            ended = update_producers(manager, batch, producers, None, AppendOrigin.REPLICATION)
             if ended is not None:
                 completed.append(ended)
     for info in producers.values():
@@ -155,16 +153,13 @@ def delete_producer_snapshots(
     manager: ProducerStateManager,
     offsets: Iterable[Offset],
     folder: WritableLogFolder,
-    *,
-    later: bool = True,
 ) -> None:
-    """Delete the snapshots of deleted segments.
+    """Delete the snapshots of deleted segments after file.delete.delay.ms.
 
     Args:
         manager: removes the snapshots from its list now, and renames their files.
         offsets: base offsets of the segments; those without a snapshot are ignored.
         folder: folder of the log.
-        later: whether to remove the files after file.delete.delay.ms, not now.
     """
     marked = [manager.snapshots.mark_for_deletion(offset) for offset in offsets]
 
@@ -174,8 +169,5 @@ def delete_producer_snapshots(
                 if snapshot is not None:
                     snapshot.delete_if_exists()
 
-    if later:
-        delay_ms = folder.config.file_delete_delay_ms
-        folder.scheduler.schedule("delete-producer-snapshot", remove, delay_ms)
-    else:
-        remove()
+    delay_ms = folder.config.file_delete_delay_ms
+    folder.scheduler.schedule("delete-producer-snapshot", remove, delay_ms)

@@ -124,22 +124,14 @@ class Retention:
         state, local_log = self._state, self._state.local_log
         with state.lock:
             going = self.deletable_segments(condition)
-            count = len(going)
-            if not count:
+            if not going:
                 return 0
             with state.folder.reporting("cannot delete segments of"):
-                if len(local_log.segments) == count:
-                    fresh = self._roller.roll()
-                    if going[-1].base_offset == fresh.base_offset:
-                        logger.warning(
-                            "the empty active segment at %d was replaced", fresh.base_offset
-                        )
-                        going.pop()
-                local_log.ensure_open()
-                if going:
-                    left = local_log.segments.higher(going[-1].base_offset)
-                    assert left is not None
-                    self.maybe_increment_log_start_offset(left.base_offset, "segments were deleted")
-                    local_log.remove_and_delete_segments(going, async_delete=True, reason=reason)
+                if len(local_log.segments) == len(going):
+                    self._roller.roll()
+                left = local_log.segments.higher(going[-1].base_offset)
+                assert left is not None
+                self.maybe_increment_log_start_offset(left.base_offset, "segments were deleted")
+                local_log.remove_and_delete_segments(going, async_delete=True, reason=reason)
                 state.delete_producer_snapshots(going)
-        return count
+        return len(going)

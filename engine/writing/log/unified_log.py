@@ -336,8 +336,7 @@ class UnifiedLog(Closable):
             self.local_log.ensure_open()
             self._expiration.cancel()
             self.leader_epoch_cache.clear()
-            deleted = self.local_log.delete_all_segments()
-            self._state.delete_producer_snapshots(deleted, later=False)
+            self.local_log.delete_all_segments()
             self.local_log.delete_empty_dir()
 
     def _remove_expired_producers(self) -> None:

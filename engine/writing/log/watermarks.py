@@ -73,11 +73,7 @@ class Watermarks:
         return high_watermark
 
     def update_high_watermark(self, to: Offset | LogOffsetMetadata) -> Offset:
-        """Set the high watermark, at least the log start and at most the log end; return it.
-
-        Raises:
-            ValueError: the high watermark would be negative.
-        """
+        """Set the high watermark, at least the log start and at most the log end; return it."""
         new = to if isinstance(to, LogOffsetMetadata) else LogOffsetMetadata(to)
         end = self._local_log.log_end_offset_metadata
         if new.offset < self.log_start_offset:
@@ -123,8 +119,7 @@ class Watermarks:
         self.log_start_offset = to
         if self.high_watermark < to:
             self.update_high_watermark(to)
-        if self._local_log.recovery_point < to:
-            self._local_log.recovery_point = to
+        self._local_log.recovery_point = max(self._local_log.recovery_point, to)
 
     def refresh_first_unstable(self) -> None:
         """Update the start of the first unstable transaction from the producer state."""
@@ -157,14 +152,10 @@ class Watermarks:
 
     def last_stable_metadata(self) -> LogOffsetMetadata:
         """Return the last stable offset with its position."""
-        self._local_log.ensure_open()
         high_watermark = self.high_watermark_metadata()
         unstable = self._first_unstable
         if unstable is None or unstable.offset >= high_watermark.offset:
             return high_watermark
-        if is_offset_only(unstable):
-            with self._lock:
-                unstable = self._first_unstable = self.offset_metadata(unstable.offset)
         return unstable
 
     def bound(self, isolation: FetchIsolation) -> LogOffsetMetadata:
@@ -183,8 +174,6 @@ class Watermarks:
         return LogOffsetSnapshot(self.log_start_offset, end, high_watermark, stable)
 
     def _set_high_watermark(self, to: LogOffsetMetadata) -> None:
-        if to.offset < 0:
-            raise ValueError(f"the high watermark {to.offset} is negative")
         with self._lock:
             if to.offset < self.high_watermark:
                 logger.warning(
