@@ -9,7 +9,7 @@ import pytest
 
 from engine.files.file_names import FileKind
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk
+from engine.writing.disk import DISK, Disk, WritableFile
 from engine.writing.log.leftovers import clear_leftovers, log_files, remove_orphaned_indexes
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
@@ -161,3 +161,61 @@ def test_an_index_without_records_goes(tmp_path: Path, kind: str) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [*segment(0), name(5, ".snapshot")]
     )
+
+
+def calls_on_records(folder: Path, names: Iterable[str]) -> list[str]:
+    """Clear leftovers; what the disk was told about records files, and the syncs of the folder."""
+    folder.mkdir(exist_ok=True)
+    fill(folder, names)
+    disk = RecordingDisk(folder)
+    clear_leftovers(log_folder(folder, disk))
+    calls = [call.split(" to ")[0] for call in disk.recording.calls]
+    return [call for call in calls if ".log" in call or call == f"sync folder {folder.name}"]
+
+
+def test_swap_files_are_undone_on_the_device_before_the_unfinished_segment_goes(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "topic-0"
+    files = [*segment(0), name(20, ".log.swap"), name(10, ".log.cleaned")]
+    assert calls_on_records(folder, files) == [
+        f"remove {name(20, '.log.swap')}",
+        "sync folder topic-0",
+        f"remove {name(10, '.log.cleaned')}",
+    ]
+
+
+def test_replaced_segments_are_gone_on_the_device_before_new_ones_take_their_names(
+    tmp_path: Path,
+) -> None:
+    swaps = [name(0, ".log.swap"), name(10, ".log.swap")]
+    calls = calls_on_records(tmp_path / "topic-0", [*segment(3), *segment(13), *swaps])
+    assert [call for call in calls if call not in [f"sync {swap}" for swap in swaps]] == [
+        f"remove {name(3, '.log')}",
+        f"remove {name(13, '.log')}",
+        "sync folder topic-0",
+        f"rename {swaps[0]}",
+        "sync folder topic-0",
+        f"rename {swaps[1]}",
+        "sync folder topic-0",
+    ]
+
+
+def test_two_indexes_without_successors_cost_the_offset_index_once(tmp_path: Path) -> None:
+    new = [name(0, ".log.swap"), name(0, ".index.swap")]
+    fill(tmp_path, [*new, name(0, ".timeindex"), name(0, ".txnindex")])
+    assert clear(tmp_path) == [name(0, ".log")]
+
+
+def test_files_that_were_looked_into_are_closed(tmp_path: Path) -> None:
+    opened: list[WritableFile] = []
+
+    class Noting(Disk):
+        def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
+            opened.append(super()._file(fd, path, writable))
+            return opened[-1]
+
+    fill(tmp_path, segment(0, ".swap"))
+    clear_leftovers(log_folder(tmp_path, Noting()))
+    assert opened
+    assert all(file.is_closed for file in opened)

@@ -17,6 +17,7 @@ from engine.units import LogOffsetMetadata, TopicPartition
 from engine.writing.disk import Disk
 from engine.writing.log.aborted_transactions import aborted_between
 from engine.writing.log.local_log import LocalLog
+from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.segment_files import log_path, time_index_path
@@ -24,12 +25,15 @@ from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.completed_txn import CompletedTxn
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.local_logs import LocalLogSetUp, key_values
+from tests.conformance.unified_log_steps import LogBench, append_many, append_plain, one
+from tests.crash.recording import RecordingDisk
 
 
 class BrokenDisk(Disk):
     """Refuses one kind of call once it is told to."""
 
     refuses = ""
+    code = errno.EIO
 
     def sync_folder(self, path: Any) -> None:
         self.check("sync_folder")
@@ -45,7 +49,7 @@ class BrokenDisk(Disk):
 
     def check(self, call: str) -> None:
         if self.refuses == call:
-            raise OSError(errno.EIO, call)
+            raise OSError(self.code, call)
 
 
 @pytest.fixture
@@ -181,4 +185,127 @@ def test_a_folder_that_was_renamed_is_known_by_its_new_name_whatever_follows(
         log.rename_dir("moved-0")
     assert log.folder.name == "moved-0"
     assert os.path.exists(log.segments.active_segment.log.path)
+    log.close_handlers()
+
+
+def test_a_flush_to_below_the_recovery_point_does_nothing(made: LocalLogSetUp) -> None:
+    made.append_a(0)
+    made.append_a(1)
+    made.log.mark_flushed(2)
+    made.log.flush(1)
+    assert made.log.recovery_point == 2
+
+
+def test_only_a_move_of_the_recovery_point_counts_as_a_flush(made: LocalLogSetUp) -> None:
+    made.append_a(0)
+    made.log.mark_flushed(1)
+    flushed = made.clock.ms
+    made.clock.sleep(5)
+    made.log.mark_flushed(1)
+    assert made.log.last_flush_time == flushed
+
+
+def test_the_folder_of_a_log_with_open_files_is_not_removed(made: LocalLogSetUp) -> None:
+    made.log.remove_and_delete_segments(list(made.log.segments), False, "a test")
+    with pytest.raises(StateError, match="open"):
+        made.log.delete_empty_dir()
+    assert made.folder.exists()
+
+
+def test_a_log_closed_without_a_flush_refuses_every_change(made: LocalLogSetUp) -> None:
+    made.append_a(0)
+    made.log.close_handlers()
+    for change in (
+        lambda: made.log.mark_flushed(1),
+        lambda: made.log.roll(),
+        lambda: made.log.truncate_fully_and_start_at(5),
+        lambda: made.log.close(),
+    ):
+        with pytest.raises(StateError, match="are closed"):
+            change()
+    assert (made.log.recovery_point, made.log.log_end_offset) == (0, 1)
+    assert made.log.segments.base_offsets == [0]
+
+
+def test_a_roll_into_an_older_segment_is_refused_also_when_the_active_one_is_empty(
+    made: LocalLogSetUp,
+) -> None:
+    made.append_a(0)
+    made.log.roll(5)
+    made.log.update_log_end_offset(0)
+    with pytest.raises(StateError, match="cannot roll at 0"):
+        made.log.roll()
+    assert made.log.segments.base_offsets == [0, 5]
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[tuple[UnifiedLog, list[str]]]:
+    """A log of one record in each of three segments, all on the device, and the calls of its disk from now on."""
+    disk, bench = RecordingDisk(tmp_path), LogBench(tmp_path)
+    log = bench.log(disk=disk, segment_size=one().size)
+    append_many(log, 3, lambda: one(timestamp=bench.now))
+    log.flush()
+    calls = disk.recording.calls
+    calls.clear()
+    yield log, calls
+    log.close_handlers()
+
+
+def test_the_folder_is_synced_by_the_first_flush_of_a_segment_only(
+    watched: tuple[UnifiedLog, list[str]],
+) -> None:
+    log, calls = watched
+    log.update_config(LogConfig())
+    for has_new_segment in (False, True, False):
+        if has_new_segment:
+            log.local_log.roll()
+        append_plain(log, 1)
+        calls.clear()
+        log.flush()
+        assert ("sync folder topic-0" in calls) == has_new_segment
+
+
+def test_a_segment_is_on_the_device_when_the_log_rolls_at_its_recovery_point(
+    watched: tuple[UnifiedLog, list[str]],
+) -> None:
+    log, calls = watched
+    indexes = [f"sync {2:020}.index", f"sync {2:020}.timeindex"]
+    assert log.recovery_point == log.log_end_offset == 3
+    log.local_log.roll()
+    assert [call for call in calls if call in indexes] == indexes
+    append_plain(log, 1)
+    calls.clear()
+    log.local_log.roll()
+    assert not [call for call in calls if call.startswith("sync ")], "a later flush does it"
+
+
+def test_a_cut_is_on_the_device_segment_by_segment_from_the_end(
+    watched: tuple[UnifiedLog, list[str]],
+) -> None:
+    log, calls = watched
+    log.local_log.truncate_to(0)
+    assert [call.split(" to ")[0] for call in calls if "index" not in call] == [
+        f"rename {2:020}.log",
+        "sync folder topic-0",
+        f"rename {1:020}.log",
+        "sync folder topic-0",
+        f"truncate {0:020}.log",
+        f"sync {0:020}.log",
+    ]
+
+
+def test_a_log_that_starts_anew_is_on_the_device(watched: tuple[UnifiedLog, list[str]]) -> None:
+    log, calls = watched
+    log.local_log.truncate_fully_and_start_at(9)
+    assert calls[-1] == "sync folder topic-0"
+
+
+def test_a_flush_of_a_folder_that_is_renamed_meanwhile_succeeds(tmp_path: Path) -> None:
+    log, disk = on_a_broken_disk(tmp_path)
+    disk.refuses, disk.code = "sync_folder", errno.ENOENT
+    log.update_log_end_offset(1)
+    log.flush(1)
+    disk.code = errno.EIO
+    with pytest.raises(OSError, match="sync_folder"):
+        log.flush(1)
     log.close_handlers()

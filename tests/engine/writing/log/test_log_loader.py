@@ -11,7 +11,7 @@ import pytest
 from engine.errors import StateError
 from engine.files.file_names import log_file_name, time_index_name
 from engine.log.log_segments import LogSegments
-from engine.units import TopicPartition
+from engine.units import MAX_INT64, EpochEntry, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.disk import Disk, WritableFile
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
@@ -23,7 +23,17 @@ from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
-from tests.conformance.unified_log_steps import LogBench, append_many, of_producer, one, rec
+from tests.conformance.unified_log_steps import (
+    ABORT,
+    LogBench,
+    aborted_transactions,
+    append_many,
+    end_txn,
+    of_producer,
+    one,
+    producer,
+    rec,
+)
 from tests.crash.failing import FailingDisk, Failures
 
 PARTITION = TopicPartition("topic", 0)
@@ -252,3 +262,110 @@ def test_producers_that_are_known_before_are_refused(tmp_path: Path) -> None:
     bench = LogBench(tmp_path)
     with pytest.raises(StateError, match="before it is loaded"):
         load(bench, bench.folder, with_producers=True).load()
+
+
+def test_a_log_that_ends_at_its_start_keeps_its_segments(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    bases = written(bench)
+    with bench.open(CONFIG, log_start_offset=20) as log:
+        assert [segment.base_offset for segment in log.segments] == bases
+        assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+
+
+def test_a_log_that_ends_below_its_start_begins_anew_there(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    with bench.open(CONFIG) as log:
+        for number in range(4):
+            log.append_as_leader(of_producer(number, 0, rec("a" * 200, bench.now)), number)
+        bases = [segment.base_offset for segment in log.segments]
+    assert len(bases) > 1
+    log = bench.open(CONFIG, log_start_offset=5)
+    assert [segment.base_offset for segment in log.segments] == [5]
+    assert (log.log_start_offset, log.log_end_offset) == (5, 5)
+    assert log.leader_epoch_cache.epoch_entries == []
+    assert all(log.producer_state.last_entry(number) is None for number in range(4))
+    assert bench.snapshot_offsets == [5]
+    gone = [f"{log_file_name(base)}.deleted" for base in bases]
+    assert bench.names(".log.deleted") == gone, "for file.delete.delay.ms"
+    bench.clock.sleep(CONFIG.file_delete_delay_ms)
+    assert not bench.names(".deleted")
+    log.close()
+
+
+def test_epochs_above_the_log_end_and_below_the_log_start_go(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    with bench.open(CONFIG) as log:
+        for epoch in range(4):
+            log.append_as_leader(one("a", bench.now), epoch)
+        log.leader_epoch_cache.assign(7, 4)
+    with bench.open(CONFIG, log_start_offset=2) as log:
+        assert log.leader_epoch_cache.epoch_entries == [EpochEntry(2, 2), EpochEntry(3, 3)]
+
+
+@pytest.mark.parametrize("has_snapshots", [True, False])
+def test_a_transaction_that_is_aborted_in_a_recovered_segment_is_found(
+    tmp_path: Path, has_snapshots: bool
+) -> None:
+    bench = LogBench(tmp_path)
+    with bench.open(BIG) as log:
+        producer(log, 1, 0, bench.now)(2)
+        log.roll()
+        end_txn(log, 1, 0, ABORT, bench.now)
+        log.roll()
+        append_many(log, 2, lambda: one("x", bench.now))
+        aborted = aborted_transactions(log)
+    assert [(txn.first_offset, txn.last_offset) for txn in aborted] == [(0, 2)]
+    if not has_snapshots:
+        for name in bench.names(".snapshot"):
+            (bench.folder / name).unlink()
+    for expiration_ms in (MAX_INT64, 86_400_000):
+        log = bench.open(
+            BIG,
+            last_shutdown_clean=False,
+            recovery_point=2,
+            producer_id_expiration_ms=expiration_ms,
+        )
+        assert aborted_transactions(log) == aborted
+        assert log.watermarks.first_unstable_offset is None
+        log.close()
+
+
+def test_a_log_that_is_deleted_begins_at_0_without_segments(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    folder = tmp_path / "topic-0.0123456789abcdef0123456789abcdef-delete"
+    assert load(bench, folder).load() == (7, 0, (0, 0, 0))
+    assert (folder / log_file_name(0)).exists()
+
+
+def test_a_log_that_is_deleted_keeps_its_damaged_segments(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    bases = written(bench)
+    damage(bench, bases[-1])
+    folder = tmp_path / "topic-0.0123456789abcdef0123456789abcdef-delete"
+    bench.folder.rename(folder)
+    before = (folder / log_file_name(bases[-1])).read_bytes()
+    with bench.open(CONFIG, folder=folder, last_shutdown_clean=False) as log:
+        assert [segment.base_offset for segment in log.segments] == bases
+    assert (folder / log_file_name(bases[-1])).read_bytes() == before
+
+
+def test_a_failure_after_the_first_segment_was_made_leaves_no_file_open(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    CountingFile.open_files.clear()
+    loader = load(bench, bench.folder, with_producers=True)
+    loader.log_folder.disk = CountingDisk(Failures(None, errno.EIO, sticky=False))
+    with pytest.raises(StateError, match="before it is loaded"):
+        loader.load()
+    assert CountingFile.open_files == set()
+
+
+def test_snapshots_that_belong_to_no_segment_go(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    bases = written(bench)
+    (bench.folder / f"{1:020}.snapshot").write_bytes(
+        (bench.folder / f"{20:020}.snapshot").read_bytes()
+    )
+    assert 1 not in bases
+    bench.open(CONFIG, last_shutdown_clean=False).close()
+    assert 1 not in bench.snapshot_offsets
+    assert bench.snapshot_offsets[-1] == 20

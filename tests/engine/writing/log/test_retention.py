@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import StateError
 from engine.writing.log.unified_log import UnifiedLog
-from tests.conformance.unified_log_steps import LogBench, one
+from engine.writing.records.building import records_of
+from tests.conformance.unified_log_steps import LogBench, one, rec
 
 LIMIT_MS = 1000
 
@@ -53,3 +55,40 @@ def test_a_segment_goes_when_the_others_reach_retention_bytes(
 def test_a_limit_of_0_bytes_is_a_limit(tmp_path: Path, limit: int, deleted: int) -> None:
     log = two_segments(LogBench(tmp_path), retention_size=limit, retention_ms=-1)
     assert log.delete_old_segments() == deleted
+
+
+def test_an_empty_segment_goes_also_when_the_log_is_as_large_as_retention_bytes(
+    tmp_path: Path,
+) -> None:
+    log = LogBench(tmp_path).log(retention_size=one().size, retention_ms=-1)
+    log.roll(5)
+    log.append_as_follower(records_of(rec("test"), base_offset=5, partition_leader_epoch=0), 0)
+    log.update_high_watermark(log.log_end_offset)
+    assert [(segment.base_offset, segment.size > 0) for segment in log.segments] == [
+        (0, False),
+        (5, True),
+    ]
+    assert log.size == one().size
+    assert log.delete_old_segments() == 1
+    assert log.log_start_offset == 5
+
+
+@pytest.mark.parametrize(("ahead", "warnings"), [(0, 0), (1, 1)])
+def test_a_timestamp_in_the_future_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ahead: int, warnings: int
+) -> None:
+    bench = LogBench(tmp_path)
+    log = bench.log(retention_ms=LIMIT_MS)
+    log.append_as_leader(one(timestamp=bench.now + ahead), 0)
+    log.update_high_watermark(1)
+    assert log.delete_old_segments() == 0
+    assert caplog.text.count("has a timestamp in the future") == warnings
+
+
+def test_the_start_of_a_closed_log_does_not_move(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    log = two_segments(bench)
+    log.close_handlers()
+    with pytest.raises(StateError, match="closed"):
+        log.maybe_increment_log_start_offset(1, "a test")
+    assert log.log_start_offset == 0

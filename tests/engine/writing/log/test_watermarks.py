@@ -56,3 +56,68 @@ def test_it_goes_up_to_the_log_end(log: UnifiedLog, higher: int) -> None:
     assert increment(log, log.watermarks.offset_metadata(higher)) is not None
     with pytest.raises(ValueError, match="above the log end"):
         log.maybe_increment_high_watermark(LogOffsetMetadata(7))
+
+
+def test_a_high_watermark_set_to_the_log_end_has_the_place_of_the_log_end(tmp_path: Path) -> None:
+    log = LogBench(tmp_path).log()
+    append_plain(log, 3)
+    end_of_first = log.local_log.log_end_offset_metadata
+    log.roll()
+    log.update_high_watermark(end_of_first)
+    assert log.watermarks.high_watermark_metadata() == LogOffsetMetadata(3, 3, 0)
+
+
+def test_a_high_watermark_set_to_the_log_start_keeps_its_place(tmp_path: Path) -> None:
+    log = LogBench(tmp_path).log()
+    append_plain(log, 3)
+    log.update_high_watermark(3)
+    log.maybe_increment_log_start_offset(2, "a test")
+    place = LogOffsetMetadata(2, 0, 0)  # in the middle of a batch
+    log.update_high_watermark(place)
+    assert log.watermarks.high_watermark_metadata() == place
+
+
+def test_a_high_watermark_below_the_segments_has_no_place(tmp_path: Path) -> None:
+    log = LogBench(tmp_path).log()
+    log.truncate_fully_and_start_at(10, 5)
+    assert log.update_high_watermark(7) == 7
+    assert log.watermarks.high_watermark_metadata() == LogOffsetMetadata(7)
+
+
+def test_a_log_does_not_start_below_its_first_segment(tmp_path: Path) -> None:
+    log = LogBench(tmp_path).log()
+    log.truncate_fully_and_start_at(10, 5)
+    local_log, state = log.local_log, log.producer_state
+    local_log.recovery_point = 0
+    again = UnifiedLog(local_log, log.leader_epoch_cache, state, 5)
+    assert (again.log_start_offset, again.high_watermark, again.recovery_point) == (10, 10, 10)
+
+
+def test_a_log_start_above_the_recovery_point_raises_it(tmp_path: Path) -> None:
+    log = LogBench(tmp_path).log()
+    append_plain(log, 3)
+    log.update_high_watermark(3)
+    assert log.recovery_point == 0
+    log.maybe_increment_log_start_offset(2, "a test")
+    assert log.recovery_point == 2
+    log.flush()
+    log.maybe_increment_log_start_offset(3, "a test")
+    assert log.recovery_point == 3
+
+
+def test_the_high_watermark_is_told_when_it_changes(tmp_path: Path) -> None:
+    log = LogBench(tmp_path).log()
+    append_plain(log, 3)
+    assert log.watermarks.maybe_update_high_watermark(2) == 2
+    assert log.watermarks.maybe_update_high_watermark(2) is None
+    assert log.watermarks.maybe_update_high_watermark(9) == 3
+
+
+def test_a_high_watermark_that_goes_back_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = LogBench(tmp_path).log()
+    append_plain(log, 3)
+    for offset, warnings in ((2, 0), (2, 0), (1, 1)):
+        log.update_high_watermark(offset)
+        assert caplog.text.count("goes back") == warnings
