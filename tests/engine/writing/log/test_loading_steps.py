@@ -9,10 +9,11 @@ import pytest
 from engine.files.file_names import log_file_name, offset_index_name, transaction_index_name
 from engine.index.transaction_index import AbortedTxn
 from engine.units import MAX_INT32, MAX_INT64
-from engine.writing.disk import Disk, WritableFile
+from engine.writing.disk import DISK, Disk, WritableFile
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.records.building import records_of
+from engine.writing.state.snapshot_file import read_snapshot
 from tests.conformance.unified_log_steps import (
     ABORT,
     LogBench,
@@ -167,13 +168,17 @@ def test_a_split_while_segments_are_opened_leaves_no_file_open_twice(bench: LogB
 # Recovery
 
 
-def test_a_segment_whose_offsets_go_back_is_emptied_and_the_later_ones_go(bench: LogBench) -> None:
+def going_back(bench: LogBench) -> None:
+    """Segments 0, 3, 7 and 8; the offsets of the second go back."""
     bench.folder.mkdir()
-    going_back = (3, 5, 4, 6)
-    for base, offsets in ((0, (0, 1, 2)), (3, going_back), (7, (7,)), (8, (8,))):
+    for base, offsets in ((0, (0, 1, 2)), (3, (3, 5, 4, 6)), (7, (7,)), (8, (8,))):
         batches = [records_of(rec("a" * 200), base_offset=offset) for offset in offsets]
         data = b"".join(bytes(batch.buffer) for batch in batches)
         (bench.folder / log_file_name(base)).write_bytes(data)
+
+
+def test_a_segment_whose_offsets_go_back_is_emptied_and_the_later_ones_go(bench: LogBench) -> None:
+    going_back(bench)
     disk = RecordingDisk(bench.log_dir)
     with bench.open(CONFIG, last_shutdown_clean=False, disk=disk) as log:
         assert [(segment.base_offset, segment.size > 0) for segment in log.segments] == [
@@ -217,4 +222,53 @@ def test_producers_after_a_recovery_are_those_of_before_whenever_they_expire(
     log = bench.open(CONFIG, producer_id_expiration_ms=expiration_ms, last_shutdown_clean=False)
     assert producers_of(log) == before
     assert log.watermarks.first_unstable_offset == 12
+    log.close()
+
+
+def test_one_byte_behind_the_last_batch_ends_the_log_there(bench: LogBench) -> None:
+    bases = written(bench)
+    with (bench.folder / log_file_name(bases[1])).open("ab") as file:
+        file.write(b"\0")
+    with bench.open(CONFIG, last_shutdown_clean=False) as log:
+        assert [segment.base_offset for segment in log.segments] == bases[:2]
+        assert log.log_end_offset == bases[2]
+
+
+def test_an_empty_active_segment_stays_where_the_one_before_ends_at_it(bench: LogBench) -> None:
+    log = bench.open()
+    append_plain(log, 2)
+    log.roll()
+    log.close()
+    with bench.open(last_shutdown_clean=False) as log:
+        assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
+def test_segments_that_went_with_an_emptied_one_are_not_recovered(
+    bench: LogBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    going_back(bench)
+    bench.open(CONFIG, last_shutdown_clean=False).close()
+    assert caplog.text.count("recovering WritableSegment(base_offset=") == 2
+
+
+def test_producers_that_have_expired_are_not_in_the_snapshots_of_a_recovery(
+    bench: LogBench,
+) -> None:
+    log = bench.open(CONFIG, producer_id_expiration_ms=1000)
+    for number in range(4):
+        log.append_as_leader(of_producer(number, 0, rec("a" * 300, bench.now)), 0)
+    assert [segment.base_offset for segment in log.segments] == [0, 1, 2, 3]
+    log.close()
+    bench.clock.sleep(1000)
+    log = bench.open(CONFIG, producer_id_expiration_ms=1000, last_shutdown_clean=False)
+    found = {
+        offset: [
+            entry.producer_id
+            for entry in read_snapshot(bench.folder / f"{offset:020}.snapshot", DISK)
+        ]
+        for offset in bench.snapshot_offsets
+    }
+    assert found == {offset: [offset - 1] for offset in (1, 2, 3, 4)}
+    assert producers_of(log) == {}
     log.close()
