@@ -32,6 +32,8 @@ FOLDERS = re.compile(r"(?<![\w.…/])/(?=(?:var/lib/kafka|backup|srv|mnt)\b)")
 LIMIT_SECONDS = 200
 NOISE = "WARNING: Using incubator modules: jdk.incubator.vector"
 """Line of the JVM that Spark starts; no option turns it off."""
+PROGRESS = re.compile(r"kafkafs: .+ [KMGT]?i?B/s(, \d+m \d+s left)?")
+"""Line that a command without a terminal prints when it takes 30 seconds, as on a busy machine."""
 
 
 class Step(NamedTuple):
@@ -100,11 +102,15 @@ def run(session: Session, folder: Path) -> Iterator[list[str]]:
                 timeout=LIMIT_SECONDS,
                 check=False,
             )
-            lines = done.stdout.decode().replace(str(folder), "").splitlines()
-            yield [line for line in lines if line != NOISE]
+            yield output_of(done.stdout.decode().replace(str(folder), ""))
     finally:
         if session.mounts:
             subprocess.run(["fusermount3", "-uz", folder / "mnt"], check=False, capture_output=True)
+
+
+def output_of(text: str) -> list[str]:
+    """Return the lines of a command's output, without those that come and go with the machine."""
+    return [line for line in text.splitlines() if line != NOISE and not PROGRESS.fullmatch(line)]
 
 
 def matches(expected: list[str], found: list[str]) -> bool:

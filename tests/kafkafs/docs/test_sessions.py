@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_sessions import DOCUMENTS, PREPARATIONS, Session, matches, run, sessions_of
+from kafkafs.cli.printing.progress import Progress
+from tests.doc_sessions import (
+    DOCUMENTS,
+    PREPARATIONS,
+    Session,
+    matches,
+    output_of,
+    run,
+    sessions_of,
+)
 
 
 def marks_of(session: Session) -> list[pytest.MarkDecorator]:
@@ -40,3 +49,12 @@ def test_an_ellipsis_stands_for_text_or_lines() -> None:
     assert not matches(["a … c"], ["a b d"])
     assert not matches(["a"], ["a", "b"])
     assert not matches(["a", "b"], ["a"])
+
+
+@pytest.mark.parametrize("total", [None, 1 << 30])
+@pytest.mark.parametrize("count", [900, 5 << 20])
+def test_a_line_of_progress_on_a_slow_machine_is_no_output(count: int, total: int | None) -> None:
+    progress = Progress("written")
+    progress.total = total
+    progress.bytes = count
+    assert output_of(f"a\n{progress.line(30.0)}\nb\n") == ["a", "b"]
