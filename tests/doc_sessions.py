@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.fixtures_data import log_dir
+from tests.schema_records import NOW, schema_record, tombstone, write_topic
 from tests.tiered_folders import TieredWriter
 
 ROOT = Path(__file__).parents[1]
@@ -258,9 +259,34 @@ def tiered(folder: Path) -> None:
         writer.copy(partition, base_offset)
 
 
+def schemas(folder: Path) -> None:
+    """A log dir with the topic of a registry: a reference, a soft deletion and a hard one."""
+    (folder / "srv").mkdir()
+    item = '{"type":"record","name":"Item","namespace":"shop","fields":[]}'
+    order = '{"type":"record","name":"Order","namespace":"shop","fields":[%s]}'
+    reference = {"name": "shop.Item", "subject": "items-value", "version": 1}
+    records = [
+        schema_record("items-value", 1, 1, item),
+        schema_record(
+            "orders-value",
+            1,
+            2,
+            order % '{"name":"item","type":"Item"}',
+            references=[reference],
+            timestamp=NOW + 1000,
+        ),
+        schema_record(
+            "orders-value", 2, 3, order % '{"name":"id","type":"long"}', timestamp=NOW + 2000
+        ),
+        schema_record("items-value", 1, 1, item, deleted=True, timestamp=NOW + 3000),
+        tombstone("orders-value", 2, NOW + 4000),
+    ]
+    write_topic(folder / "var" / "lib" / "kafka" / "data", records)
+
+
 PREPARATIONS: dict[str, Callable[[Path], None]] = {
     each.__name__: each
-    for each in (sample, current, damaged, replicas, broken, died, sparked, tiered)
+    for each in (sample, current, damaged, replicas, broken, died, sparked, tiered, schemas)
 }
 
 

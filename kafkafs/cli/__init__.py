@@ -48,6 +48,7 @@ COMMANDS = {
     "plan": Named("planning", "Predict what a broker would do to SOURCE if it started now."),
     "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
     "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
+    "schemas": Named("cluster.schemas", "List, print and export the schemas of a registry."),
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
     "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
     "top": Named("watching", "Show the work of the daemon behind a mount."),

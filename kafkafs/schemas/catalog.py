@@ -45,7 +45,8 @@ def facts(schema: Schema) -> dict[str, Any]:
         "timestamp": schema.origin.timestamp,
         "isFirst": schema.origin.is_first,
     }
-    return {**found, "until": schema.until, "schema": schema.text}
+    times = {"deletedSince": schema.deleted_since, "until": schema.until}
+    return {**found, **times, "schema": schema.text}
 
 
 def parse_catalog(data: bytes) -> Iterator[Schema | ValueError]:
@@ -92,6 +93,7 @@ def _schema(found: JsonValue) -> Schema:
         guid=_optional(found["guid"], str),
         is_deleted=state > 0,
         is_gone=state > 1,
+        deleted_since=_optional(found["deletedSince"], int),
         until=_optional(found["until"], int),
         metadata=_optional(found.get("metadata"), dict),
         rule_set=_optional(found.get("ruleSet"), dict),

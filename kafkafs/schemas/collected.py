@@ -166,14 +166,14 @@ class Collected:
                     yield life.ended(step.timestamp)
                     life = None
                 life = life or _Life(step)
-                life.is_deleted = step.is_deleted
+                life.mark(step.timestamp, is_deleted=step.is_deleted)
             elif life is None:
                 continue
             elif isinstance(step, _Event) or (step.version is None and life.is_deleted):
                 yield life.ended(step.timestamp)
                 life = None
             elif step.version is not None and version <= step.version:
-                life.is_deleted = True
+                life.mark(step.timestamp, is_deleted=True)
         if life is not None:
             yield life
 
@@ -185,15 +185,23 @@ class _Life:
         self._first = first
         self._until: Timestamp | None = None
         self._is_gone = False
+        self._deleted_since: Timestamp | None = None
         self.is_deleted = False
 
     def has(self, event: _Event) -> bool:
         """Return whether a record says the same as the first one."""
         return event.id == self._first.id and event.definition == self._first.definition
 
+    def mark(self, timestamp: Timestamp, *, is_deleted: bool) -> None:
+        """Delete the version softly, or restore it."""
+        if is_deleted != self.is_deleted:
+            self.is_deleted = is_deleted
+            self._deleted_since = timestamp if is_deleted else None
+
     def ended(self, timestamp: Timestamp) -> _Life:
         """End the life for good."""
-        self._until, self._is_gone, self.is_deleted = timestamp, True, True
+        self.mark(timestamp, is_deleted=True)
+        self._until, self._is_gone = timestamp, True
         return self
 
     def schema(self, subject: str, version: int) -> Schema:
@@ -211,6 +219,7 @@ class _Life:
             guid=definition.guid,
             is_deleted=self.is_deleted,
             is_gone=self._is_gone,
+            deleted_since=self._deleted_since,
             until=self._until,
             metadata=_loaded(definition.metadata),
             rule_set=_loaded(definition.rule_set),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -90,6 +90,7 @@ class Schema:
         guid: the registry's GUID: a UUID in lower case.
         is_deleted: whether the version is deleted, softly or for good; its records decode all the same.
         is_gone: whether the version is deleted for good: a registry that reads the log does not have it.
+        deleted_since: timestamp of the record that deleted the version softly; None without one.
         until: timestamp of the record that deleted the version for good, or gave it another text.
         metadata, rule_set: as the registry has them; None without.
         is_encrypted: whether the text is encrypted with a key of the registry.
@@ -105,6 +106,7 @@ class Schema:
     guid: str | None = None
     is_deleted: bool = False
     is_gone: bool = False
+    deleted_since: Timestamp | None = None
     until: Timestamp | None = None
     metadata: dict[str, JsonValue] | None = None
     rule_set: dict[str, JsonValue] | None = None
@@ -132,6 +134,18 @@ class Schema:
         if self.id is not None:
             parts.append(f"(id {self.id})")
         return " ".join(parts)
+
+
+def as_of(schema: Schema, at: Timestamp) -> Schema | None:
+    """Return a schema with its state at a time; None if it came later."""
+    since = schema.origin.timestamp
+    if since is not None and schema.origin.is_first and since > at:
+        return None
+    is_gone = schema.is_gone and (schema.until is None or schema.until <= at)
+    is_deleted = schema.is_deleted and (schema.deleted_since is None or schema.deleted_since <= at)
+    if (is_gone, is_deleted) == (schema.is_gone, schema.is_deleted):
+        return schema
+    return replace(schema, is_gone=is_gone, is_deleted=is_deleted or is_gone)
 
 
 class Candidate(NamedTuple):

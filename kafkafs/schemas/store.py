@@ -17,6 +17,7 @@ from kafkafs.schemas.schema import (
     Reference,
     Schema,
     SchemaKind,
+    as_of,
     in_context,
     split_subject,
 )
@@ -119,6 +120,16 @@ class SchemaStore:
                 key: value for store in turned for key, value in store.associations.items()
             },
             mapped=(each for store in stores for each in store.mapped),
+        )
+
+    def as_of(self, at: Timestamp) -> SchemaStore:
+        """Return the schemas that there were at a time, with their states; settings stay the newest ones."""
+        return SchemaStore(
+            filter(None, (as_of(schema, at) for schema in self.schemas)),
+            problems=self._problems,
+            settings=self.settings,
+            associations=self.associations,
+            mapped=self.mapped,
         )
 
     @cached_property

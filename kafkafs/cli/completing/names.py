@@ -123,6 +123,14 @@ def _groups(context: click.Context, _: str) -> list[str]:
         return list(SourceState(source, logs=logs).known_groups().names)
 
 
+def _subjects(context: click.Context, _: str) -> list[str]:
+    from kafkafs.schemas.opened import open_schemas
+
+    paths = [path for text in _sources(context) for path in source_paths(text)]
+    topic = context.params.get("registry_topic")
+    return open_schemas(paths, *([topic] if topic else [])).subjects()
+
+
 def _paths(context: click.Context, begun: str) -> Iterator[str]:
     from kafkafs.tree.errors import NotADirectory, NotFound
     from kafkafs.tree.node import Directory, Kind
@@ -151,4 +159,5 @@ paths = completer(_paths)
 topics = _last_item(_topics)
 partitions = _last_item(_partitions)
 groups = completer(_groups)
+subjects = completer(_subjects)
 rules = completer(_rules)

@@ -66,7 +66,7 @@ class IdEntry(NamedTuple):
     file: str
 
 
-class Mapping(NamedTuple):
+class TopicMapping(NamedTuple):
     """A file of mappings; `files` are those to read besides the targets'."""
 
     topics: tuple[TopicEntry, ...]
@@ -79,7 +79,7 @@ class Mapping(NamedTuple):
         return list(dict.fromkeys([*self.files, *named, *(entry.file for entry in self.ids)]))
 
 
-def parse_mapping(data: bytes, path: str) -> Mapping:
+def parse_mapping(data: bytes, path: str) -> TopicMapping:
     """Parse a file of mappings.
 
     Raises:
@@ -88,7 +88,7 @@ def parse_mapping(data: bytes, path: str) -> Mapping:
     try:
         found = tomllib.loads(data.decode())
         _only(found, "topics", "ids", "files")
-        return Mapping(
+        return TopicMapping(
             tuple(
                 TopicEntry(NamePattern.parse(topic), _PARTS[part], _target(parts[part]))
                 for topic, parts in found.get("topics", {}).items()

@@ -59,6 +59,14 @@ def described_files(data: bytes) -> list[DescribedFile]:
     return found
 
 
+def is_descriptor(data: bytes) -> bool:
+    """Return whether bytes are a FileDescriptorProto: a Protobuf message with the name of a file."""
+    try:
+        return any(number == _NAME for number, _ in _fields(data))
+    except (ValueError, IndexError):
+        return False
+
+
 def descriptor_set(files: list[bytes]) -> bytes:
     """Return the FileDescriptorSet of some FileDescriptorProtos."""
     return b"".join(

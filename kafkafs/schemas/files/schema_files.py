@@ -9,7 +9,8 @@
 
 A schema's subject is its path in the directory without the suffix, its version is 1. A file `orders-value` or
 `orders-key` is the schema of bare values or keys of the topic `orders`. Types and imports of other files in the directory
-are found by their names. A directory with a `schemas.jsonl` is an export: that file alone is read.
+are found by their names. A directory with a `schemas.jsonl` is an export: that file alone
+is read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from engine.topics.decoded_record import LARGEST_VALUE
 from kafkafs.schemas.avro_names import avro_names
 from kafkafs.schemas.catalog import CATALOG, parse_catalog
 from kafkafs.schemas.errors import SchemaFileError
-from kafkafs.schemas.files.mapping_file import MAPPING_SUFFIX, Mapping, Target, parse_mapping
+from kafkafs.schemas.files.mapping_file import MAPPING_SUFFIX, Target, TopicMapping, parse_mapping
 from kafkafs.schemas.files.proto_files import described_files, imports_of
 from kafkafs.schemas.guid import guid_of
 from kafkafs.schemas.schema import Origin, Reference, Schema, SchemaKind
@@ -47,7 +48,6 @@ _KINDS = {
 _SETS = frozenset({".desc", ".pb", ".binpb", ".protoset"})
 _CATALOG_SUFFIX = ".jsonl"
 _SUFFIXES = frozenset({*_KINDS, *_SETS, _CATALOG_SUFFIX, MAPPING_SUFFIX})
-_REQUESTS = "import.json"
 _WELL_KNOWN = "google/protobuf/"
 _PARTS = {"-key": True, "-value": False}
 
@@ -66,6 +66,11 @@ class _Read(NamedTuple):
     names: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
+
+
+def is_schema_file(path: str) -> bool:
+    """Return whether a name has one of the suffixes of files of schemas."""
+    return _suffix(path) in _SUFFIXES
 
 
 def read_schema_files(path: str) -> SchemaStore:
@@ -94,13 +99,11 @@ class _Reading:
         self._root = root
         self._read: list[_Read] = []
         self._whole: list[Schema] = []
-        self._mappings: list[tuple[str, Mapping]] = []
+        self._mappings: list[tuple[str, TopicMapping]] = []
         self._problems: list[SchemaProblem] = []
 
     def store(self, only: str | None) -> SchemaStore:
         """Return the schemas of one file, or of all."""
-        if only is None and any(entry.name == CATALOG for entry in self._root.list()):
-            only = CATALOG
         for name in self._names() if only is None else [only]:
             try:
                 self._add(name)
@@ -154,11 +157,13 @@ class _Reading:
         waiting = [("", 0)]
         while waiting:
             folder, depth = waiting.pop()
-            for name, kind in sorted(self._root.list(folder), key=lambda entry: entry.name):
+            entries = sorted(self._root.list(folder), key=lambda entry: entry.name)
+            exports = [entry for entry in entries if entry.name == CATALOG]
+            for name, kind in exports or entries:
                 path = f"{folder}/{name}" if folder else name
                 if kind is EntryKind.DIRECTORY and depth < _MOST_DEPTH:
                     waiting.append((path, depth + 1))
-                elif kind is EntryKind.FILE and _suffix(name) in _SUFFIXES and path != _REQUESTS:
+                elif kind is EntryKind.FILE and _suffix(name) in _SUFFIXES:
                     left -= 1
                     if left < 0:
                         self._note(folder, f"more than {MOST_FILES} files; the rest is not read")
