@@ -32,11 +32,9 @@ from kafkafs.spark.source.options.read_options import (
     parse_options,
 )
 from kafkafs.spark.source.planning.batch_plan import for_counting, plan_batch, tasks_of
-from kafkafs.spark.source.planning.splits import Split
-from kafkafs.spark.source.rows.batch_rows import BatchReader
-from kafkafs.spark.source.rows.segment_rows import SegmentReader
-from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.rows import BatchReader, SegmentReader, SplitReader
 from kafkafs.spark.source.worker_process import make_ready, spare_the_dicts
+from kafkafs.table.splits import Split
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from engine.units import Offset
 from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.batch_plan import plan_batch
-from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.rows import SplitReader
 from tests.damage.check_partitions import Partition, partitions
 from tests.damage.check_soak import Try, choose, struck
 

@@ -16,7 +16,7 @@ from engine.log.segment.scan import BatchRun
 from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.searching.search import ALL_FIELDS, Query
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.rows.key_filter import Indices, KeyFilter
+from kafkafs.table.key_filter import Indices, KeyFilter
 
 if TYPE_CHECKING:
     from engine.columns.columns import Columns
@@ -74,7 +74,7 @@ class Predicate:
             raise OptionError(f"not a regular expression: {error}: {pattern}") from error
 
 
-class SearchFilter(KeyFilter):
+class SearchFilter:
     """Filter for the records of one partition that match a predicate.
 
     In Kafka's own topics the JSON of decoded keys and values is searched.

@@ -14,9 +14,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from engine.lines.record_line import LineOptions, record_line
-from engine.log.log_view import LogView
-from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun
 from engine.record.attributes import TimestampType
 from engine.record.fate import Fate
 from engine.record.record import Header, Record
@@ -33,9 +30,8 @@ from kafkafs.spark.reading import Moment
 from kafkafs.spark.source.columns import CORRUPT, RECORDS
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.batch_plan import plan_batch
-from kafkafs.spark.source.planning.splits import Split
-from kafkafs.spark.source.rows.key_filter import key_filter
-from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.rows import SplitReader, key_filter
+from kafkafs.table.splits import Split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -237,28 +233,6 @@ class _Search:
         return [row[0] for row in first.collect()]
 
 
-class _SearchReader(SplitReader):
-    """Reader of the records in splits that match a predicate."""
-
-    def __init__(self, schema: pa.Schema, options: ReadOptions, predicate: Predicate) -> None:
-        super().__init__(schema, options)
-        self._predicate = predicate
-        self._asked = key_filter(options)
-
-    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """Yield the matching records of a split; see `SplitReader.read`."""
-        self._filter = SearchFilter(self._predicate, split.partition.topic, self._asked)
-        self._keys = self._filter
-        return super().read(split)
-
-    def _run(
-        self, view: LogView, segment: LogSegment, split: Split, run: BatchRun
-    ) -> Iterator[pa.RecordBatch]:
-        run = self._filter.narrowed(run)
-        if len(run.table):
-            yield from super()._run(view, segment, split, run)
-
-
 def _found(
     spark: SparkSession,
     splits: list[Split],
@@ -269,7 +243,8 @@ def _found(
     arrow = to_arrow_schema(schema, timezone="UTC")
 
     def read(split: Split) -> Iterator[pa.RecordBatch]:
-        return _SearchReader(arrow, options, predicate).read(split)
+        wanted = SearchFilter(predicate, split.partition.topic, key_filter(options))
+        return SplitReader(arrow, options, wanted).read(split)
 
     return frame_of(spark, splits, schema, read, options.split_bytes)
 

@@ -11,8 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.budgets import MiB
 from kafkafs.spark.source.planning.task_packing import largest_first, packed
-from kafkafs.spark.source.rows.batch_rows import BatchReader
-from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.rows import BatchReader, SplitReader
 from kafkafs.spark.source.worker_process import make_ready
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkafs.spark.source.options.read_options import ReadOptions
-    from kafkafs.spark.source.planning.splits import Split
+    from kafkafs.table.splits import Split
 
 _TASKS_OF_A_CORE = 4
 _LEAST = 8 * MiB
@@ -35,7 +34,7 @@ def records_of(
 
     Args:
         spark: session.
-        splits: from `kafkafs.spark.source.planning.splits.plan`.
+        splits: from `kafkafs.table.splits.plan`.
         schema: columns of view=records.
         options: options of the read, but paths, choice and bounds.
     """

@@ -20,9 +20,9 @@ from kafkafs.spark.errors import (
     topics_recreated,
 )
 from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.spark.source.planning.offset_ranges import QueryRange, within_log
-from kafkafs.spark.source.planning.splits import Split, plan
+from kafkafs.spark.source.planning.offset_ranges import within_log
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets, StreamPlace, TopicIds
+from kafkafs.table.splits import QueryRange, Split, plan
 
 logger = logging.getLogger(__name__)
 

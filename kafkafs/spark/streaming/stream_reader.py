@@ -24,8 +24,8 @@ from kafkafs.spark.source.options.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.batch_plan import tasks_of
 from kafkafs.spark.source.planning.offset_ranges import log_end, resolve_limit
-from kafkafs.spark.source.planning.splits import Split, split_ranges
-from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.planning.task_ranges import split_ranges
+from kafkafs.spark.source.rows import SplitReader
 from kafkafs.spark.source.worker_process import make_ready
 from kafkafs.spark.streaming.followed_logs import FollowedLogs
 from kafkafs.spark.streaming.stream_offsets import (
@@ -43,6 +43,7 @@ from kafkafs.spark.streaming.stream_ranges import (
     with_added,
 )
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
+from kafkafs.table.splits import Split
 
 
 @dataclass

@@ -33,9 +33,9 @@ import pyarrow as pa
 from engine.check.log_dir_check import SourceCheck
 from engine.log.log_directory import open_source
 from kafkafs.spark.source.options.read_options import parse_options
-from kafkafs.spark.source.rows.split_reader import SplitReader
-from kafkafs.spark.source.planning.splits import plan
-from kafkafs.spark.source.planning.offset_ranges import QueryRange
+from kafkafs.spark.source.rows import SplitReader
+from kafkafs.table.splits import plan
+from kafkafs.table.splits import QueryRange
 
 source = open_source(sys.argv[2])
 count = 0

@@ -21,9 +21,9 @@ os.environ["OMP_NUM_THREADS"] = "1"  # as Spark sets it by the cores of an execu
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
 import pyarrow as pa
 from kafkafs.spark.source.options.read_options import parse_options
-from kafkafs.spark.source.rows.split_reader import SplitReader
-from kafkafs.spark.source.planning.splits import plan
-from kafkafs.spark.source.planning.offset_ranges import QueryRange
+from kafkafs.spark.source.rows import SplitReader
+from kafkafs.table.splits import plan
+from kafkafs.table.splits import QueryRange
 from engine.log.log_directory import open_source
 
 options = parse_options({"path": sys.argv[1], "onCorrupt": "skip"})

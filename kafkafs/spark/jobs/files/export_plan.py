@@ -12,9 +12,9 @@ from kafkafs.spark.errors import DataLossError, could_not_read, partition_offset
 from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.options.source_paths import open_paths
-from kafkafs.spark.source.planning.offset_ranges import QueryRange, log_end, resolve_partitions
-from kafkafs.spark.source.planning.splits import Split, plan
-from kafkafs.spark.source.planning.volume import owners_by_root
+from kafkafs.spark.source.planning.offset_ranges import log_end, resolve_partitions
+from kafkafs.table.log_dir_owners import owners_by_root
+from kafkafs.table.splits import QueryRange, Split, plan
 
 MOST_TOPICS = 16
 """Most topics of a chunk: the records of each are counted by an expression."""

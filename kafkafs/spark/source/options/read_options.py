@@ -23,6 +23,7 @@ from kafkafs.spark.source.options.offset_limits import (
 )
 from kafkafs.spark.source.options.option_values import count, delay, flag, one_of, pattern, size
 from kafkafs.spark.source.options.partition_choice import ALL, Choice, parse_choice
+from kafkafs.table.row_options import RowOptions
 
 SPLIT_BYTES = 64 * MiB
 MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
@@ -113,6 +114,17 @@ class ReadOptions:
     max_delay_ms: int = MAX_TRIGGER_DELAY_MS
     budgets: Budgets = DEFAULT_BUDGETS
     ignored: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def rows(self) -> RowOptions:
+        """The options of reading a split."""
+        return RowOptions(
+            fail_on_data_loss=self.fail_on_data_loss,
+            committed=self.committed,
+            on_corrupt=self.on_corrupt,
+            decode=self.decode,
+            budgets=self.budgets,
+        )
 
 
 def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:

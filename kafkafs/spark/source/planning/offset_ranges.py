@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from engine.log.log_view import LogView
 from engine.units import Offset, Timestamp, TopicPartition
@@ -25,25 +24,11 @@ from kafkafs.spark.source.options.offset_limits import (
     SpecificTimestamps,
 )
 from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.table.splits import QueryRange
 
 logger = logging.getLogger(__name__)
 
 Views = Mapping[TopicPartition, LogView]
-
-
-class QueryRange(NamedTuple):
-    """Offsets [start, stop) of a partition; if part of a larger range, whether it is the first and the last part."""
-
-    partition: TopicPartition
-    start: Offset
-    stop: Offset
-    is_first: bool = True
-    is_last: bool = True
-
-    @property
-    def size(self) -> int:
-        """Number of offsets; there may be fewer records."""
-        return self.stop - self.start
 
 
 def log_end(view: LogView, options: ReadOptions) -> Offset:

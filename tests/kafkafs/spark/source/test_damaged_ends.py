@@ -22,7 +22,7 @@ SCHEMA = pa.schema([("offset", pa.int64()), ("_corrupt", pa.string())])
 def rows_of(folder: Path, **options: str) -> list[dict[str, Any]]:
     from kafkafs.spark.source.options.read_options import parse_options
     from kafkafs.spark.source.planning.batch_plan import plan_batch
-    from kafkafs.spark.source.rows.split_reader import SplitReader
+    from kafkafs.spark.source.rows import SplitReader
 
     given = parse_options({"path": str(folder)} | options)
     reader = SplitReader(SCHEMA, given)
@@ -226,7 +226,7 @@ def test_a_segment_that_was_rewritten_under_the_same_number_is_read_by_offsets(
     """A file system gives a new file the number of one that was removed."""
     from kafkafs.spark.source.options.read_options import parse_options
     from kafkafs.spark.source.planning.batch_plan import plan_batch
-    from kafkafs.spark.source.rows.split_reader import SplitReader
+    from kafkafs.spark.source.rows import SplitReader
 
     given = parse_options({"path": str(orders), "splitBytes": "9k"})
     splits = plan_batch(given)

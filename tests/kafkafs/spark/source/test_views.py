@@ -29,7 +29,7 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import VIEWS, schema_of
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.batch_plan import plan_batch
-from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.rows import SplitReader
 
 CASES = [
     (kind, partition)

@@ -16,8 +16,9 @@ from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.batch_plan import for_counting, tasks_of
-from kafkafs.spark.source.planning.offset_ranges import QueryRange, resolve_batch
-from kafkafs.spark.source.planning.splits import Split, plan, split_ranges
+from kafkafs.spark.source.planning.offset_ranges import resolve_batch
+from kafkafs.spark.source.planning.task_ranges import split_ranges
+from kafkafs.table.splits import QueryRange, Split, plan
 from tests.fixtures_data import log_dir
 
 T = TopicPartition("t", 0)

@@ -18,13 +18,13 @@ from kafkafs.spark.jobs.files.export_plan import plan_chunks
 from kafkafs.spark.source.options.read_options import ReadOptions, parse_options
 from kafkafs.spark.source.planning.batch_plan import plan_batch
 from kafkafs.spark.source.planning.volume import NotVisibleError
-from kafkafs.spark.source.rows.split_reader import SplitReader
+from kafkafs.spark.source.rows import SplitReader
 from tests.fixtures_data import log_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafkafs.spark.source.planning.splits import Split
+    from kafkafs.table.splits import Split
 
 RECORDS = 2000
 

@@ -1,4 +1,4 @@
-"""Records of one split as Arrow record batches, with a row for each hole if wanted: the work of a task."""
+"""Records of one split as Arrow record batches, with a row for each hole if wanted."""
 
 from __future__ import annotations
 
@@ -18,40 +18,44 @@ from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.error_line import damage_facts, problem_facts
-from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.spark.source.planning.splits import Split
-from kafkafs.spark.source.rows.arrow_rows import (
+from kafkafs.table.arrow_rows import (
     Indices,
     Rows,
     one_row,
     record_batches,
     rows_without_columns,
 )
-from kafkafs.spark.source.rows.header_facts import countable, records_in
-from kafkafs.spark.source.rows.key_filter import key_filter
-from kafkafs.spark.source.rows.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.table.header_facts import countable, records_in
+from kafkafs.table.key_filter import RowFilter
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.table.splits import Split
 
 
-class SplitReader:
-    """Reader of the splits of one query.
+class RecordRows:
+    """The records of splits, a row for each.
 
     Args:
         schema: schema of the record batches.
-        options: options of the query.
+        options: see `RowOptions`.
+        wanted: filter on the records; None for every record.
     """
 
-    def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
+    def __init__(
+        self, schema: pa.Schema, options: RowOptions, wanted: RowFilter | None = None
+    ) -> None:
         self._schema = schema
         self._options = options
-        self._keys = key_filter(options)
-        self._counts_only = not schema.names and self._keys is None
+        self._wanted = wanted
+        self._counts_only = not schema.names and wanted is None
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted records of a split, and its holes with onCorrupt=row.
+        """Yield the wanted records of a split, and its holes with `on_corrupt` "row".
 
         Raises:
-            DataLossError: the segment is gone, and failOnDataLoss is true.
-            CorruptRecordError: the segment is damaged, and onCorrupt is fail.
+            LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
+            CorruptRecordError: the segment is damaged, and `on_corrupt` is fail.
+            TimestampRangeError: a timestamp overflows microseconds.
         """
         for view, segment, part, item in scan_split(
             split, fail_on_data_loss=self._options.fail_on_data_loss
@@ -64,6 +68,10 @@ class SplitReader:
     def _run(
         self, view: LogView, segment: LogSegment, split: Split, run: BatchRun
     ) -> Iterator[pa.RecordBatch]:
+        if self._wanted is not None:
+            run = self._wanted.narrowed(run)
+            if not len(run.table):
+                return
         table = run.table
         wanted = (table["attributes"] & CONTROL_MASK == 0) | (table["magic"] < 2)
         wanted &= table["last_offset"] >= split.start
@@ -95,7 +103,7 @@ class SplitReader:
     def _indices(self, columns: kernel.Columns, split: Split) -> Indices:
         offsets = columns.offset
         indices = np.flatnonzero((offsets >= split.start) & (offsets < split.stop))
-        return indices if self._keys is None else self._keys.matching(columns, indices)
+        return indices if self._wanted is None else self._wanted.matching(columns, indices)
 
     def _hole(self, split: Split, damage: Damage | Disorder) -> Iterator[pa.RecordBatch]:
         if is_hole(split, damage, on_corrupt=self._options.on_corrupt):

@@ -1,49 +1,64 @@
-"""Filter on keys: one key, or a pattern that must be found."""
+"""Filters on records: some keys, or a pattern that must be found in the key."""
 
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from collections.abc import Collection
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.columns.columns import Columns
-from kafkafs.spark.source.options.read_options import ReadOptions
+from engine.log.segment.scan import BatchRun
 
 Indices: TypeAlias = npt.NDArray[np.int64]
+
+
+class RowFilter(Protocol):
+    """Filter on records."""
+
+    def narrowed(self, run: BatchRun) -> BatchRun:
+        """Return the batches of a run that may hold a wanted record."""
+
+    def matching(self, columns: Columns, indices: Indices) -> Indices:
+        """Return the wanted ones of some records, in order."""
 
 
 class KeyFilter:
     """Filter on the keys of records.
 
     Args:
-        key: the only wanted key; None for any.
+        keys: the wanted keys, None among them for the null key; None for any.
         pattern: regular expression to find in the key; a null key is searched as an empty one.
     """
 
-    def __init__(self, key: bytes | None, pattern: re.Pattern[bytes] | None) -> None:
-        self._key = key
+    def __init__(
+        self, keys: Collection[bytes | None] | None, pattern: re.Pattern[bytes] | None = None
+    ) -> None:
+        self._keys = None if keys is None else tuple(dict.fromkeys(keys))
         self._pattern = pattern
+
+    def narrowed(self, run: BatchRun) -> BatchRun:
+        """Return the run itself: only the records tell."""
+        return run
 
     def matching(self, columns: Columns, indices: Indices) -> Indices:
         """Return the wanted ones of some records."""
-        if self._key is not None:
-            indices = _equal(columns, indices, self._key)
+        if self._keys is not None:
+            parts = [_equal(columns, indices, key) for key in self._keys]
+            indices = (
+                parts[0] if len(parts) == 1 else np.sort(np.concatenate([indices[:0], *parts]))
+            )
         if self._pattern is not None:
             indices = _found(columns, indices, self._pattern)
         return indices
 
 
-def key_filter(options: ReadOptions) -> KeyFilter | None:
-    """Return the filter of keyEquals and keyPattern; None for every record."""
-    if options.key is None and options.key_pattern is None:
-        return None
-    pattern = None if options.key_pattern is None else re.compile(options.key_pattern.encode())
-    return KeyFilter(options.key, pattern)
-
-
-def _equal(columns: Columns, indices: Indices, key: bytes) -> Indices:
+def _equal(columns: Columns, indices: Indices, key: bytes | None) -> Indices:
+    if key is None:
+        nulls: Indices = indices[columns.key_size[indices] < 0]
+        return nulls
     indices = indices[columns.key_size[indices] == len(key)]
     arena = np.frombuffer(columns.arena, np.uint8)
     starts = columns.key_start

@@ -21,11 +21,9 @@ from engine.record.attributes import (
 from engine.record.fate import Fate
 from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
-from kafkafs.spark.errors import malformed_timestamp
-from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.spark.source.planning.splits import Split
-from kafkafs.spark.source.rows.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
-from kafkafs.spark.source.rows.header_facts import (
+from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
+from kafkafs.table.errors import TimestampRangeError
+from kafkafs.table.header_facts import (
     HeaderFacts,
     Numbers,
     Table,
@@ -35,7 +33,9 @@ from kafkafs.spark.source.rows.header_facts import (
     header_facts,
     own_batches,
 )
-from kafkafs.spark.source.rows.split_scan import Scanned, corruption, in_full, is_hole, scan_split
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.split_scan import Scanned, corruption, in_full, is_hole, scan_split
+from kafkafs.table.splits import Split
 
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 _CODECS = pa.array(codec_labels("unknown {}"), pa.string())
@@ -52,7 +52,7 @@ class HeaderRun:
         table: rows of the batches, of BATCH_ROW.
         facts: facts of each batch.
         fates: fate of each batch; None when none is transactional or fates are not needed.
-        is_lenient: whether a timestamp that Spark cannot hold becomes null.
+        is_lenient: whether a timestamp that overflows becomes null.
     """
 
     partition: TopicPartition
@@ -66,25 +66,25 @@ class HeaderRun:
         return len(self.table)
 
 
-class BatchReader:
-    """Reader of splits with view=batches.
+class BatchRows:
+    """The batches of splits, a row for each.
 
     Args:
         schema: schema of the record batches.
-        options: options of the query.
+        options: see `RowOptions`.
     """
 
-    def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
+    def __init__(self, schema: pa.Schema, options: RowOptions) -> None:
         self._schema = schema
         self._options = options
         self._asks_fates = options.committed or "transaction" in schema.names
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted batches of a split, and its holes with onCorrupt=row.
+        """Yield the wanted batches of a split, and its holes with `on_corrupt` "row".
 
         Raises:
-            DataLossError: the segment is gone, and failOnDataLoss is true.
-            CorruptRecordError: the segment is damaged, and onCorrupt is fail.
+            LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
+            CorruptRecordError: the segment is damaged, and `on_corrupt` is fail.
         """
         for scanned in scan_split(split, fail_on_data_loss=self._options.fail_on_data_loss):
             if isinstance(scanned.item, BatchRun):
@@ -135,20 +135,20 @@ class BatchReader:
 
 
 def instants(milliseconds: Numbers, partition: TopicPartition, offsets: Numbers | None) -> pa.Array:
-    """Return milliseconds as Spark's timestamps; NO_TIMESTAMP becomes null.
+    """Return milliseconds as timestamps in microseconds; NO_TIMESTAMP becomes null.
 
     Args:
         milliseconds: timestamps.
         partition: partition of the batches, for the error.
-        offsets: offsets for the error; without them a timestamp that Spark cannot hold becomes null.
+        offsets: offsets for the error; without them a timestamp that overflows becomes null.
 
     Raises:
-        ValueError: KAFKA_MALFORMED_RECORD_TIMESTAMP.
+        TimestampRangeError: a timestamp does not fit.
     """
     absurd = np.abs(milliseconds) > MOST_MILLISECONDS
     if absurd.any() and offsets is not None:
         place = int(np.argmax(absurd))
-        raise malformed_timestamp(partition, int(offsets[place]), int(milliseconds[place]))
+        raise TimestampRangeError(partition, int(offsets[place]), int(milliseconds[place]))
     nulls = absurd | (milliseconds == NO_TIMESTAMP)
     microseconds = np.where(nulls, 0, milliseconds) * 1000
     return pa.array(microseconds, pa.int64(), mask=nulls).cast(pa.timestamp("us", "UTC"))

@@ -12,38 +12,38 @@ from engine.budgets import Budgets
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
-from kafkafs.spark.errors import malformed_timestamp
-from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.spark.source.planning.splits import Split
-from kafkafs.spark.source.rows.arrow_rows import MOST_MILLISECONDS, one_row
-from kafkafs.spark.source.rows.header_facts import (
+from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row
+from kafkafs.table.errors import TimestampRangeError
+from kafkafs.table.header_facts import (
     Numbers,
     base_timestamps,
     header_facts,
     is_control,
 )
-from kafkafs.spark.source.rows.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.table.splits import Split
 
 
-class SegmentReader:
-    """Reader of splits of whole segments, with view=segments.
+class SegmentRows:
+    """Whole segments as splits, a row for each.
 
     Args:
         schema: schema of the record batches.
-        options: options of the query.
+        options: see `RowOptions`.
     """
 
-    def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
+    def __init__(self, schema: pa.Schema, options: RowOptions) -> None:
         self._schema = schema
         self._options = options
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """Yield the row of a segment. Damage is counted, unless onCorrupt is fail.
+        """Yield the row of a segment. Damage is counted, unless `on_corrupt` is fail.
 
         Raises:
-            DataLossError: the segment is gone, and failOnDataLoss is true.
-            CorruptRecordError: the segment is damaged, and onCorrupt is fail.
-            ValueError: Spark cannot hold a timestamp, and onCorrupt is fail.
+            LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
+            CorruptRecordError: the segment is damaged, and `on_corrupt` is fail.
+            TimestampRangeError: a timestamp overflows microseconds, and `on_corrupt` is fail.
         """
         on_corrupt = self._options.on_corrupt
         found = _Totals()
@@ -57,7 +57,7 @@ class SegmentReader:
                 raise corruption(in_full(split, damage_facts(item)))
             found.add_damage(item)
         if not found.size:
-            return  # the segment is gone, and failOnDataLoss is false
+            return  # the segment is gone, and fail_on_data_loss is false
         known = {
             "topic": split.partition.topic,
             "partition": split.partition.partition,
@@ -77,12 +77,12 @@ class SegmentReader:
         yield one_row(self._schema, known)
 
     def _instant(self, split: Split, found: _Totals, timestamp: Timestamp | None) -> int | None:
-        """Return microseconds since 1970; None without a timestamp, or for one that Spark cannot hold."""
+        """Return microseconds since 1970; None without a timestamp, or for one that overflows."""
         if timestamp is None:
             return None
         if abs(timestamp) > MOST_MILLISECONDS:
             if self._options.on_corrupt == "fail":
-                raise malformed_timestamp(split.partition, found.first_offset or 0, timestamp)
+                raise TimestampRangeError(split.partition, found.first_offset or 0, timestamp)
             return None
         return timestamp * 1000
 

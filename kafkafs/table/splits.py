@@ -1,6 +1,6 @@
-"""Splits: byte ranges of segments for tasks, cut at batches that an offset index or a walk finds.
+"""Splits: byte ranges of segments, cut at batches that an offset index or a walk finds.
 
-Nothing is decoded here. A split names the file that it was planned on: a task that finds another file there
+Nothing is decoded here. A split names the file that it was planned on: a reader that finds another file there
 (the broker compacts) looks up the same offsets instead.
 """
 
@@ -10,19 +10,33 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from engine.log.log_view import LogView
 from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.segment_cuts import Cut, cut
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
-from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.spark.source.planning.offset_ranges import QueryRange
+
+
+class QueryRange(NamedTuple):
+    """Offsets [start, stop) of a partition; if part of a larger range, whether it is the first and the last part."""
+
+    partition: TopicPartition
+    start: Offset
+    stop: Offset
+    is_first: bool = True
+    is_last: bool = True
+
+    @property
+    def size(self) -> int:
+        """Number of offsets; there may be fewer records."""
+        return self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A part of a segment for one task; small, and pickled.
+    """A part of a segment for one reader; small, and picklable.
 
     Attributes:
         source: absolute path of the partition's folder, or of its only .log file.
@@ -143,48 +157,3 @@ def _pieces(segment: LogSegment, whole: Split, split_bytes: int) -> Iterator[Spl
             part_start=place.first_offset,
         )
     yield rest
-
-
-def split_ranges(ranges: list[QueryRange], options: ReadOptions) -> list[QueryRange]:
-    """Divide ranges for minPartitions and maxRecordsPerPartition, by the connector's arithmetic."""
-    minimum, most = options.min_partitions, options.max_records_per_partition
-    if most is not None:
-        ranges = [piece for each in ranges for piece in _divided(each, math.ceil(each.size / most))]
-    if minimum is None or minimum <= len(ranges):
-        return ranges
-    total = sum(each.size for each in ranges)
-    small = [each for each in ranges if _pieces_of(each.size, total, minimum) == 1]
-    rest = total - sum(each.size for each in small)
-    share = max(minimum - len(small), 1)
-    return [
-        piece
-        for each in ranges
-        for piece in _divided(each, 1 if each in small else _pieces_of(each.size, rest, share))
-    ]
-
-
-def _pieces_of(size: int, total: int, minimum: int) -> int:
-    return max(math.floor(size / max(total, 1) * minimum + 0.5), 1)
-
-
-def _divided(whole: QueryRange, pieces: int) -> list[QueryRange]:
-    if not whole.size:  # damage at the log end
-        return [whole]
-    found = []
-    start, left = whole.start, whole.size
-    for number in range(pieces):
-        size = left // (pieces - number)
-        left -= size
-        stop = min(start + size, whole.stop)
-        if stop > start:
-            found.append(
-                QueryRange(
-                    whole.partition,
-                    start,
-                    stop,
-                    is_first=whole.is_first and start == whole.start,
-                    is_last=whole.is_last and stop == whole.stop,
-                )
-            )
-        start = stop
-    return found

@@ -36,7 +36,7 @@ def batches(
     indices: list[int] | None = None,
     last_timestamp: int | None = None,
 ) -> list[pa.RecordBatch]:
-    from kafkafs.spark.source.rows.arrow_rows import Rows, record_batches
+    from kafkafs.table.arrow_rows import Rows, record_batches
 
     data = bytes(records_of(*records).buffer)
     table = table_of(data)
@@ -104,7 +104,7 @@ def test_times_that_do_not_fit_into_microseconds_are_an_error(timestamp: int) ->
 
 
 def test_a_batch_has_not_too_many_rows_nor_bytes() -> None:
-    from kafkafs.spark.source.rows.arrow_rows import MOST_BYTES, MOST_ROWS
+    from kafkafs.table.arrow_rows import MOST_BYTES, MOST_ROWS
 
     many = batches(*[SimpleRecord(b"", b"")] * (MOST_ROWS + 1), names=["offset"])
     assert [batch.num_rows for batch in many] == [MOST_ROWS, 1]

@@ -15,9 +15,9 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.units import MAX_INT64, Offset, Position
-from kafkafs.spark.errors import could_not_read, topics_recreated
-from kafkafs.spark.source.planning.splits import Split
-from kafkafs.spark.source.planning.volume import check_same, check_visible
+from kafkafs.table.errors import LostRecordsError, RecreatedTopicError
+from kafkafs.table.log_dir_owners import check_same, check_visible
+from kafkafs.table.splits import Split
 
 _CHUNK = 4 * MiB
 """Bytes to read at a time: large enough to outweigh the cost of each run, also with large records."""
@@ -43,8 +43,9 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
     """Yield everything in a split, in log order.
 
     Raises:
-        DataLossError: some offsets of the split are gone, and `fail_on_data_loss` is true.
-        NotVisibleError: this host does not see the log dir, or sees another one there.
+        LostRecordsError, RecreatedTopicError: offsets of the split are gone, and `fail_on_data_loss` is true.
+        SourceError: the log dir is gone.
+        OtherLogDirError: another log dir is there.
     """
     try:
         source = open_source(split.source)
@@ -56,7 +57,7 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
     except (FileNotFoundError, SourceError) as error:
         check_visible(split.source)
         if fail_on_data_loss:
-            raise could_not_read(
+            raise LostRecordsError(
                 split.partition, *split.wanted, f"segment {split.segment} is gone: {error}"
             ) from error
 
@@ -66,8 +67,7 @@ def _scan(
 ) -> Iterator[Scanned]:
     if None not in (split.topic_id, view.topic_id) and split.topic_id != view.topic_id:
         if fail_on_data_loss:
-            ids = {split.partition: (str(split.topic_id), str(view.topic_id))}
-            raise topics_recreated(ids)
+            raise RecreatedTopicError(split.partition, str(split.topic_id), str(view.topic_id))
         return
     segment = view.segments.get(split.segment)
     if segment is not None and _is_as_planned(view, segment, split):
@@ -80,7 +80,7 @@ def _scan(
     start, stop = split.wanted
     if fail_on_data_loss and not _still_holds(view, start, stop):
         bounds = f"[{view.log_start_offset}, {view.log_end_offset})"
-        raise could_not_read(split.partition, start, stop, f"the log holds offsets {bounds}")
+        raise LostRecordsError(split.partition, start, stop, f"the log holds offsets {bounds}")
     moved = replace(
         split,
         start=start,
@@ -151,7 +151,7 @@ def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
 def is_hole(split: Split, damage: Damage | Disorder, *, on_corrupt: str) -> bool:
     """Return whether this split reports some damage: it may have cost wanted offsets, and no other split reports it.
 
-    For Kafka a torn batch at the log end was never in the log: it counts only with onCorrupt=row.
+    For Kafka a torn batch at the log end was never in the log: it counts only with `on_corrupt` "row".
     """
     if damage.is_quiet:
         return False
@@ -186,9 +186,9 @@ def in_full(split: Split, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def corruption(facts: dict[str, Any]) -> CorruptRecordError:
-    """Return the error of a damaged place for onCorrupt=fail."""
+    """Return the error of a damaged place for `on_corrupt` "fail"."""
     return CorruptRecordError(
-        f"{facts['reason']} (onCorrupt=skip or row reads the good records)",
+        facts["reason"],
         path=facts["file"],
         position=facts["position"],
         expected=facts.get("expected"),

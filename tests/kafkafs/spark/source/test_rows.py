@@ -16,7 +16,7 @@ from engine.units import TopicPartition
 from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.offset_ranges import resolve_batch
-from kafkafs.spark.source.planning.splits import Split, plan
+from kafkafs.table.splits import Split, plan
 from tests.fixtures_data import log_dir, truth_partitions, truth_records
 from tests.spark_rows import expected, seen
 
@@ -45,7 +45,7 @@ def splits_of(folder: Path, **options: str) -> Iterator[Split]:
 
 
 def rows_of(folder: Path, schema: Any = SCHEMA, **options: str) -> list[dict[str, Any]]:
-    from kafkafs.spark.source.rows.split_reader import SplitReader
+    from kafkafs.spark.source.rows import SplitReader
 
     reader = SplitReader(schema, parse_options({"path": str(folder)} | options))
     found = []
@@ -140,7 +140,7 @@ def test_a_damaged_place_fails_the_task_by_default_and_says_where(damaged: Path)
 
 
 def test_a_segment_that_was_replaced_is_read_by_offsets(tmp_path: Path) -> None:
-    from kafkafs.spark.source.rows.split_reader import SplitReader
+    from kafkafs.spark.source.rows import SplitReader
 
     folder = tmp_path / "orders-0"
     shutil.copytree(log_dir("current") / "orders-0", folder)
@@ -162,7 +162,7 @@ def test_a_segment_that_was_replaced_is_read_by_offsets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_segment_that_is_gone_is_a_loss(tmp_path: Path, lenient: bool) -> None:
-    from kafkafs.spark.source.rows.split_reader import SplitReader
+    from kafkafs.spark.source.rows import SplitReader
 
     folder = tmp_path / "orders-0"
     shutil.copytree(log_dir("current") / "orders-0", folder)

@@ -19,7 +19,7 @@ from engine.columns.columns import Columns
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.topics.decoded_record import DecodedRecord, TopicDecoder
 from engine.units import MAX_INT64, Offset, TopicPartition
-from kafkafs.spark.errors import malformed_timestamp
+from kafkafs.table.errors import TimestampRangeError
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
@@ -170,7 +170,7 @@ def _timestamps(rows: Rows) -> pa.Array:
         bad = (milliseconds > MOST_MILLISECONDS) | (milliseconds < -MOST_MILLISECONDS)
         place = int(np.argmax(bad))
         offset = int(rows.columns.offset[rows.indices[place]])
-        raise malformed_timestamp(rows.partition, offset, int(milliseconds[place]))
+        raise TimestampRangeError(rows.partition, offset, int(milliseconds[place]))
     microseconds = pa.py_buffer(milliseconds * 1000)
     return pa.Array.from_buffers(pa.timestamp("us", "UTC"), len(rows), [None, microseconds])
 

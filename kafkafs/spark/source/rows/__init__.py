@@ -1,1 +1,0 @@
-"""Output of tasks: records, batches or segments as Arrow record batches."""

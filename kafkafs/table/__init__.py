@@ -1,0 +1,1 @@
+"""Records, batches and segments as rows of Arrow tables, split by split; needs PyArrow."""
