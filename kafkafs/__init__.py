@@ -1,9 +1,10 @@
-"""Views of Kafka log directories: a mount, a command line, and the tree for Python.
+"""Views of Kafka log directories: a mount, a command line, and records for Python.
 
     import kafkafs
 
-    with kafkafs.open("/var/lib/kafka/data") as tree:
-        print(tree.read("orders-0/offset/35"))
+    with kafkafs.open("/var/lib/kafka/data") as source:
+        print(source["orders", 0][35].value)
+        table = source.scan("orders", columns=["key", "timestamp"]).to_arrow()
 
 The names in `__all__` are for users of the library; every other name may change at any time.
 """
@@ -25,25 +26,30 @@ if getattr(engine, "__distribution__", None) != "kafkafs":
 from engine.version import __version__
 
 if TYPE_CHECKING:
-    from kafkafs.tree.opened import OpenedTree
+    from kafkafs.api.opened_source import OpenedSource
 
 __all__ = ["__version__", "open"]
 
 
-def open(*paths: str | os.PathLike[str], values: str = "auto") -> OpenedTree:  # noqa: A001
-    """Open log dirs, a partition's folder, a .log file or tiered copies as a tree, read-only.
+def open(  # noqa: A001
+    *paths: str | os.PathLike[str], values: str = "auto", snapshot: bool = False
+) -> OpenedSource:
+    """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
     Args:
         paths: the source; several log dirs of one broker are one source.
-        values: the form of keys and values in record lines: auto, text, json, base64, hex or none.
+        values: the form of keys and values in the tree's record lines: auto, text, json, base64, hex or none.
+        snapshot: look once and hold the files open, so that a running broker changes nothing that is shown.
 
     Returns:
-        The tree that a mount of the source shows; a context manager.
+        Topics, partitions, records and tables of the source, and its tree; a context manager.
 
     Raises:
         SourceError: the source does not exist or cannot be read.
     """
+    from kafkafs.api.opened_source import OpenedSource
     from kafkafs.tree.context import TreeOptions
-    from kafkafs.tree.opened import OpenedTree
 
-    return OpenedTree([os.fspath(path) for path in paths], TreeOptions(values=values))
+    return OpenedSource(
+        [os.fspath(path) for path in paths], TreeOptions(values=values, snapshot=snapshot)
+    )

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from engine import kernel
 from engine.coding.compression import CODEC_NAMES
 from engine.columns.binary_columns import BinaryColumn
-from engine.columns.columns import Columns
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.topics.decoded_record import DecodedRecord, TopicDecoder
-from engine.units import MAX_INT64, Offset, TopicPartition
+from engine.units import MAX_INT64, NO_TIMESTAMP
 from kafkafs.table.errors import TimestampRangeError
-
-Indices: TypeAlias = npt.NDArray[np.int64]
+from kafkafs.table.rows import Indices, Rows
 
 MOST_ROWS = 10_000
 MOST_BYTES = 16 * 1024 * 1024
@@ -32,59 +27,13 @@ _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 _CODECS = pa.array(CODEC_NAMES, pa.string())
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Some records of a run of batches.
-
-    Attributes:
-        partition: partition of the records.
-        segment: base offset of the segment.
-        columns: decoded records of the run.
-        table: BATCH_ROW rows of the run; `columns.row` is an index into them.
-        fates: fate of each row of the table; None when none is transactional.
-        indices: chosen records, ascending.
-        decoder: decoder of an internal topic's records; None for raw bytes.
-    """
-
-    partition: TopicPartition
-    segment: Offset
-    columns: Columns
-    table: npt.NDArray[Any]
-    fates: npt.NDArray[np.uint8] | None
-    indices: Indices
-    decoder: TopicDecoder | None = None
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    @cached_property
-    def places(self) -> Indices | slice:
-        """Indices; a slice for consecutive records, which numpy copies ten times faster."""
-        first, last = int(self.indices[0]), int(self.indices[-1])
-        return slice(first, last + 1) if last - first + 1 == len(self) else self.indices
-
-    def numbers(self, field: str) -> npt.NDArray[Any]:
-        """Return a field of each record."""
-        column: npt.NDArray[Any] = self.columns.table[field][self.places]
-        return column
-
-    def of_batch(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return for each record the value of its batch.
-
-        Args:
-            values: one value for each row of the table.
-        """
-        column: npt.NDArray[Any] = values[self.numbers("row")]
-        return column
-
-
 def record_batches(schema: pa.Schema, rows: Rows) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of at most MOST_ROWS rows and about MOST_BYTES, unless one record is larger."""
     for part in _parts(rows):
         some = Rows(
             rows.partition, rows.segment, rows.columns, rows.table, rows.fates, part, rows.decoder
         )
-        arrays = [_BUILDERS[name](some) for name in schema.names]
+        arrays = [_builder(field)(some) for field in schema]
         if arrays:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         else:
@@ -175,6 +124,14 @@ def _timestamps(rows: Rows) -> pa.Array:
     return pa.Array.from_buffers(pa.timestamp("us", "UTC"), len(rows), [None, microseconds])
 
 
+def _milliseconds(rows: Rows) -> pa.Array:
+    """Return the timestamps in milliseconds, which each one fits; no timestamp is null."""
+    found = rows.numbers("timestamp")
+    missing = found == NO_TIMESTAMP
+    mask = missing if missing.any() else None
+    return pa.array(found, pa.int64(), mask=mask).view(pa.timestamp("ms", "UTC"))
+
+
 def _timestamp_type(rows: Rows) -> pa.Array:
     table = rows.table
     is_append_time = (table["attributes"] & TIMESTAMP_TYPE_MASK) != 0
@@ -242,3 +199,10 @@ _BUILDERS: dict[str, Callable[[Rows], pa.Array]] = {
     "batchPosition": _of_batch("position", pa.int64()),
     "_corrupt": lambda rows: _same(None, pa.string(), len(rows)),
 }
+
+
+def _builder(field: pa.Field) -> Callable[[Rows], pa.Array]:
+    """Return the function that makes a column."""
+    if field.name == "timestamp" and field.type.unit == "ms":
+        return _milliseconds
+    return _BUILDERS[field.name]

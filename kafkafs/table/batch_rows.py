@@ -66,7 +66,7 @@ class HeaderRun:
         return len(self.table)
 
 
-class BatchRows:
+class BatchHeaderRows:
     """The batches of splits, a row for each.
 
     Args:
@@ -84,7 +84,7 @@ class BatchRows:
 
         Raises:
             LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
-            CorruptRecordError: the segment is damaged, and `on_corrupt` is fail.
+            CorruptBatchError: the segment is damaged, and `on_corrupt` is fail.
         """
         for scanned in scan_split(split, fail_on_data_loss=self._options.fail_on_data_loss):
             if isinstance(scanned.item, BatchRun):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.errors import CorruptRecordError
 from engine.units import Offset, Timestamp, TopicPartition
 
 
@@ -85,3 +86,26 @@ class TimestampRangeError(ValueError):
             f"{self.partition}, partition {self.partition.partition} offset {self.offset} has timestamp value"
             f" {self.timestamp} that overflows microseconds"
         )
+
+
+class CorruptBatchError(CorruptRecordError):
+    """A damaged place of a records file, which may have cost wanted records.
+
+    Attributes:
+        path: absolute path of the file.
+        position: byte position of the damage in the file.
+        reason: one sentence.
+        first_offset, last_offset: offsets that may be lost, where known.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        first_offset: Offset | None = None,
+        last_offset: Offset | None = None,
+        **facts: object,
+    ) -> None:
+        super().__init__(reason, **facts)  # type: ignore[arg-type]
+        self.first_offset = first_offset
+        self.last_offset = last_offset

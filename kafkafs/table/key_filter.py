@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.columns.columns import Columns
 from engine.log.segment.scan import BatchRun
-
-Indices: TypeAlias = npt.NDArray[np.int64]
+from kafkafs.table.rows import Indices
 
 
 class RowFilter(Protocol):

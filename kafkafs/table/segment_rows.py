@@ -25,7 +25,7 @@ from kafkafs.table.split_scan import corruption, in_full, is_hole, scan_split
 from kafkafs.table.splits import Split
 
 
-class SegmentRows:
+class SegmentTotalRows:
     """Whole segments as splits, a row for each.
 
     Args:
@@ -42,7 +42,7 @@ class SegmentRows:
 
         Raises:
             LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
-            CorruptRecordError: the segment is damaged, and `on_corrupt` is fail.
+            CorruptBatchError: the segment is damaged, and `on_corrupt` is fail.
             TimestampRangeError: a timestamp overflows microseconds, and `on_corrupt` is fail.
         """
         on_corrupt = self._options.on_corrupt

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from engine.budgets import MiB
-from engine.errors import CorruptRecordError, SourceError
+from engine.errors import SourceError
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.units import MAX_INT64, Offset, Position
-from kafkafs.table.errors import LostRecordsError, RecreatedTopicError
+from kafkafs.table.errors import CorruptBatchError, LostRecordsError, RecreatedTopicError
 from kafkafs.table.log_dir_owners import check_same, check_visible
 from kafkafs.table.splits import Split
 
@@ -39,8 +40,15 @@ class Scanned(NamedTuple):
     item: ScanItem
 
 
-def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
+def scan_split(
+    split: Split, log: PartitionLog | None = None, *, fail_on_data_loss: bool
+) -> Iterator[Scanned]:
     """Yield everything in a split, in log order.
+
+    Args:
+        split: the split.
+        log: the partition's log in an open source; by default the split's source is opened.
+        fail_on_data_loss: raise an error for offsets that are gone.
 
     Raises:
         LostRecordsError, RecreatedTopicError: offsets of the split are gone, and `fail_on_data_loss` is true.
@@ -48,10 +56,13 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
         OtherLogDirError: another log dir is there.
     """
     try:
+        if log is not None:
+            yield from _scan(log.view(0), split, fail_on_data_loss=fail_on_data_loss)
+            return
         source = open_source(split.source)
         try:
             view = next(iter(source.partitions().values())).view(0)
-            yield from _scan(source, view, split, fail_on_data_loss=fail_on_data_loss)
+            yield from _scan(view, split, source, fail_on_data_loss=fail_on_data_loss)
         finally:
             source.close()
     except (FileNotFoundError, SourceError) as error:
@@ -63,7 +74,7 @@ def scan_split(split: Split, *, fail_on_data_loss: bool) -> Iterator[Scanned]:
 
 
 def _scan(
-    source: LogSource, view: LogView, split: Split, *, fail_on_data_loss: bool
+    view: LogView, split: Split, source: LogSource | None = None, *, fail_on_data_loss: bool
 ) -> Iterator[Scanned]:
     if None not in (split.topic_id, view.topic_id) and split.topic_id != view.topic_id:
         if fail_on_data_loss:
@@ -74,7 +85,7 @@ def _scan(
         for item in _items(segment, split):
             yield Scanned(view, segment, split, item)
         return
-    if split.owner is not None:
+    if source is not None and split.owner is not None:
         check_same(split.source, split.owner, source)
     # The file was replaced or rewritten: positions are void, offsets still hold.
     start, stop = split.wanted
@@ -185,12 +196,14 @@ def in_full(split: Split, facts: dict[str, Any]) -> dict[str, Any]:
     return facts | {"file": os.path.join(os.path.dirname(split.path), name)}
 
 
-def corruption(facts: dict[str, Any]) -> CorruptRecordError:
+def corruption(facts: dict[str, Any]) -> CorruptBatchError:
     """Return the error of a damaged place for `on_corrupt` "fail"."""
-    return CorruptRecordError(
+    return CorruptBatchError(
         facts["reason"],
         path=facts["file"],
         position=facts["position"],
         expected=facts.get("expected"),
         found=facts.get("found"),
+        first_offset=facts.get("firstOffset"),
+        last_offset=facts.get("lastOffset"),
     )

@@ -85,6 +85,11 @@ class Split:
         return max(self.start, self.part_start), min(self.stop, self.part_stop)
 
 
+def reaches_lost_segment(view: LogView, wanted: QueryRange) -> bool:
+    """Return whether an empty range is at the end of a log with a last segment that is damaged as a whole."""
+    return view.lost_segment is not None and wanted.start == wanted.stop == view.log_end_offset
+
+
 def plan(
     view: LogView, wanted: QueryRange, split_bytes: int, owner: str | None = None
 ) -> Iterator[Split]:

@@ -16,7 +16,8 @@ from engine.log.segment.scan import BatchRun
 from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.searching.search import ALL_FIELDS, Query
 from kafkafs.spark.errors import OptionError
-from kafkafs.table.key_filter import Indices, KeyFilter
+from kafkafs.table.key_filter import KeyFilter
+from kafkafs.table.rows import Indices
 
 if TYPE_CHECKING:
     from engine.columns.columns import Columns

@@ -12,8 +12,9 @@ from engine.errors import CorruptRecordError, SourceError
 from kafkafs.spark.errors import could_not_read, malformed_timestamp, topics_recreated
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.volume import another_log_dir, not_visible
-from kafkafs.table.batch_rows import BatchRows
+from kafkafs.table.batch_rows import BatchHeaderRows
 from kafkafs.table.errors import (
+    CorruptBatchError,
     LostRecordsError,
     OtherLogDirError,
     RecreatedTopicError,
@@ -21,7 +22,7 @@ from kafkafs.table.errors import (
 )
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
-from kafkafs.table.segment_rows import SegmentRows
+from kafkafs.table.segment_rows import SegmentTotalRows
 from kafkafs.table.splits import Split
 
 
@@ -55,7 +56,7 @@ class BatchReader:
     """Reader of splits with view=batches; see `SplitReader`."""
 
     def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
-        self._rows = BatchRows(schema, options.rows)
+        self._rows = BatchHeaderRows(schema, options.rows)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the wanted batches of a split, and its holes with onCorrupt=row; raises as `SplitReader.read`."""
@@ -67,7 +68,7 @@ class SegmentReader:
     """Reader of splits of whole segments, with view=segments; see `SplitReader`."""
 
     def __init__(self, schema: pa.Schema, options: ReadOptions) -> None:
-        self._rows = SegmentRows(schema, options.rows)
+        self._rows = SegmentTotalRows(schema, options.rows)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the row of a segment; damage is counted, unless onCorrupt is fail. Raises as `SplitReader.read`."""
@@ -97,7 +98,7 @@ def _in_words_of_the_source(split: Split) -> Iterator[None]:
         raise another_log_dir(error.path, error.before, error.now) from error
     except SourceError as error:
         raise not_visible([split.source], error) from error
-    except CorruptRecordError as error:
+    except CorruptBatchError as error:
         raise CorruptRecordError(
             f"{error.reason} (onCorrupt=skip or row reads the good records)",
             path=error.path,

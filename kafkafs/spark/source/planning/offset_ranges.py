@@ -24,7 +24,7 @@ from kafkafs.spark.source.options.offset_limits import (
     SpecificTimestamps,
 )
 from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.table.splits import QueryRange
+from kafkafs.table.splits import QueryRange, reaches_lost_segment
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +56,8 @@ def resolve_batch(views: Views, options: ReadOptions) -> list[QueryRange]:
     return [
         found
         for found in resolve_partitions(views, options)
-        if found.size > 0 or _reaches_lost_segment(views[found.partition], found)
+        if found.size > 0 or reaches_lost_segment(views[found.partition], found)
     ]
-
-
-def _reaches_lost_segment(view: LogView, wanted: QueryRange) -> bool:
-    """Return whether an empty range is at the end of a log with a last segment that is damaged as a whole."""
-    return view.lost_segment is not None and wanted.start == wanted.stop == view.log_end_offset
 
 
 def resolve_partitions(views: Views, options: ReadOptions) -> list[QueryRange]:

@@ -1,0 +1,133 @@
+"""Records as Python objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from engine.columns.columns import read_headers
+from engine.lines.json_text import bytes_json
+from engine.record.attributes import TIMESTAMP_TYPE_MASK, TimestampType
+from engine.record.fate import Fate
+from engine.topics.internal_topics import decoder_for
+from engine.units import Offset, Timestamp
+from kafkafs.api.moments import datetime_of
+from kafkafs.table.rows import Rows
+
+_STATES = [None, *(fate.name.lower() for fate in list(Fate)[1:])]
+"""Names by Fate."""
+
+
+class Decoded(NamedTuple):
+    """Key and value of a record as Python objects: None, str, dict, list, or bytes that are no text."""
+
+    key: Any
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRecord:
+    """A record as a consumer gets it.
+
+    Attributes:
+        topic, partition, offset: place of the record.
+        key, value: bytes; None for null.
+        headers: (key, value) in order; a key may be there twice.
+        timestamp: milliseconds since 1970; -1 without one.
+        timestamp_type: "CreateTime", "LogAppendTime" or "NoTimestampType".
+        leader_epoch: epoch of the leader that wrote the record; -1 if unknown.
+        producer_id, producer_epoch, sequence: of an idempotent producer; -1 without one.
+        transaction: "committed", "aborted" or "open"; None outside of a transaction.
+    """
+
+    topic: str
+    partition: int
+    offset: Offset
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: Timestamp
+    timestamp_type: str
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    transaction: str | None
+
+    @property
+    def time(self) -> datetime | None:
+        """The timestamp in UTC; None without one.
+
+        Raises:
+            OverflowError: the time is before the year 1 or after 9999.
+        """
+        return datetime_of(self.timestamp)
+
+    def decoded(self) -> Decoded:
+        """Return key and value as the record line shows them.
+
+        JSON objects and arrays become dicts and lists, other text str; records of Kafka's own topics are decoded.
+        """
+        decoder = decoder_for(self.topic) if self.topic.startswith("__") else None
+        if decoder is None:
+            return Decoded(_object_of(self.key), _object_of(self.value))
+        said = decoder.decode(self.key, self.value)
+        return Decoded(
+            _object_of(self.key) if said.key is None else said.key,
+            _object_of(self.value) if said.value is None else said.value,
+        )
+
+
+def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
+    """Yield the records of some rows."""
+    if not len(rows):
+        return
+    columns, table = rows.columns, rows.table
+    arena = columns.arena
+    topic, partition = rows.partition
+    kinds = [_timestamp_type(int(row["magic"]), int(row["attributes"])) for row in table]
+    epochs, ids = table["leader_epoch"].tolist(), table["producer_id"].tolist()
+    producer_epochs = table["producer_epoch"].tolist()
+    states = None if rows.fates is None else [_STATES[fate] for fate in rows.fates.tolist()]
+    fields = ("offset", "timestamp", "sequence", "row", "key_start", "key_size", "value_start",
+              "value_size", "headers_start", "headers_count")  # fmt: skip
+    numbers = (rows.numbers(field).tolist() for field in fields)
+    for (offset, timestamp, sequence, row, key_at, key_size, value_at, value_size, headers_at,
+         headers) in zip(*numbers, strict=True):  # fmt: skip
+        yield ConsumerRecord(
+            topic,
+            partition,
+            offset,
+            None if key_size < 0 else bytes(arena[key_at : key_at + key_size]),
+            None if value_size < 0 else bytes(arena[value_at : value_at + value_size]),
+            tuple(
+                (each.key.decode("utf-8", "replace"), each.value)
+                for each in read_headers(arena, headers_at, headers)
+            )
+            if headers
+            else (),
+            timestamp,
+            kinds[row],
+            epochs[row],
+            ids[row],
+            producer_epochs[row],
+            sequence,
+            None if states is None else states[row],
+        )
+
+
+def _timestamp_type(magic: int, attributes: int) -> str:
+    if magic == 0:
+        return TimestampType.NO_TIMESTAMP_TYPE.label
+    is_append_time = attributes & TIMESTAMP_TYPE_MASK
+    return (TimestampType.LOG_APPEND_TIME if is_append_time else TimestampType.CREATE_TIME).label
+
+
+def _object_of(data: bytes | None) -> Any:  # noqa: ANN401
+    if data is None:
+        return None
+    text, encoding = bytes_json(data)
+    return data if encoding == "base64" else json.loads(text)

@@ -1,0 +1,47 @@
+"""Moments as callers of the Python API give them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from engine.units import NO_TIMESTAMP, Timestamp
+from kafkafs.tree.path_names import parse_time
+
+Moment: TypeAlias = datetime | int | str
+"""A datetime with a zone, milliseconds since 1970, or a text as in the tree: "2024-01-01T10:30:00Z", "2024-01-01"."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def milliseconds(moment: Moment) -> Timestamp:
+    """Return a moment in milliseconds since 1970, rounded up: records have whole milliseconds.
+
+    Raises:
+        ValueError: a datetime without a zone, or a text that is no time.
+
+    >>> milliseconds("2024-01-01T10:30:00Z"), milliseconds("2024-01-01"), milliseconds(5)
+    (1704105000000, 1704067200000, 5)
+    """
+    if isinstance(moment, int):
+        return moment
+    if isinstance(moment, str):
+        found = parse_time(moment)
+        if found is None:
+            raise ValueError(f"{moment!r} is not a time such as 2024-01-01T10:30:00Z or 2024-01-01")
+        return found
+    if moment.tzinfo is None:
+        raise ValueError(
+            f"{moment!r} has no time zone: write datetime(…, tzinfo=timezone.utc), or another zone"
+        )
+    return -((_EPOCH - moment) // _MILLISECOND)
+
+
+def datetime_of(timestamp: Timestamp) -> datetime | None:
+    """Return a timestamp as a datetime in UTC; None for no timestamp.
+
+    Raises:
+        OverflowError: the time is before the year 1 or after 9999.
+    """
+    return None if timestamp == NO_TIMESTAMP else _EPOCH + timestamp * _MILLISECOND

@@ -1,0 +1,313 @@
+"""A partition as a sequence of records by offset."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from engine.errors import DamagedFileError
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from engine.record.attributes import CONTROL_MASK
+from engine.units import EpochEntry, Offset, Timestamp
+from kafkafs.api.consumer_record import ConsumerRecord, consumer_records
+from kafkafs.api.moments import Moment, milliseconds
+from kafkafs.api.reading import Corrupt, Isolation, log_end, row_options
+from kafkafs.table.errors import CorruptBatchError
+from kafkafs.table.rows import Rows
+from kafkafs.table.split_records import SplitRecords
+from kafkafs.table.splits import QueryRange, plan
+
+if TYPE_CHECKING:
+    from kafkafs.api.opened_source import OpenedSource
+    from kafkafs.api.scan import Scan
+
+_WHOLE_SEGMENT = sys.maxsize
+
+
+class OpenedPartition:
+    """The records of a partition: `p[35]`, `p[-1]`, `p[100:200]`, `for record in p`. Thread-safe, picklable.
+
+    Control records are no records here, as for a consumer; records of aborted transactions are (`records` leaves
+    them out on request).
+
+    Args:
+        source: the open source.
+        log: the partition's log.
+    """
+
+    def __init__(self, source: OpenedSource, log: PartitionLog) -> None:
+        self._source = source
+        self._log = log
+
+    def __repr__(self) -> str:
+        view = self.view()
+        return f"<{self.name}: offsets {view.log_start_offset} to {view.log_end_offset}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._source, self._log.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenedPartition) and other._log is self._log
+
+    def __hash__(self) -> int:
+        return hash(self._log)
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        return self._log.topic_partition.topic
+
+    @property
+    def partition(self) -> int:
+        """Number of the partition; -1 if the folder's name has none."""
+        return self._log.topic_partition.partition
+
+    @property
+    def name(self) -> str:
+        """Name of the partition in the source, such as orders-0."""
+        return self._log.name
+
+    def view(self) -> LogView:
+        """Return the log as it is now, for the look-ups of the engine.
+
+        Raises:
+            OSError: the folder is gone or cannot be read.
+        """
+        return self._log.view()
+
+    @property
+    def log(self) -> PartitionLog:
+        """The log in the engine."""
+        return self._log
+
+    @property
+    def start(self) -> Offset:
+        """The first offset that is served."""
+        return self.view().log_start_offset
+
+    @property
+    def end(self) -> Offset:
+        """One past the last record's offset."""
+        return self.view().log_end_offset
+
+    @property
+    def high_watermark(self) -> Offset:
+        """The high watermark that the broker last checkpointed, between `start` and `end`."""
+        return self.view().high_watermark
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        """First offset of the first open transaction, else `end`; read_committed reads up to it."""
+        return self.view().last_stable_offset
+
+    @property
+    def epochs(self) -> tuple[EpochEntry, ...]:
+        """Leader epochs with their first offsets, ascending."""
+        return tuple(self.view().leader_epochs.entries)
+
+    @property
+    def topic_id(self) -> str | None:
+        """The topic id in base64; None if unknown."""
+        return self.view().topic_id
+
+    @property
+    def size(self) -> int:
+        """Bytes of all records files."""
+        return self.view().size
+
+    def __len__(self) -> int:
+        """Return the number of offsets from `start` to `end`; after compaction there are fewer records (`count`)."""
+        view = self.view()
+        return view.log_end_offset - view.log_start_offset
+
+    def count(self) -> int:
+        """Return the number of records, from batch headers where those suffice; see `Scan.count`."""
+        return self.scan().count()
+
+    # Records
+
+    @overload
+    def __getitem__(self, place: int) -> ConsumerRecord: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> RecordRange: ...
+
+    def __getitem__(self, place: int | slice) -> ConsumerRecord | RecordRange:
+        """Return the record at an offset, or the records of a range of offsets.
+
+        A negative number counts records back from the end: p[-1] is the last record. In a slice it counts offsets
+        back from the end, and bounds outside of the log are cut, as Python does.
+
+        Raises:
+            IndexError: the offset is outside of [start, end), or there are fewer records.
+            KeyError: the offset has no record: compaction removed it, or it is a control record's.
+            CorruptBatchError: the batch of the offset is damaged.
+            ValueError: a slice has a step.
+        """
+        if isinstance(place, slice):
+            return self._range(place)
+        if place < 0:
+            return self._from_end(-place)
+        view = self.view()
+        if not view.log_start_offset <= place < view.log_end_offset:
+            raise IndexError(
+                f"{self.name} has offsets {view.log_start_offset} to {view.log_end_offset}, not {place}"
+            )
+        return self._record(view, place)
+
+    def _record(self, view: LogView, offset: Offset) -> ConsumerRecord:
+        try:
+            found = view.batch(offset)
+        except DamagedFileError as error:
+            raise self._corrupt(error, offset) from error
+        if found is None:
+            raise KeyError(f"{self.name} has no record at offset {offset}: compaction removed it")
+        segment, run = found
+        row = run.table[0]
+        if row["magic"] >= 2 and row["attributes"] & CONTROL_MASK:
+            raise KeyError(f"offset {offset} of {self.name} is a control record's")
+        for columns in run.columns(budgets=self._log.budgets):
+            indices = np.flatnonzero(columns.offset == offset)
+            if len(indices):
+                fates = view.fates(segment, run)
+                rows = Rows(view.partition, segment.base_offset, columns, run.table, fates, indices)
+                return next(consumer_records(rows))
+            for problem in columns.problems:
+                damage = DamagedFileError(problem.detail, path=segment.path, position=run.position)
+                raise self._corrupt(damage, offset)
+        raise KeyError(f"{self.name} has no record at offset {offset}: compaction removed it")
+
+    def _corrupt(self, error: DamagedFileError, offset: Offset) -> CorruptBatchError:
+        return CorruptBatchError(
+            error.reason,
+            path=None if error.path is None else self._log.display(error.path),
+            position=error.position,
+            expected=error.expected,
+            found=error.found,
+            first_offset=offset,
+            last_offset=offset,
+        )
+
+    def _from_end(self, count: int) -> ConsumerRecord:
+        """Return the record that `count` records are from on; the search widens over gaps and control records."""
+        view = self.view()
+        start, stop, width = view.log_start_offset, view.log_end_offset, 2 * count
+        while True:
+            first = max(start, stop - width)
+            last = deque(self.records(first, stop), maxlen=count)
+            if len(last) == count:
+                return last[0]
+            if first == start:
+                raise IndexError(f"{self.name} has {len(last)} records, not {count}")
+            width *= 4
+
+    def _range(self, place: slice) -> RecordRange:
+        if place.step not in (None, 1):
+            raise ValueError("a range of offsets has no step: filter the records instead")
+        view = self.view()
+        start, end = view.log_start_offset, view.log_end_offset
+
+        def bound(given: int | None, default: Offset) -> Offset:
+            if given is None:
+                return default
+            return min(max(end + given if given < 0 else given, start), end)
+
+        first = bound(place.start, start)
+        return RecordRange(self, first, max(first, bound(place.stop, end)))
+
+    def at(self, moment: Moment) -> ConsumerRecord | None:
+        """Return the first record, in offset order, at or after a moment; None without one.
+
+        Raises:
+            ValueError: the moment is no time, or a datetime without a zone.
+            CorruptBatchError: the batch of the record is damaged.
+        """
+        view = self.view()
+        found = view.offset_for_time(milliseconds(moment), records_only=True)
+        return None if found is None else self._record(view, found.offset)
+
+    @property
+    def newest_timestamp(self) -> Timestamp | None:
+        """The largest timestamp in milliseconds; None without one."""
+        found = self.view().max_timestamp
+        return None if found is None else found.timestamp
+
+    def __iter__(self) -> Generator[ConsumerRecord, None, None]:  # noqa: PYI058 - it can be closed
+        """Yield all records, from the log start to the log end of this moment; see `records`."""
+        return self.records()
+
+    __reversed__ = None  # offsets have gaps: reversed() would ask for each number below len()
+
+    def records(
+        self,
+        start: Offset | None = None,
+        stop: Offset | None = None,
+        *,
+        isolation: Isolation = "read_uncommitted",
+        on_corrupt: Corrupt = "raise",
+    ) -> Generator[ConsumerRecord, None, None]:
+        """Yield the records with offsets in [start, stop), one run of batches in memory at a time.
+
+        Args:
+            start, stop: by default the log start, and the log end of this moment.
+            isolation: "read_committed" leaves out aborted records, and ends at the first open transaction.
+            on_corrupt: "raise" an error at damage, or "skip" it.
+
+        Raises:
+            CorruptBatchError: damage may have cost records of the range; with its file, position and offsets.
+            LostRecordsError: the broker deleted records of the range since the first one was asked for.
+            ValueError: an unknown isolation or treatment of damage.
+        """
+        if on_corrupt == "row":
+            raise ValueError("on_corrupt='row' is for scans: records have no row for damage")
+        options = row_options(isolation, on_corrupt, self._log.budgets)
+        return self._records(start, stop, SplitRecords(options), committed=options.committed)
+
+    def _records(
+        self, start: Offset | None, stop: Offset | None, reader: SplitRecords, *, committed: bool
+    ) -> Generator[ConsumerRecord, None, None]:
+        view = self.view()
+        first = view.log_start_offset if start is None else max(start, view.log_start_offset)
+        end = log_end(view, committed=committed)
+        last = end if stop is None else min(stop, end)
+        for split in plan(view, QueryRange(view.partition, first, last), _WHOLE_SEGMENT):
+            for item in reader.read(split, self._log):
+                if isinstance(item, Rows):
+                    yield from consumer_records(item)
+
+    def scan(self, **options: Any) -> Scan:  # noqa: ANN401
+        """Return a scan of this partition; the options are those of `OpenedSource.scan`, without topics."""
+        return self._source.scan({self.topic: [self.partition]}, **options)
+
+
+class RecordRange:
+    """The records of a partition with offsets in [start, stop); each iteration reads them again.
+
+    Attributes:
+        partition: the partition.
+        start, stop: the offsets.
+    """
+
+    def __init__(self, partition: OpenedPartition, start: Offset, stop: Offset) -> None:
+        self.partition = partition
+        self.start = start
+        self.stop = stop
+
+    def __repr__(self) -> str:
+        return f"<{self.partition.name}[{self.start}:{self.stop}]>"
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return self.partition.records(self.start, self.stop)
+
+    def scan(self, **options: Any) -> Scan:  # noqa: ANN401
+        """Return a scan of this range; the options are those of `OpenedSource.scan`."""
+        return self.partition.scan(offsets=(self.start, self.stop), **options)
+
+
+def _again(source: OpenedSource, name: str) -> OpenedPartition:
+    return OpenedPartition(source, source.logs.partitions()[name])

@@ -1,0 +1,45 @@
+"""What a reader asks for: isolation, and what happens at damage."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, TypeVar
+
+from engine.budgets import Budgets
+from engine.log.log_view import LogView
+from engine.units import Offset
+from kafkafs.table.row_options import RowOptions
+
+Value = TypeVar("Value")
+
+Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
+Corrupt: TypeAlias = Literal["raise", "skip", "row"]
+
+_ON_CORRUPT = {"raise": "fail", "skip": "skip", "row": "row"}
+_COMMITTED = {"read_uncommitted": False, "read_committed": True}
+
+
+def row_options(
+    isolation: str, on_corrupt: str, budgets: Budgets, *, decode: bool = False
+) -> RowOptions:
+    """Return the options of reading splits.
+
+    Raises:
+        ValueError: an unknown isolation or treatment of damage.
+    """
+    return RowOptions(
+        committed=_one_of(_COMMITTED, "isolation", isolation),
+        on_corrupt=_one_of(_ON_CORRUPT, "on_corrupt", on_corrupt),
+        decode=decode,
+        budgets=budgets,
+    )
+
+
+def _one_of(known: dict[str, Value], name: str, given: str) -> Value:
+    if given not in known:
+        raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")
+    return known[given]
+
+
+def log_end(view: LogView, *, committed: bool) -> Offset:
+    """Return the end of the log for a reader: the log end, or the last stable offset."""
+    return view.last_stable_offset if committed else view.log_end_offset

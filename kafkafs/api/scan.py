@@ -1,0 +1,276 @@
+"""Records of many partitions as a table that is read on demand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+try:
+    import pyarrow as pa
+except ImportError as error:  # pragma: no cover - the tests have it
+    msg = "a scan needs PyArrow: pip install 'kafkafs[arrow]'"
+    raise ImportError(msg) from error
+
+from engine.budgets import MiB
+from engine.coding.compression import CODEC_NAMES
+from engine.columns.columns import Columns
+from engine.log.partition_log import PartitionLog
+from engine.log.segment.scan import BatchRun
+from engine.workers import Workers
+from kafkafs.amounts import counted, size
+from kafkafs.api.moments import Moment
+from kafkafs.api.reading import Corrupt, Isolation, row_options
+from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
+from kafkafs.table.arrow_columns import CORRUPT, USUAL, record_schema
+from kafkafs.table.key_filter import KeyFilter, RowFilter
+from kafkafs.table.record_rows import RecordRows
+from kafkafs.table.rows import Indices
+from kafkafs.table.splits import Split
+from kafkafs.table.where_filter import WhereFilter
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow.compute as pc
+
+    from kafkafs.api.opened_source import OpenedSource
+
+_SPLIT_BYTES = 16 * MiB
+_MOST_THREADS = 8
+_MOST_LISTED = 20
+
+
+class Scan:
+    """Records as a table. Nothing is read before the table is asked for; each request reads again.
+
+    DuckDB, Polars, pandas and PyArrow take a scan as it is (`__arrow_c_stream__`). Rows are in the order of topics,
+    partitions and offsets. Thread-safe, picklable.
+
+    Args:
+        source: the open source.
+        topics: a topic, several, or partition numbers by topic; by default all but Kafka's own.
+        columns: names of columns, in order; see `kafkafs.table.arrow_columns.RECORD_FIELDS`.
+        since, until: from the first record at or after `since` up to the first one at or after `until`, in offset
+            order, as in the tree; `where` can bound timestamps exactly.
+        offsets: (start, stop) of each partition, None for no bound, or a mapping (topic, partition) -> (start, stop).
+        keys: wanted keys, bytes or text; None for the null key.
+        partitioner: "murmur2" reads only the partitions to which Kafka's default partitioner sends the keys, with
+            the number of partitions in the cluster's metadata; a mapping topic -> number of partitions states it.
+            Records that another partitioner, or a smaller topic of the past, put elsewhere are then missing. By
+            default all partitions are read.
+        isolation: "read_committed" leaves out aborted records, and ends at the first open transaction.
+        where: a `pyarrow.compute` expression over all columns.
+        decode: show records of Kafka's own topics as JSON.
+        on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
+        threads: number of threads; by default one for each core, at most 8.
+
+    Raises:
+        KeyError: there is no such topic, partition or column.
+        ValueError, TypeError: another option is malformed.
+    """
+
+    def __init__(
+        self,
+        source: OpenedSource,
+        topics: Topics | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        offsets: Offsets | None = None,
+        keys: Iterable[bytes | str | None] | None = None,
+        partitioner: Partitioner | None = None,
+        isolation: Isolation = "read_uncommitted",
+        where: pc.Expression | None = None,
+        decode: bool = False,
+        on_corrupt: Corrupt = "raise",
+        threads: int | None = None,
+    ) -> None:
+        self._source = source
+        self._options = row_options(isolation, on_corrupt, source.logs.budgets, decode=decode)
+        if columns is None:
+            columns = [*USUAL, *([CORRUPT] if on_corrupt == "row" else [])]
+        self.schema: pa.Schema = record_schema(columns)
+        self._where = None if where is None else WhereFilter(where)
+        self._keys = None if keys is None else tuple(map(_key, _several(keys)))
+        self._choice = ScanChoice(
+            topics=topics,
+            since=since,
+            until=until,
+            offsets=offsets,
+            keys=self._keys,
+            partitioner=partitioner,
+            committed=self._options.committed,
+            where=self._where,
+        )
+        self._threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        self._choice.parts(source)  # an unknown topic is an error now, not at the first row
+        self._given = {
+            "topics": topics, "columns": columns, "since": since, "until": until, "offsets": offsets,
+            "keys": self._keys, "partitioner": partitioner, "isolation": isolation, "where": where,
+            "decode": decode, "on_corrupt": on_corrupt, "threads": threads,
+        }  # fmt: skip
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._source, self._given)
+
+    def __repr__(self) -> str:
+        given = {name: value for name, value in self._given.items() if value is not None}
+        return f"<scan of {', '.join(f'{name}={value!r}' for name, value in given.items())}>"
+
+    # Reading
+
+    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """Yield record batches, of at most 10,000 rows each; close the generator to end early.
+
+        Raises:
+            CorruptBatchError: damage may have cost records, and `on_corrupt` is "raise".
+            LostRecordsError: the broker deleted records since the scan began.
+        """
+        return self._batches(self.schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the batches as PyArrow's reader."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the batches as an Arrow C stream, which starts to read at its first batch."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the schema as an Arrow C schema."""
+        return self.schema.__arrow_c_schema__()
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as a table; raises as `to_batches`."""
+        with closing(self.to_batches()) as batches:
+            return pa.Table.from_batches(list(batches), self.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:  # noqa: ANN401
+        """Return all rows as a frame of pandas; the options are those of `pyarrow.Table.to_pandas`."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a frame of Polars."""
+        import polars as pl
+
+        return pl.DataFrame(self)
+
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """Return a relation of DuckDB that reads the scan for each query.
+
+        Args:
+            connection: by default DuckDB's own.
+        """
+        import duckdb
+
+        return (connection or duckdb).from_arrow(self)
+
+    def count(self) -> int:
+        """Return the number of rows, without the values: where there is no filter on rows, from batch headers.
+
+        The checksums are checked. Damage counts as in `to_arrow`: it raises an error, or is skipped, or is a row.
+        """
+        schema = record_schema(())
+        with closing(self._batches(schema)) as batches:
+            return sum(batch.num_rows for batch in batches)
+
+    def _batches(self, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+        where = self._where
+        needed = schema
+        if where is not None:
+            more = [name for name in where.columns if name not in schema.names]
+            if self._options.on_corrupt == "row" and CORRUPT not in (*schema.names, *more):
+                more.append(CORRUPT)
+            needed = record_schema([*schema.names, *more])
+        reader = RecordRows(needed, self._options, self._row_filter())
+
+        def read(task: tuple[PartitionLog, Split]) -> Iterable[pa.RecordBatch]:
+            log, split = task
+            for batch in reader.read(split, log):
+                found = batch if where is None else where.rows(batch)
+                if found.num_rows:
+                    yield found if needed is schema else found.select(schema.names)
+
+        tasks = (
+            (part.log, split)
+            for part in self._choice.parts(self._source)
+            for split in part.splits(_SPLIT_BYTES)
+        )
+        with Workers(self._threads, "scan") as workers:
+            yield from workers.flat_map(read, tasks)
+
+    def _row_filter(self) -> RowFilter | None:
+        keys = None if self._keys is None else KeyFilter(self._keys)
+        return keys if self._where is None else _Narrowing(self._where, keys)
+
+    # Explaining
+
+    def explain(self) -> str:
+        """Return what the scan reads, and what it does not need to read, in a few lines."""
+        parts = self._choice.parts(self._source)
+        splits = [(part, list(part.splits(_SPLIT_BYTES))) for part in parts]
+        total = sum(split.size for _, some in splits for split in some)
+        number = sum(len(some) for _, some in splits)
+        amounts = (
+            counted(len(parts), "partition"),
+            counted(number, "split"),
+            f"{size(total)} of records files",
+        )
+        lines = [", ".join(amounts)]
+        lines += [f"  {_range_text(part)}" for part in parts[:_MOST_LISTED]]
+        if len(parts) > _MOST_LISTED:
+            lines.append(f"  and {len(parts) - _MOST_LISTED} more")
+        lines.append(f"columns: {', '.join(self.schema.names)}")
+        if self._keys is not None:
+            places = "the keys' partitions" if self._choice.partitioner else "all partitions"
+            lines.append(f"keys: {counted(len(self._keys), 'key')}, looked for in {places}")
+        if self._where is not None:
+            lines.append(f"where: {self._where!r}")
+            codecs = sorted(self._where.codecs)
+            if len(codecs) < len(CODEC_NAMES):
+                lines.append(f"  only batches of codec {', '.join(codecs) or '(none of them)'}")
+            if self._where.earliest is not None:
+                lines.append(f"  only batches with a timestamp at or after {self._where.earliest}")
+        lines.append(
+            f"{counted(self._threads, 'thread')}, isolation"
+            f" {'read_committed' if self._options.committed else 'read_uncommitted'}"
+        )
+        return "\n".join(lines)
+
+
+class _Narrowing:
+    """Filter on batches by an expression, and on records by their keys."""
+
+    def __init__(self, where: WhereFilter, keys: KeyFilter | None) -> None:
+        self._where = where
+        self._keys = keys
+
+    def narrowed(self, run: BatchRun) -> BatchRun:
+        return self._where.narrowed(run)
+
+    def matching(self, columns: Columns, indices: Indices) -> Indices:
+        return indices if self._keys is None else self._keys.matching(columns, indices)
+
+
+def _range_text(part: ScanPart) -> str:
+    return f"{part.log.name}: offsets {part.wanted.start} to {part.wanted.stop}"
+
+
+def _several(keys: Iterable[bytes | str | None]) -> list[bytes | str | None]:
+    if isinstance(keys, bytes | str):
+        raise TypeError(f"keys is a list of keys: write keys=[{keys!r}]")
+    return list(keys)
+
+
+def _key(key: bytes | str | None) -> bytes | None:
+    return key.encode() if isinstance(key, str) else key
+
+
+def _again(source: OpenedSource, given: dict[str, Any]) -> Scan:
+    return Scan(source, **given)

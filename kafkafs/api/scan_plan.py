@@ -1,0 +1,149 @@
+"""Plan of a scan: the offsets of each partition that it reads, and why it reads no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from engine.coding.checksums import murmur2
+from engine.log.log_bound import LogBound, LogRange
+from engine.log.partition_log import PartitionLog
+from engine.topics.topic_names import KAFKA_TOPICS
+from engine.units import Offset, TopicPartition
+from kafkafs.api.moments import Moment, milliseconds
+from kafkafs.api.reading import log_end
+from kafkafs.table.splits import QueryRange, Split, plan, reaches_lost_segment
+
+if TYPE_CHECKING:
+    from kafkafs.api.opened_source import OpenedSource
+    from kafkafs.table.where_filter import WhereFilter
+
+Topics: TypeAlias = "str | Sequence[str] | Mapping[str, Sequence[int]]"
+Bounds: TypeAlias = tuple[Offset | None, Offset | None]
+Offsets: TypeAlias = Bounds | Mapping[tuple[str, int], Bounds]
+Partitioner: TypeAlias = Literal["murmur2"] | Mapping[str, int]
+
+_POSITIVE = 0x7FFFFFFF
+
+
+class ScanPart(NamedTuple):
+    """The offsets of one partition that a scan reads."""
+
+    log: PartitionLog
+    wanted: QueryRange
+
+    def splits(self, split_bytes: int) -> Iterator[Split]:
+        """Yield the parts of the segments to read, in log order."""
+        return plan(self.log.view(), self.wanted, split_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanChoice:
+    """What a scan is asked for, as far as whole partitions and offsets are concerned.
+
+    Attributes:
+        topics: a topic, several, or partition numbers by topic; None for all but Kafka's own.
+        since, until: moments that become offsets, as `time/A..B` in the tree.
+        offsets: (start, stop) for each partition, or by (topic, partition).
+        keys: the only wanted keys; None for all.
+        partitioner: how producers placed keys; None if that is unknown.
+        committed: end at the last stable offset.
+        where: expression on rows.
+    """
+
+    topics: Topics | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    offsets: Offsets | None = None
+    keys: tuple[bytes | None, ...] | None = None
+    partitioner: Partitioner | None = None
+    committed: bool = False
+    where: WhereFilter | None = None
+    period: LogRange = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        bounds = (
+            None if moment is None else LogBound(timestamp=milliseconds(moment))
+            for moment in (self.since, self.until)
+        )
+        object.__setattr__(self, "period", LogRange(*bounds))
+
+    def parts(self, source: OpenedSource) -> list[ScanPart]:
+        """Return the partitions with something to read, by topic and number.
+
+        Raises:
+            KeyError: the source has no such topic or partition.
+            ValueError: the number of a topic's partitions is unknown, and the partitioner needs it.
+        """
+        found = []
+        for log in self._chosen(source):
+            view = log.view()
+            low, high = view.log_start_offset, log_end(view, committed=self.committed)
+            start, stop = self.period.offsets_in(view, low, max(low, high))
+            start, stop = self._within_offsets(log.topic_partition, start, stop)
+            if self.where is not None and "offset" in self.where.columns and start < stop:
+                start, stop = self.where.offsets(log.topic_partition, start, stop)
+            wanted = QueryRange(log.topic_partition, start, stop)
+            if start < stop or reaches_lost_segment(view, wanted):
+                found.append(ScanPart(log, wanted))
+        return found
+
+    def _within_offsets(
+        self, partition: TopicPartition, start: Offset, stop: Offset
+    ) -> tuple[Offset, Offset]:
+        bounds: Bounds = (None, None)
+        if isinstance(self.offsets, Mapping):
+            bounds = self.offsets.get(partition, bounds)
+        elif self.offsets is not None:
+            bounds = self.offsets
+        first, end = bounds
+        start = start if first is None else max(start, first)
+        return start, stop if end is None else max(min(stop, end), start)
+
+    def _chosen(self, source: OpenedSource) -> list[PartitionLog]:
+        logs = [log for log in self._named(source) if self._may_hold_keys(source, log)]
+        where = self.where
+        if where is None or not {"topic", "partition"} & set(where.columns):
+            return logs
+        return [log for log in logs if where.wants(log.topic_partition)]
+
+    def _named(self, source: OpenedSource) -> list[PartitionLog]:
+        known = source.current_logs()
+        if self.topics is None:
+            names = [name for name in known if name not in KAFKA_TOPICS]
+            return [log for name in names for log in known[name].values()]
+        if isinstance(self.topics, Mapping):
+            return [
+                source[topic, number].log
+                for topic, numbers in self.topics.items()
+                for number in numbers
+            ]
+        names = [self.topics] if isinstance(self.topics, str) else list(self.topics)
+        return [each.log for name in dict.fromkeys(names) for each in source[name].values()]
+
+    def _may_hold_keys(self, source: OpenedSource, log: PartitionLog) -> bool:
+        if self.keys is None or self.partitioner is None or None in self.keys:
+            return True
+        topic, number = log.topic_partition
+        count = partition_count(source, topic, self.partitioner)
+        return any(
+            (murmur2(key) & _POSITIVE) % count == number for key in self.keys if key is not None
+        )
+
+
+def partition_count(source: OpenedSource, topic: str, partitioner: Partitioner) -> int:
+    """Return the number of partitions that producers of a topic see.
+
+    Raises:
+        ValueError: neither the caller nor the cluster's metadata states it.
+    """
+    if not isinstance(partitioner, str):
+        if topic in partitioner:
+            return partitioner[topic]
+    elif (cluster := source.cluster) is not None and topic in cluster.topics:
+        return len(cluster.partitions_of(cluster.topics[topic].facts["topicId"]))
+    raise ValueError(
+        f"the number of partitions of {topic!r} is unknown, so a key's partition is, too: leave out"
+        f" partitioner, which reads all partitions, or state it: partitioner={{{topic!r}: 6}}"
+    )

@@ -1,0 +1,48 @@
+"""Columns of records in Arrow's types; names are those of the source of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+RECORD_FIELDS: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("ms", "UTC"),
+    "timestampType": pa.int32(),
+    "headers": HEADERS,
+    "leaderEpoch": pa.int32(),
+    "producerId": pa.int64(),
+    "producerEpoch": pa.int32(),
+    "sequence": pa.int32(),
+    "transaction": pa.string(),
+    "codec": pa.string(),
+    "segment": pa.int64(),
+    "batchPosition": pa.int64(),
+    "_corrupt": pa.string(),
+}
+"""All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null."""
+
+USUAL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+CORRUPT = "_corrupt"
+
+
+def record_schema(names: Sequence[str]) -> pa.Schema:
+    """Return the schema of some columns.
+
+    Raises:
+        KeyError: there is no such column.
+        ValueError: a column is named twice.
+    """
+    for name in names:
+        if name not in RECORD_FIELDS:
+            raise KeyError(f"records have no column {name!r}; they have {', '.join(RECORD_FIELDS)}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"a column is there twice: {', '.join(names)}")
+    return pa.schema([(name, RECORD_FIELDS[name]) for name in names])

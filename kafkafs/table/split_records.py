@@ -1,0 +1,141 @@
+"""Records and holes of splits, as numbers and positions: no bytes are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from engine.columns.batch_table import BatchProblem
+from engine.columns.columns import Columns
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun
+from engine.record.attributes import CONTROL_MASK
+from engine.record.fate import Fate
+from engine.topics.internal_topics import decoder_for
+from engine.units import Offset
+from kafkafs.decode.error_line import damage_facts, problem_facts
+from kafkafs.table.header_facts import countable, records_in
+from kafkafs.table.key_filter import RowFilter
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.rows import Indices, Rows
+from kafkafs.table.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.table.splits import Split
+
+
+class Counted(NamedTuple):
+    """A number of wanted records, known from batch headers."""
+
+    records: int
+
+
+class DamagedPlace(NamedTuple):
+    """Damage that may have cost wanted records.
+
+    Attributes:
+        split: the split.
+        facts: facts of the damage, as in an error line.
+    """
+
+    split: Split
+    facts: dict[str, Any]
+
+    @property
+    def first_offset(self) -> Offset | None:
+        """The first offset that may be lost, where known."""
+        return self.facts.get("firstOffset")
+
+
+SplitItem: TypeAlias = Rows | Counted | DamagedPlace
+
+
+class SplitRecords:
+    """The records of splits, in log order.
+
+    Args:
+        options: see `RowOptions`.
+        wanted: filter on the records; None for every record.
+        counts_only: count records by headers where those suffice.
+    """
+
+    def __init__(
+        self, options: RowOptions, wanted: RowFilter | None = None, *, counts_only: bool = False
+    ) -> None:
+        self._options = options
+        self._wanted = wanted
+        self._counts_only = counts_only and wanted is None
+
+    def read(self, split: Split, log: PartitionLog | None = None) -> Iterator[SplitItem]:
+        """Yield the wanted records of a split, and its holes with `on_corrupt` "row".
+
+        Args:
+            split: the split.
+            log: the partition's log in an open source; by default the split's source is opened.
+
+        Raises:
+            LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
+            CorruptBatchError: the segment is damaged, and `on_corrupt` is fail.
+        """
+        for view, segment, part, item in scan_split(
+            split, log, fail_on_data_loss=self._options.fail_on_data_loss
+        ):
+            if isinstance(item, BatchRun):
+                yield from self._run(view, segment, part, item)
+            elif is_hole(part, item, on_corrupt=self._options.on_corrupt):
+                yield from self._hole(part, damage_facts(item))
+
+    def _run(
+        self, view: LogView, segment: LogSegment, split: Split, run: BatchRun
+    ) -> Iterator[SplitItem]:
+        if self._wanted is not None:
+            run = self._wanted.narrowed(run)
+            if not len(run.table):
+                return
+        table = run.table
+        wanted = (table["attributes"] & CONTROL_MASK == 0) | (table["magic"] < 2)
+        wanted &= table["last_offset"] >= split.start
+        wanted &= (table["base_offset"] < split.stop) | (table["magic"] < 2)
+        fates = view.fates(segment, run)
+        if fates is not None and self._options.committed:
+            wanted &= fates != Fate.ABORTED
+        if not wanted.all():
+            table = table[wanted]
+            fates = None if fates is None else fates[wanted]
+        if self._counts_only:
+            # Headers suffice, except for batches across a bound of the range.
+            known = countable(split, table, self._options.budgets)
+            yield Counted(records_in(table[known]))
+            table = table[~known]
+            fates = None
+        for columns in run.columns(table, self._options.budgets):
+            indices = self._indices(columns, split)
+            decoder = decoder_for(split.partition.topic) if self._options.decode else None
+            yield Rows(split.partition, split.segment, columns, table, fates, indices, decoder)
+            for problem in columns.problems:
+                yield from self._problem(split, problem, table[problem.row], segment.path)
+
+    def _indices(self, columns: Columns, split: Split) -> Indices:
+        offsets = columns.offset
+        indices = np.flatnonzero((offsets >= split.start) & (offsets < split.stop))
+        return indices if self._wanted is None else self._wanted.matching(columns, indices)
+
+    def _problem(
+        self, split: Split, problem: BatchProblem, row: np.void, path: str
+    ) -> Iterator[DamagedPlace]:
+        facts = problem_facts(problem, row, path)
+        base, last = int(row["base_offset"]), int(row["last_offset"])
+        first = base if facts["firstOffset"] is None else facts["firstOffset"]
+        # Only one of two tasks reports a batch across their border.
+        is_wanted = first < split.stop and last >= split.start
+        if is_wanted and (first >= split.start or split.is_first):
+            yield from self._hole(split, facts)
+
+    def _hole(self, split: Split, facts: dict[str, Any]) -> Iterator[DamagedPlace]:
+        facts = in_full(split, facts)
+        if self._options.on_corrupt == "fail":
+            raise corruption(facts)
+        if self._options.on_corrupt == "row":
+            yield DamagedPlace(split, facts)

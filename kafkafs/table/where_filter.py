@@ -1,0 +1,152 @@
+"""An expression of PyArrow on rows: what it cannot match is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from engine.coding.compression import CODEC_NAMES
+from engine.log.segment.scan import BatchRun
+from engine.record.attributes import COMPRESSION_MASK
+from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
+from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
+
+_SCHEMA = record_schema(list(RECORD_FIELDS))
+_FORMAT = ds.IpcFileFormat()
+_FILES = fs.LocalFileSystem()
+_NOWHERE = "/nowhere"
+"""Path of a fragment that is never opened."""
+
+
+class WhereFilter:
+    """Rows for which an expression is true; picklable.
+
+    An expression cannot be taken apart, but Arrow tells whether it can be true of rows with a given property, as for
+    the partitions of a dataset. From that follow the partitions, offsets, codecs and timestamps that have to be read.
+
+    Args:
+        expression: a `pyarrow.compute.Expression` over columns of records.
+
+    Raises:
+        TypeError: this is no expression.
+        KeyError: the expression names a column that records do not have.
+        pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError: it does not fit the types of the columns.
+    """
+
+    def __init__(self, expression: pc.Expression) -> None:
+        if not isinstance(expression, pc.Expression):
+            raise TypeError(f"where is an expression of pyarrow.compute, not {expression!r}")
+        self._expression = expression
+        try:
+            _SCHEMA.empty_table().filter(expression)
+        except pa.ArrowInvalid as error:
+            if "No match for FieldRef" in str(error):
+                raise KeyError(
+                    f"{str(error).splitlines()[0]}; records have {', '.join(RECORD_FIELDS)}"
+                ) from None
+            raise
+
+    def __repr__(self) -> str:
+        return str(self._expression)
+
+    def __reduce__(self) -> tuple[type[WhereFilter], tuple[pc.Expression]]:
+        return WhereFilter, (self._expression,)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns in the expression."""
+        return tuple(name for name in RECORD_FIELDS if not self._fits_without(name))
+
+    def _fits_without(self, name: str) -> bool:
+        rest = record_schema([each for each in RECORD_FIELDS if each != name])
+        try:
+            rest.empty_table().filter(self._expression)
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows for which the expression is true, and those about damage."""
+        if CORRUPT in batch.schema.names and batch.column(CORRUPT).null_count < batch.num_rows:
+            return batch  # a row of its own
+        return batch.filter(self._expression)
+
+    def may_match(self, known: pc.Expression) -> bool:
+        """Return whether the expression may be true of a row with a known property."""
+        fragment = _FORMAT.make_fragment(_NOWHERE, _FILES, partition_expression=known)
+        dataset = ds.FileSystemDataset([fragment], _SCHEMA, _FORMAT, _FILES)
+        return next(iter(dataset.get_fragments(filter=self._expression)), None) is not None
+
+    def wants(self, partition: TopicPartition) -> bool:
+        """Return whether the expression may be true of a record of a partition."""
+        return self.may_match(_of(partition))
+
+    def offsets(
+        self, partition: TopicPartition, start: Offset, stop: Offset
+    ) -> tuple[Offset, Offset]:
+        """Return the smallest part of [start, stop) outside of which the expression is true of no record."""
+        place, offset = _of(partition), ds.field("offset")
+        if not self.may_match(place & (offset >= start) & (offset < stop)):
+            return stop, stop
+        first = _first(
+            start, stop, lambda at: self.may_match(place & (offset >= start) & (offset <= at))
+        )
+        last = _first(
+            0,
+            stop - first,
+            lambda back: self.may_match(place & (offset >= stop - 1 - back) & (offset < stop)),
+        )
+        return first, stop - last
+
+    @cached_property
+    def codecs(self) -> frozenset[str]:
+        """The codecs of batches that may have a wanted record."""
+        return frozenset(name for name in CODEC_NAMES if self.may_match(ds.field("codec") == name))
+
+    @cached_property
+    def earliest(self) -> Timestamp | None:
+        """The timestamp before which no record is wanted; None without one."""
+        timestamp = ds.field("timestamp")
+        if self.may_match(timestamp.is_null()):
+            return None
+
+        def may_be(until: Timestamp) -> bool:
+            return self.may_match(timestamp <= pa.scalar(until, RECORD_FIELDS["timestamp"]))
+
+        if may_be(0):  # a negative timestamp may stand for none
+            return None
+        return _first(0, MAX_INT64, may_be)
+
+    def narrowed(self, run: BatchRun) -> BatchRun:
+        """Return the batches of a run that may hold a wanted record, by their headers."""
+        table = run.table
+        codecs = table["attributes"] & COMPRESSION_MASK
+        wanted = np.ones(len(table), bool)
+        for number, name in enumerate(CODEC_NAMES):
+            if name not in self.codecs:
+                wanted &= codecs != number
+        if self.earliest is not None:
+            # A message of magic 0 or 1 may be a wrapper with a wrong timestamp.
+            wanted &= (table["max_timestamp"] >= self.earliest) | (table["magic"] < 2)
+        return run if wanted.all() else run.with_table(table[wanted])
+
+
+def _of(partition: TopicPartition) -> pc.Expression:
+    return (ds.field("topic") == partition.topic) & (ds.field("partition") == partition.partition)
+
+
+def _first(low: int, high: int, is_true: Callable[[int], bool]) -> int:
+    """Return the first number of [low, high) for which an ascending condition is true, else `high`."""
+    while low < high:
+        middle = (low + high) // 2
+        if is_true(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
