@@ -12,6 +12,7 @@ The names in `__all__` are for users of the library; every other name may change
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import engine
@@ -26,9 +27,39 @@ if getattr(engine, "__distribution__", None) != "kafkafs":
 from engine.version import __version__
 
 if TYPE_CHECKING:
-    from kafkafs.api.opened_source import OpenedSource
+    from kafkafs.api.consumer_record import ConsumerRecord
+    from kafkafs.api.opened_partition import OpenedPartition, RecordRange
+    from kafkafs.api.opened_source import OpenedSource, OpenedTopic
+    from kafkafs.api.scan import Scan
+    from kafkafs.table.errors import CorruptBatchError, LostRecordsError
 
-__all__ = ["__version__", "open"]
+_HOMES = {
+    ".api.consumer_record": ("ConsumerRecord",),
+    ".api.opened_partition": ("OpenedPartition", "RecordRange"),
+    ".api.opened_source": ("OpenedSource", "OpenedTopic"),
+    ".api.scan": ("Scan",),
+    ".table.errors": ("CorruptBatchError", "LostRecordsError"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ConsumerRecord",
+    "CorruptBatchError",
+    "LostRecordsError",
+    "OpenedPartition",
+    "OpenedSource",
+    "OpenedTopic",
+    "RecordRange",
+    "Scan",
+    "__version__",
+    "open",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def open(  # noqa: A001

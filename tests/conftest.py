@@ -62,6 +62,7 @@ LAYERS = (
     "kafkafs/fuse",
     "kafkafs/mount",
     "kafkafs/report",
+    "kafkafs/api",
     "kafkafs/spark/source/options",
     "kafkafs/spark/source/planning",
     "kafkafs/spark/source",

@@ -20,7 +20,7 @@ from kafkafs.api.reading import Corrupt, Isolation, log_end, row_options
 from kafkafs.table.errors import CorruptBatchError
 from kafkafs.table.rows import Rows
 from kafkafs.table.split_records import SplitRecords
-from kafkafs.table.splits import QueryRange, plan
+from kafkafs.table.splits import QueryRange, plan_live
 
 if TYPE_CHECKING:
     from kafkafs.api.opened_source import OpenedSource
@@ -275,7 +275,7 @@ class OpenedPartition:
         first = view.log_start_offset if start is None else max(start, view.log_start_offset)
         end = log_end(view, committed=committed)
         last = end if stop is None else min(stop, end)
-        for split in plan(view, QueryRange(view.partition, first, last), _WHOLE_SEGMENT):
+        for split in plan_live(self._log, QueryRange(view.partition, first, last), _WHOLE_SEGMENT):
             for item in reader.read(split, self._log):
                 if isinstance(item, Rows):
                     yield from consumer_records(item)

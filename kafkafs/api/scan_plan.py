@@ -13,7 +13,7 @@ from engine.topics.topic_names import KAFKA_TOPICS
 from engine.units import Offset, TopicPartition
 from kafkafs.api.moments import Moment, milliseconds
 from kafkafs.api.reading import log_end
-from kafkafs.table.splits import QueryRange, Split, plan, reaches_lost_segment
+from kafkafs.table.splits import QueryRange, Split, plan_live, reaches_lost_segment
 
 if TYPE_CHECKING:
     from kafkafs.api.opened_source import OpenedSource
@@ -35,7 +35,7 @@ class ScanPart(NamedTuple):
 
     def splits(self, split_bytes: int) -> Iterator[Split]:
         """Yield the parts of the segments to read, in log order."""
-        return plan(self.log.view(), self.wanted, split_bytes)
+        return plan_live(self.log, self.wanted, split_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)

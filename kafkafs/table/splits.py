@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.segment_cuts import Cut, cut
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
+from kafkafs.table.errors import LostRecordsError
 
 
 class QueryRange(NamedTuple):
@@ -96,6 +98,31 @@ def plan(
     """Yield the non-empty splits of a range of offsets, in log order."""
     for segment, whole in _parts(view, wanted, owner):
         yield from _pieces(segment, whole, split_bytes)
+
+
+def plan_live(log: PartitionLog, wanted: QueryRange, split_bytes: int) -> Iterator[Split]:
+    """Yield the splits of a range one by one, while a broker may roll, compact and delete segments.
+
+    Raises:
+        LostRecordsError: the broker deleted offsets of the range.
+    """
+    start, failed_at = wanted.start, -1
+    while True:
+        is_first = wanted.is_first and start == wanted.start
+        try:
+            for split in plan(
+                log.view(0), wanted._replace(start=start, is_first=is_first), split_bytes
+            ):
+                yield split
+                start = split.part_stop
+            return
+        except FileNotFoundError as error:
+            bases = log.view(0).base_offsets
+            if failed_at == start or not bases or bases[0] > start:
+                why = f"a segment is gone: {error}"
+                stop = min(bases[0], wanted.stop) if bases and bases[0] > start else wanted.stop
+                raise LostRecordsError(wanted.partition, start, stop, why) from error
+            failed_at = start
 
 
 def plan_segments(view: LogView, wanted: QueryRange, owner: str | None = None) -> Iterator[Split]:
