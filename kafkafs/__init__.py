@@ -79,8 +79,8 @@ def open(  # noqa: A001
         SourceError: the source does not exist or cannot be read.
     """
     from kafkafs.api.opened_source import OpenedSource
+    from kafkafs.api.source_logs import SourceLogs
     from kafkafs.tree.context import TreeOptions
 
-    return OpenedSource(
-        [os.fspath(path) for path in paths], TreeOptions(values=values, snapshot=snapshot)
-    )
+    options = TreeOptions(values=values, snapshot=snapshot)
+    return OpenedSource(SourceLogs([os.fspath(path) for path in paths], options))

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from engine.errors import DamagedFileError
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.record.attributes import CONTROL_MASK
 from engine.units import EpochEntry, Offset, Timestamp
-from kafkafs.api.consumer_record import ConsumerRecord, consumer_records
 from kafkafs.api.moments import Moment, milliseconds
-from kafkafs.api.reading import Corrupt, Isolation, log_end, row_options
-from kafkafs.table.errors import CorruptBatchError
-from kafkafs.table.rows import Rows
-from kafkafs.table.split_records import SplitRecords
-from kafkafs.table.splits import QueryRange, plan_live
+from kafkafs.api.reading import Corrupt, Isolation, row_options
+from kafkafs.api.source_logs import SourceLogs
 
 if TYPE_CHECKING:
-    from kafkafs.api.opened_source import OpenedSource
+    from kafkafs.api.consumer_record import ConsumerRecord
     from kafkafs.api.scan import Scan
-
-_WHOLE_SEGMENT = sys.maxsize
 
 
 class OpenedPartition:
@@ -36,12 +25,12 @@ class OpenedPartition:
     them out on request).
 
     Args:
-        source: the open source.
+        logs: the open source.
         log: the partition's log.
     """
 
-    def __init__(self, source: OpenedSource, log: PartitionLog) -> None:
-        self._source = source
+    def __init__(self, logs: SourceLogs, log: PartitionLog) -> None:
+        self._logs = logs
         self._log = log
 
     def __repr__(self) -> str:
@@ -49,7 +38,7 @@ class OpenedPartition:
         return f"<{self.name}: offsets {view.log_start_offset} to {view.log_end_offset}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._source, self._log.name)
+        return _again, (self._logs, self._log.name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenedPartition) and other._log is self._log
@@ -161,37 +150,10 @@ class OpenedPartition:
         return self._record(view, place)
 
     def _record(self, view: LogView, offset: Offset) -> ConsumerRecord:
-        try:
-            found = view.batch(offset)
-        except DamagedFileError as error:
-            raise self._corrupt(error, offset) from error
-        if found is None:
-            raise KeyError(f"{self.name} has no record at offset {offset}: compaction removed it")
-        segment, run = found
-        row = run.table[0]
-        if row["magic"] >= 2 and row["attributes"] & CONTROL_MASK:
-            raise KeyError(f"offset {offset} of {self.name} is a control record's")
-        for columns in run.columns(budgets=self._log.budgets):
-            indices = np.flatnonzero(columns.offset == offset)
-            if len(indices):
-                fates = view.fates(segment, run)
-                rows = Rows(view.partition, segment.base_offset, columns, run.table, fates, indices)
-                return next(consumer_records(rows))
-            for problem in columns.problems:
-                damage = DamagedFileError(problem.detail, path=segment.path, position=run.position)
-                raise self._corrupt(damage, offset)
-        raise KeyError(f"{self.name} has no record at offset {offset}: compaction removed it")
+        # Imported here, as below: only records need numpy, and importing it is slow.
+        from kafkafs.api.record_reading import record_at
 
-    def _corrupt(self, error: DamagedFileError, offset: Offset) -> CorruptBatchError:
-        return CorruptBatchError(
-            error.reason,
-            path=None if error.path is None else self._log.display(error.path),
-            position=error.position,
-            expected=error.expected,
-            found=error.found,
-            first_offset=offset,
-            last_offset=offset,
-        )
+        return record_at(self._log, view, offset)
 
     def _from_end(self, count: int) -> ConsumerRecord:
         """Return the record that `count` records are from on; the search widens over gaps and control records."""
@@ -265,24 +227,16 @@ class OpenedPartition:
         """
         if on_corrupt == "row":
             raise ValueError("on_corrupt='row' is for scans: records have no row for damage")
-        options = row_options(isolation, on_corrupt, self._log.budgets)
-        return self._records(start, stop, SplitRecords(options), committed=options.committed)
+        from kafkafs.api.record_reading import records_between
 
-    def _records(
-        self, start: Offset | None, stop: Offset | None, reader: SplitRecords, *, committed: bool
-    ) -> Generator[ConsumerRecord, None, None]:
-        view = self.view()
-        first = view.log_start_offset if start is None else max(start, view.log_start_offset)
-        end = log_end(view, committed=committed)
-        last = end if stop is None else min(stop, end)
-        for split in plan_live(self._log, QueryRange(view.partition, first, last), _WHOLE_SEGMENT):
-            for item in reader.read(split, self._log):
-                if isinstance(item, Rows):
-                    yield from consumer_records(item)
+        options = row_options(isolation, on_corrupt, self._log.budgets)
+        return records_between(self._log, start, stop, options)
 
     def scan(self, **options: Any) -> Scan:  # noqa: ANN401
-        """Return a scan of this partition; the options are those of `OpenedSource.scan`, without topics."""
-        return self._source.scan({self.topic: [self.partition]}, **options)
+        """Return a scan of this partition; the options are those of `Scan`, without topics."""
+        from kafkafs.api.scan import Scan
+
+        return Scan(self._logs, {self.topic: [self.partition]}, **options)
 
 
 class RecordRange:
@@ -305,9 +259,9 @@ class RecordRange:
         return self.partition.records(self.start, self.stop)
 
     def scan(self, **options: Any) -> Scan:  # noqa: ANN401
-        """Return a scan of this range; the options are those of `OpenedSource.scan`."""
+        """Return a scan of this range; the options are those of `Scan`."""
         return self.partition.scan(offsets=(self.start, self.stop), **options)
 
 
-def _again(source: OpenedSource, name: str) -> OpenedPartition:
-    return OpenedPartition(source, source.logs.partitions()[name])
+def _again(logs: SourceLogs, name: str) -> OpenedPartition:
+    return OpenedPartition(logs, logs.source.partitions()[name])

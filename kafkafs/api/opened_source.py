@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from engine.log.log_directory import LogSource, open_source
-from engine.log.partition_log import PartitionLog
+from engine.log.log_directory import LogSource
 from engine.log.segment.problems import ProblemEntry
-from kafkafs.api.cluster_state import Groups, Transactions
+from kafkafs.amounts import counted
 from kafkafs.api.opened_partition import OpenedPartition
-from kafkafs.tree.context import TreeOptions
+from kafkafs.api.source_logs import SourceLogs
 from kafkafs.tree.errors import NotADirectory
 from kafkafs.tree.node import Directory, File
 from kafkafs.tree.tree import Tree
@@ -20,6 +17,7 @@ from kafkafs.tree.tree import Tree
 if TYPE_CHECKING:
     from engine.check.rules.finding import Finding
     from engine.replay.cluster import ClusterImage
+    from kafkafs.api.cluster_state import Groups, Transactions
     from kafkafs.api.scan import Scan
     from kafkafs.api.scan_plan import Topics
 
@@ -30,19 +28,11 @@ class OpenedSource:
     A context manager. Thread-safe. Picklable: the copy opens the same paths with the same options.
 
     Args:
-        paths: log dirs of one broker, a partition's folder, a .log file, or tiered copies.
-        options: how records look in the tree, whether the source is frozen, and bounds of memory.
-
-    Raises:
-        SourceError: the source does not exist or cannot be read.
+        logs: the open source.
     """
 
-    def __init__(self, paths: Sequence[str], options: TreeOptions | None = None) -> None:
-        self._paths = tuple(os.path.abspath(path) for path in paths)
-        self._options = options or TreeOptions()
-        self.logs: LogSource = open_source(
-            paths, snapshot=self._options.snapshot, budgets=self._options.budgets
-        )
+    def __init__(self, logs: SourceLogs) -> None:
+        self._logs = logs
 
     def __enter__(self) -> Self:
         return self
@@ -51,10 +41,13 @@ class OpenedSource:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<kafkafs.open({', '.join(map(repr, self._paths))}): {len(self.topics)} topics>"
+        paths = ", ".join(map(repr, self._logs.paths))
+        return f"<kafkafs.open({paths}): {counted(len(self.topics), 'topic')}>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OpenedSource, (self._paths, self._options)
+    @property
+    def logs(self) -> LogSource:
+        """The source in the engine."""
+        return self._logs.source
 
     def close(self) -> None:
         """Close the source; a second call does nothing."""
@@ -65,7 +58,7 @@ class OpenedSource:
     @property
     def topics(self) -> OpenedTopics:
         """The topics by name, as they are now; Kafka's own among them."""
-        return OpenedTopics(self)
+        return OpenedTopics(self._logs)
 
     @overload
     def __getitem__(self, name: str) -> OpenedTopic: ...
@@ -81,25 +74,11 @@ class OpenedSource:
         """
         if isinstance(name, str):
             return self.topics[name]
-        topic, number = name
-        return self.topics[topic][number]
+        return OpenedPartition(self._logs, self._logs.log(*name))
 
     def partitions(self) -> tuple[OpenedPartition, ...]:
         """Return all partitions, by topic and number."""
         return tuple(each for topic in self.topics.values() for each in topic.values())
-
-    def current_logs(self) -> dict[str, dict[int, PartitionLog]]:
-        """Return the logs by topic and number.
-
-        A folder that is being deleted or moved, and the second copy of a partition in another log dir, are in the
-        tree only.
-        """
-        found: dict[str, dict[int, PartitionLog]] = {}
-        for name, log in self.logs.partitions().items():
-            topic, number = log.topic_partition
-            if name == str(log.topic_partition) or not log.folder:
-                found.setdefault(topic, {})[number] = log
-        return {topic: dict(sorted(found[topic].items())) for topic in sorted(found)}
 
     def scan(self, topics: Topics | None = None, **options: Any) -> Scan:  # noqa: ANN401
         """Return records of many partitions as a table that is read on demand; needs PyArrow.
@@ -115,24 +94,28 @@ class OpenedSource:
         """
         from kafkafs.api.scan import Scan
 
-        return Scan(self, topics, **options)
+        return Scan(self._logs, topics, **options)
 
     # What Kafka's own topics add up to
 
     @property
     def groups(self) -> Groups:
         """The consumer, share and streams groups by name, with their committed offsets and lags."""
-        return Groups(self.tree.context.state)
+        from kafkafs.api.cluster_state import Groups
+
+        return Groups(self._logs.state)
 
     @property
     def transactions(self) -> Transactions:
         """The transactional ids of __transaction_state, and the open transactions of the logs."""
-        return Transactions(self.tree.context.state)
+        from kafkafs.api.cluster_state import Transactions
+
+        return Transactions(self._logs.state)
 
     @property
     def cluster(self) -> ClusterImage | None:
         """The state of the controllers; None if the source does not have __cluster_metadata."""
-        cluster = self.tree.context.state.cluster
+        cluster = self._logs.state.cluster
         return cluster.image() if cluster.exists else None
 
     @property
@@ -155,10 +138,10 @@ class OpenedSource:
 
     # The tree
 
-    @cached_property
+    @property
     def tree(self) -> Tree:
         """The tree that a mount of the source shows."""
-        return Tree(self.logs, options=self._options)
+        return self._logs.tree
 
     def names(self, path: str = "") -> list[str]:
         """Return the names in a folder of the tree, as `ls` prints them.
@@ -189,22 +172,21 @@ class OpenedTopics(Mapping[str, "OpenedTopic"]):
     """The topics of a source by name, sorted; asked again for each access.
 
     Args:
-        source: the open source.
+        logs: the open source.
     """
 
-    def __init__(self, source: OpenedSource) -> None:
-        self._source = source
+    def __init__(self, logs: SourceLogs) -> None:
+        self._logs = logs
 
     def __getitem__(self, name: str) -> OpenedTopic:
-        if name not in self._source.current_logs():
-            raise KeyError(f"the source has no topic {name!r}")
-        return OpenedTopic(self._source, name)
+        self._logs.topic(name)
+        return OpenedTopic(self._logs, name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._source.current_logs())
+        return iter(self._logs.topics())
 
     def __len__(self) -> int:
-        return len(self._source.current_logs())
+        return len(self._logs.topics())
 
     def __repr__(self) -> str:
         return f"<topics: {', '.join(self)}>"
@@ -214,35 +196,28 @@ class OpenedTopic(Mapping[int, OpenedPartition]):
     """The partitions of a topic by number; asked again for each access.
 
     Args:
-        source: the open source.
+        logs: the open source.
         name: name of the topic.
     """
 
-    def __init__(self, source: OpenedSource, name: str) -> None:
-        self._source = source
+    def __init__(self, logs: SourceLogs, name: str) -> None:
+        self._logs = logs
         self.name = name
 
-    def _logs(self) -> Mapping[int, PartitionLog]:
-        return self._source.current_logs().get(self.name, {})
-
     def __getitem__(self, number: int) -> OpenedPartition:
-        logs = self._logs()
-        if number not in logs:
-            numbers = ", ".join(map(str, logs))
-            raise KeyError(
-                f"the source has no partition {number} of {self.name!r}; it has {numbers}"
-            )
-        return OpenedPartition(self._source, logs[number])
+        return OpenedPartition(self._logs, self._logs.log(self.name, number))
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._logs())
+        return iter(self._logs.topics().get(self.name, ()))
 
     def __len__(self) -> int:
-        return len(self._logs())
+        return len(self._logs.topics().get(self.name, ()))
 
     def __repr__(self) -> str:
-        return f"<topic {self.name}: {len(self)} partitions>"
+        return f"<topic {self.name}: {counted(len(self), 'partition')}>"
 
     def scan(self, **options: Any) -> Scan:  # noqa: ANN401
-        """Return a scan of this topic; the options are those of `OpenedSource.scan`, without topics."""
-        return self._source.scan(self.name, **options)
+        """Return a scan of this topic; the options are those of `Scan`, without topics."""
+        from kafkafs.api.scan import Scan
+
+        return Scan(self._logs, self.name, **options)

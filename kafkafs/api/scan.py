@@ -23,6 +23,7 @@ from kafkafs.amounts import counted, size
 from kafkafs.api.moments import Moment
 from kafkafs.api.reading import Corrupt, Isolation, row_options
 from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
+from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, USUAL, record_schema
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow.compute as pc
 
-    from kafkafs.api.opened_source import OpenedSource
 
 _SPLIT_BYTES = 16 * MiB
 _MOST_THREADS = 8
@@ -50,7 +50,7 @@ class Scan:
     partitions and offsets. Thread-safe, picklable.
 
     Args:
-        source: the open source.
+        logs: the open source.
         topics: a topic, several, or partition numbers by topic; by default all but Kafka's own.
         columns: names of columns, in order; see `kafkafs.table.arrow_columns.RECORD_FIELDS`.
         since, until: from the first record at or after `since` up to the first one at or after `until`, in offset
@@ -74,7 +74,7 @@ class Scan:
 
     def __init__(
         self,
-        source: OpenedSource,
+        logs: SourceLogs,
         topics: Topics | None = None,
         *,
         columns: Sequence[str] | None = None,
@@ -89,8 +89,8 @@ class Scan:
         on_corrupt: Corrupt = "raise",
         threads: int | None = None,
     ) -> None:
-        self._source = source
-        self._options = row_options(isolation, on_corrupt, source.logs.budgets, decode=decode)
+        self._logs = logs
+        self._options = row_options(isolation, on_corrupt, logs.source.budgets, decode=decode)
         if columns is None:
             columns = [*USUAL, *([CORRUPT] if on_corrupt == "row" else [])]
         self.schema: pa.Schema = record_schema(columns)
@@ -107,7 +107,7 @@ class Scan:
             where=self._where,
         )
         self._threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
-        self._choice.parts(source)  # an unknown topic is an error now, not at the first row
+        self._choice.parts(logs)  # an unknown topic is an error now, not at the first row
         self._given = {
             "topics": topics, "columns": columns, "since": since, "until": until, "offsets": offsets,
             "keys": self._keys, "partitioner": partitioner, "isolation": isolation, "where": where,
@@ -115,7 +115,7 @@ class Scan:
         }  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._source, self._given)
+        return _again, (self._logs, self._given)
 
     def __repr__(self) -> str:
         given = {name: value for name, value in self._given.items() if value is not None}
@@ -199,7 +199,7 @@ class Scan:
 
         tasks = (
             (part.log, split)
-            for part in self._choice.parts(self._source)
+            for part in self._choice.parts(self._logs)
             for split in part.splits(_SPLIT_BYTES)
         )
         with Workers(self._threads, "scan") as workers:
@@ -213,7 +213,7 @@ class Scan:
 
     def explain(self) -> str:
         """Return what the scan reads, and what it does not need to read, in a few lines."""
-        parts = self._choice.parts(self._source)
+        parts = self._choice.parts(self._logs)
         splits = [(part, list(part.splits(_SPLIT_BYTES))) for part in parts]
         total = sum(split.size for _, some in splits for split in some)
         number = sum(len(some) for _, some in splits)
@@ -272,5 +272,5 @@ def _key(key: bytes | str | None) -> bytes | None:
     return key.encode() if isinstance(key, str) else key
 
 
-def _again(source: OpenedSource, given: dict[str, Any]) -> Scan:
-    return Scan(source, **given)
+def _again(logs: SourceLogs, given: dict[str, Any]) -> Scan:
+    return Scan(logs, **given)

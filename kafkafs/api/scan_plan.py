@@ -13,10 +13,10 @@ from engine.topics.topic_names import KAFKA_TOPICS
 from engine.units import Offset, TopicPartition
 from kafkafs.api.moments import Moment, milliseconds
 from kafkafs.api.reading import log_end
+from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.splits import QueryRange, Split, plan_live, reaches_lost_segment
 
 if TYPE_CHECKING:
-    from kafkafs.api.opened_source import OpenedSource
     from kafkafs.table.where_filter import WhereFilter
 
 Topics: TypeAlias = "str | Sequence[str] | Mapping[str, Sequence[int]]"
@@ -69,7 +69,7 @@ class ScanChoice:
         )
         object.__setattr__(self, "period", LogRange(*bounds))
 
-    def parts(self, source: OpenedSource) -> list[ScanPart]:
+    def parts(self, logs: SourceLogs) -> list[ScanPart]:
         """Return the partitions with something to read, by topic and number.
 
         Raises:
@@ -77,7 +77,7 @@ class ScanChoice:
             ValueError: the number of a topic's partitions is unknown, and the partitioner needs it.
         """
         found = []
-        for log in self._chosen(source):
+        for log in self._chosen(logs):
             view = log.view()
             low, high = view.log_start_offset, log_end(view, committed=self.committed)
             start, stop = self.period.offsets_in(view, low, max(low, high))
@@ -101,38 +101,38 @@ class ScanChoice:
         start = start if first is None else max(start, first)
         return start, stop if end is None else max(min(stop, end), start)
 
-    def _chosen(self, source: OpenedSource) -> list[PartitionLog]:
-        logs = [log for log in self._named(source) if self._may_hold_keys(source, log)]
+    def _chosen(self, logs: SourceLogs) -> list[PartitionLog]:
+        chosen = [log for log in self._named(logs) if self._may_hold_keys(logs, log)]
         where = self.where
         if where is None or not {"topic", "partition"} & set(where.columns):
-            return logs
-        return [log for log in logs if where.wants(log.topic_partition)]
+            return chosen
+        return [log for log in chosen if where.wants(log.topic_partition)]
 
-    def _named(self, source: OpenedSource) -> list[PartitionLog]:
-        known = source.current_logs()
+    def _named(self, logs: SourceLogs) -> list[PartitionLog]:
         if self.topics is None:
+            known = logs.topics()
             names = [name for name in known if name not in KAFKA_TOPICS]
             return [log for name in names for log in known[name].values()]
         if isinstance(self.topics, Mapping):
             return [
-                source[topic, number].log
+                logs.log(topic, number)
                 for topic, numbers in self.topics.items()
                 for number in numbers
             ]
         names = [self.topics] if isinstance(self.topics, str) else list(self.topics)
-        return [each.log for name in dict.fromkeys(names) for each in source[name].values()]
+        return [log for name in dict.fromkeys(names) for log in logs.topic(name).values()]
 
-    def _may_hold_keys(self, source: OpenedSource, log: PartitionLog) -> bool:
+    def _may_hold_keys(self, logs: SourceLogs, log: PartitionLog) -> bool:
         if self.keys is None or self.partitioner is None or None in self.keys:
             return True
         topic, number = log.topic_partition
-        count = partition_count(source, topic, self.partitioner)
+        count = partition_count(logs, topic, self.partitioner)
         return any(
             (murmur2(key) & _POSITIVE) % count == number for key in self.keys if key is not None
         )
 
 
-def partition_count(source: OpenedSource, topic: str, partitioner: Partitioner) -> int:
+def partition_count(logs: SourceLogs, topic: str, partitioner: Partitioner) -> int:
     """Return the number of partitions that producers of a topic see.
 
     Raises:
@@ -141,8 +141,10 @@ def partition_count(source: OpenedSource, topic: str, partitioner: Partitioner) 
     if not isinstance(partitioner, str):
         if topic in partitioner:
             return partitioner[topic]
-    elif (cluster := source.cluster) is not None and topic in cluster.topics:
-        return len(cluster.partitions_of(cluster.topics[topic].facts["topicId"]))
+    elif logs.state.cluster.exists:
+        cluster = logs.state.cluster.image()
+        if topic in cluster.topics:
+            return len(cluster.partitions_of(cluster.topics[topic].facts["topicId"]))
     raise ValueError(
         f"the number of partitions of {topic!r} is unknown, so a key's partition is, too: leave out"
         f" partitioner, which reads all partitions, or state it: partitioner={{{topic!r}: 6}}"

@@ -36,7 +36,7 @@ class WhereFilter:
     Raises:
         TypeError: this is no expression.
         KeyError: the expression names a column that records do not have.
-        pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError: it does not fit the types of the columns.
+        pyarrow.ArrowException: it does not fit the types of the columns.
     """
 
     def __init__(self, expression: pc.Expression) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,16 @@ def test_the_public_names_of_the_engine_are_there() -> None:
         _ = engine.LogVeiw
 
 
-def test_an_open_tree_gives_names_and_bytes() -> None:
+def test_the_public_names_of_the_views_are_there() -> None:
+    names = {name for name in kafkafs.__all__ if name[0].isupper()}
+    if find_spec("pyarrow") is None:
+        names.remove("Scan")
+    assert {getattr(kafkafs, name).__name__ for name in names} == names
+    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+        _ = kafkafs.opne
+
+
+def test_an_open_source_gives_names_and_bytes() -> None:
     source = log_dir("current")
     with kafkafs.open(source) as tree:
         assert {"orders-0", "state", "README.txt"} <= set(tree.names())
@@ -37,7 +47,7 @@ def test_an_open_tree_gives_names_and_bytes() -> None:
 
 def test_a_link_is_followed_to_its_file() -> None:
     with kafkafs.open(log_dir("current")) as tree:
-        node = tree.follow(tree.resolve("orders-0/time/2001-01-01T00:00:00Z"))
+        node = tree.tree.follow(tree.tree.resolve("orders-0/time/2001-01-01T00:00:00Z"))
         assert node.path.startswith("orders-0/offset/")
         assert tree.read("orders-0/time/2001-01-01T00:00:00Z") == tree.read(node.path)
 

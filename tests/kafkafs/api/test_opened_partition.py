@@ -127,7 +127,7 @@ def test_slices_are_ranges_of_offsets_and_cut_at_the_log(current: OpenedSource) 
 def test_a_partition_in_text_has_its_bounds(current: OpenedSource) -> None:
     assert repr(current["orders", 0]) == "<orders-0: offsets 0 to 1000>"
     assert repr(current["orders", 0][1:3]) == "<orders-0[1:3]>"
-    assert repr(current["orders"]) == "<topic orders: 1 partitions>"
+    assert repr(current["orders"]) == "<topic orders: 1 partition>"
 
 
 def test_what_is_not_there_is_a_key_error(current: OpenedSource) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +14,7 @@ from click.testing import CliRunner
 from kafkafs.cli import COMMANDS, cli
 from kafkafs.cli.documents import pages
 from tests.doc_sessions import DOCUMENTS, ROOT
-from tests.fixtures_data import log_dir
+from tests.fixtures_data import log_dir, truth_records
 
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#[^)]*)?\)|^\[[^\]]+\]: (\S+)", re.MULTILINE)
 MOST_COLUMNS = 100
@@ -41,17 +44,38 @@ def test_the_readme_fits_on_a_few_screens() -> None:
     assert [line for line in lines if len(line) > MOST_COLUMNS] == []
 
 
-def test_the_example_of_python_reads_a_record() -> None:
-    (code,) = re.findall(
-        r"^```python\n(.*?)^```",
-        (ROOT / "kafkafs/docs/python.md").read_text(),
-        re.MULTILINE | re.DOTALL,
-    )
-    found: dict[str, bytes] = {}
-    exec(code.replace("/var/lib/kafka/data", str(log_dir("sample"))), found)
-    assert found["line"].startswith(b'{"topic":"orders","partition":0,"offset":35,')
-    assert found["value"].startswith(b'{"id": 105,')
-    assert found["hour"].count(b"\n") > 100
+def test_the_examples_of_python_do_what_the_page_says() -> None:
+    for library in ("duckdb", "pandas", "polars", "pyarrow"):
+        pytest.importorskip(library, reason=f"{library} is not installed: scripts/setup dev")
+    text = (ROOT / "kafkafs/docs/python.md").read_text()
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    found: dict[str, Any] = {}
+    exec(code.replace("/var/lib/kafka/data", str(log_dir("current"))), found)
+    known = truth_records("current", "orders-0")
+    with closing(found["source"]):
+        assert found["bounds"] == (0, 1000, 1000)
+        assert found["value"] == known[35].value
+        assert found["order"]["id"] == 105
+        assert found["last"].offset == 999
+        assert found["some"] == [100, 101, 102, 103, 104]
+        assert found["first_of_day"] is None
+        assert found["total"] == sum(len(record.value or b"") for record in known)
+        assert len(found["committed"]) == 100
+        wanted = [each.offset for each in known if each.key == b"k17"]
+        assert set(found["table"]["offset"].to_pylist()) <= set(wanted)
+        assert found["frame"]["offset"].to_list() == wanted
+        assert found["rows"] == 1000 + len(truth_records("current", "txn-0"))
+        assert found["plan"].startswith("1 partition, ")
+        keys = Counter(each.key for each in known)
+        assert found["busiest"] == sorted(keys.items(), key=lambda item: (-item[1], item[0]))[:3]
+        assert found["newest"].height == len(keys)
+        assert set(found["groups"]) == {"billing-0", "billing-2"}
+        assert len(found["lags"]) >= 2
+        assert found["hanging"] == []
+        assert found["cluster"].topics["orders"]
+        assert found["line"].startswith(b'{"topic":"orders","partition":0,"offset":35,')
+        assert found["hour"].count(b"\n") > 100
+        assert {"offset", "time", "records"} <= set(found["entries"])
 
 
 def test_help_lists_every_page_with_its_title() -> None:

@@ -1,0 +1,80 @@
+"""Records of one partition, by offset and by range."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+
+import numpy as np
+
+from engine.errors import DamagedFileError
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from engine.record.attributes import CONTROL_MASK
+from engine.units import Offset
+from kafkafs.api.consumer_record import ConsumerRecord, consumer_records
+from kafkafs.api.reading import log_end
+from kafkafs.table.errors import CorruptBatchError
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.rows import Rows
+from kafkafs.table.split_records import SplitRecords
+from kafkafs.table.splits import QueryRange, plan_live
+
+_WHOLE_SEGMENT = sys.maxsize
+
+
+def record_at(log: PartitionLog, view: LogView, offset: Offset) -> ConsumerRecord:
+    """Return the record at an offset of a log.
+
+    Raises:
+        KeyError: compaction removed it, or it is a control record.
+        CorruptBatchError: the batch of the offset is damaged.
+    """
+    try:
+        found = view.batch(offset)
+    except DamagedFileError as error:
+        raise _corrupt(log, error, offset) from error
+    gone = KeyError(f"{log.name} has no record at offset {offset}: compaction removed it")
+    if found is None:
+        raise gone
+    segment, run = found
+    row = run.table[0]
+    if row["magic"] >= 2 and row["attributes"] & CONTROL_MASK:
+        raise KeyError(f"offset {offset} of {log.name} is a control record's")
+    for columns in run.columns(budgets=log.budgets):
+        indices = np.flatnonzero(columns.offset == offset)
+        if len(indices):
+            fates = view.fates(segment, run)
+            rows = Rows(view.partition, segment.base_offset, columns, run.table, fates, indices)
+            return next(consumer_records(rows))
+        for problem in columns.problems:
+            damage = DamagedFileError(problem.detail, path=segment.path, position=run.position)
+            raise _corrupt(log, damage, offset)
+    raise gone
+
+
+def records_between(
+    log: PartitionLog, start: Offset | None, stop: Offset | None, options: RowOptions
+) -> Generator[ConsumerRecord, None, None]:
+    """Yield the records of a log with offsets in [start, stop); see `OpenedPartition.records`."""
+    view = log.view()
+    first = view.log_start_offset if start is None else max(start, view.log_start_offset)
+    end = log_end(view, committed=options.committed)
+    wanted = QueryRange(view.partition, first, end if stop is None else min(stop, end))
+    reader = SplitRecords(options)
+    for split in plan_live(log, wanted, _WHOLE_SEGMENT):
+        for item in reader.read(split, log):
+            if isinstance(item, Rows):
+                yield from consumer_records(item)
+
+
+def _corrupt(log: PartitionLog, error: DamagedFileError, offset: Offset) -> CorruptBatchError:
+    return CorruptBatchError(
+        error.reason,
+        path=None if error.path is None else log.display(error.path),
+        position=error.position,
+        expected=error.expected,
+        found=error.found,
+        first_offset=offset,
+        last_offset=offset,
+    )

@@ -1,0 +1,89 @@
+"""The logs of an open source by topic and number, and the state that its objects share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from engine.log.log_directory import LogSource, open_source
+from engine.log.partition_log import PartitionLog
+from kafkafs.tree.context import TreeOptions
+from kafkafs.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from engine.replay.source_state import SourceState
+
+
+class SourceLogs:
+    """An open source. Thread-safe. Picklable: the copy opens the same paths with the same options.
+
+    Args:
+        paths: log dirs of one broker, a partition's folder, a .log file, or tiered copies.
+        options: how records look in the tree, whether the source is frozen, and bounds of memory.
+
+    Attributes:
+        paths: absolute paths.
+        options: the options.
+        source: the source in the engine.
+
+    Raises:
+        SourceError: the source does not exist or cannot be read.
+    """
+
+    def __init__(self, paths: Sequence[str], options: TreeOptions | None = None) -> None:
+        self.paths = tuple(os.path.abspath(path) for path in paths)
+        self.options = options or TreeOptions()
+        self.source: LogSource = open_source(
+            paths, snapshot=self.options.snapshot, budgets=self.options.budgets
+        )
+
+    def __reduce__(self) -> tuple[type[SourceLogs], tuple[tuple[str, ...], TreeOptions]]:
+        return SourceLogs, (self.paths, self.options)
+
+    def topics(self) -> dict[str, dict[int, PartitionLog]]:
+        """Return the logs by topic and number, sorted.
+
+        A folder that is being deleted or moved, and the second copy of a partition in another log dir, are in the
+        tree only.
+        """
+        found: dict[str, dict[int, PartitionLog]] = {}
+        for name, log in self.source.partitions().items():
+            topic, number = log.topic_partition
+            if name == str(log.topic_partition) or not log.folder:
+                found.setdefault(topic, {})[number] = log
+        return {topic: dict(sorted(found[topic].items())) for topic in sorted(found)}
+
+    def topic(self, name: str) -> Mapping[int, PartitionLog]:
+        """Return the logs of a topic by number.
+
+        Raises:
+            KeyError: the source has no such topic.
+        """
+        found = self.topics().get(name)
+        if found is None:
+            raise KeyError(f"the source has no topic {name!r}")
+        return found
+
+    def log(self, topic: str, number: int) -> PartitionLog:
+        """Return the log of a partition.
+
+        Raises:
+            KeyError: the source has no such topic or partition.
+        """
+        logs = self.topic(topic)
+        if number not in logs:
+            numbers = ", ".join(map(str, logs))
+            raise KeyError(f"the source has no partition {number} of {topic!r}; it has {numbers}")
+        return logs[number]
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree that a mount of the source shows."""
+        return Tree(self.source, options=self.options)
+
+    @property
+    def state(self) -> SourceState:
+        """What Kafka's own topics add up to."""
+        return self.tree.context.state
