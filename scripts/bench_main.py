@@ -56,6 +56,7 @@ GROUPS = (
     "recover",
     "compact",
     "rebuild",
+    "python",
     "spark",
     "audit",
 )
@@ -113,13 +114,14 @@ def plan(
         "recover": lambda: bench_write.run_recover(report, options.size),
         "compact": lambda: bench_compact.run(report, options.size),
         "rebuild": lambda: bench_rebuild.run(report, options.size),
-        "spark": lambda: run_spark("bench_spark", report, options.size),
-        "audit": lambda: run_spark("bench_audit", report, options.size),
+        "python": lambda: run_if_installed("bench_python", report, options.size),
+        "spark": lambda: run_if_installed("bench_spark", report, options.size),
+        "audit": lambda: run_if_installed("bench_audit", report, options.size),
     }
 
 
-def run_spark(module: str, report: Report, megabytes: int) -> None:
-    """Run the benchmarks of a module that needs PySpark and a Kafka client, if both are installed."""
+def run_if_installed(module: str, report: Report, megabytes: int) -> None:
+    """Run the benchmarks of a module that needs a Kafka client, PyArrow or PySpark, if they are installed."""
     try:
         measure = import_module(module)
     except ModuleNotFoundError as error:

@@ -12,6 +12,7 @@ from engine.columns.columns import read_headers
 from engine.lines.json_text import bytes_json
 from engine.record.attributes import TIMESTAMP_TYPE_MASK, TimestampType
 from engine.record.fate import Fate
+from engine.topics.decoded_record import TopicDecoder
 from engine.topics.internal_topics import decoder_for
 from engine.units import Offset, Timestamp
 from kafkafs.api.moments import datetime_of
@@ -66,12 +67,16 @@ class ConsumerRecord:
         """
         return datetime_of(self.timestamp)
 
-    def decoded(self) -> Decoded:
+    def decoded(self, decoder: TopicDecoder | None = None) -> Decoded:
         """Return key and value as the record line shows them.
 
-        JSON objects and arrays become dicts and lists, other text str; records of Kafka's own topics are decoded.
+        JSON objects and arrays become dicts and lists, other text str.
+
+        Args:
+            decoder: by default that of Kafka's own topics for their records.
         """
-        decoder = decoder_for(self.topic) if self.topic.startswith("__") else None
+        if decoder is None and self.topic.startswith("__"):
+            decoder = decoder_for(self.topic)
         if decoder is None:
             return Decoded(_object_of(self.key), _object_of(self.value))
         said = decoder.decode(self.key, self.value)

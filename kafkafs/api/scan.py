@@ -21,7 +21,7 @@ from engine.log.segment.scan import BatchRun
 from engine.workers import Workers
 from kafkafs.amounts import counted, size
 from kafkafs.api.moments import Moment
-from kafkafs.api.reading import Corrupt, Isolation, row_options
+from kafkafs.api.reading import Corrupt, Decode, Isolation, row_options
 from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, USUAL, record_schema
@@ -63,7 +63,8 @@ class Scan:
             default all partitions are read.
         isolation: "read_committed" leaves out aborted records, and ends at the first open transaction.
         where: a `pyarrow.compute` expression over all columns.
-        decode: show records of Kafka's own topics as JSON.
+        decode: show records of Kafka's own topics as JSON; or a function that returns the decoder of a topic, None for
+            raw bytes.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
         threads: number of threads; by default one for each core, at most 8.
 
@@ -85,7 +86,7 @@ class Scan:
         partitioner: Partitioner | None = None,
         isolation: Isolation = "read_uncommitted",
         where: pc.Expression | None = None,
-        decode: bool = False,
+        decode: Decode = False,
         on_corrupt: Corrupt = "raise",
         threads: int | None = None,
     ) -> None:

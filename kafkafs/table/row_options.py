@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.topics.decoded_record import TopicDecoder
+
+DecoderOf: TypeAlias = Callable[[str], TopicDecoder | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,12 +20,12 @@ class RowOptions:
         fail_on_data_loss: fail when planned offsets no longer exist.
         committed: leave out records of aborted transactions.
         on_corrupt: what to do at damage: "fail", "skip" or "row".
-        decode: show keys and values of Kafka's internal topics as JSON.
+        decoder_of: returns the decoder of a topic's keys and values, None for raw bytes; picklable.
         budgets: limits on memory and entries.
     """
 
     fail_on_data_loss: bool = True
     committed: bool = False
     on_corrupt: str = "fail"
-    decode: bool = False
+    decoder_of: DecoderOf | None = None
     budgets: Budgets = DEFAULT_BUDGETS

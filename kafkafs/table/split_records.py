@@ -15,7 +15,6 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
-from engine.topics.internal_topics import decoder_for
 from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.table.header_facts import countable, records_in
@@ -110,9 +109,10 @@ class SplitRecords:
             yield Counted(records_in(table[known]))
             table = table[~known]
             fates = None
+        decoder_of = self._options.decoder_of
         for columns in run.columns(table, self._options.budgets):
             indices = self._indices(columns, split)
-            decoder = decoder_for(split.partition.topic) if self._options.decode else None
+            decoder = None if decoder_of is None else decoder_of(split.partition.topic)
             yield Rows(split.partition, split.segment, columns, table, fates, indices, decoder)
             for problem in columns.problems:
                 yield from self._problem(split, problem, table[problem.row], segment.path)
