@@ -11,10 +11,12 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.coding.fixed_width import read_int32
 from engine.coding.layout import Buffer
 from engine.errors import CorruptRecordError, LimitExceededError
-from engine.record.batch_frame import HEADER, UP_TO_MAGIC
+from engine.record.batch_frame import HEADER, LENGTH_POSITION, LOG_OVERHEAD, UP_TO_MAGIC
 from engine.record.record_batch import (
+    MINIMUM_LENGTH,
     RecordBatch,
     batch_at,
     batch_size,
@@ -123,9 +125,15 @@ class FileLogInputStream:
             return None
         wanted = min(HEADER.size, end - position)
         head = self._file.read_at(position, wanted)
+        # The file was truncated since its size was read, or the batch does not end within the file. As in Kafka, that is
+        # looked at before the magic: noise behind the last batch is its end, unless its length is too small for any.
+        if len(head) < UP_TO_MAGIC:
+            return None
+        length = read_int32(head, LENGTH_POSITION)
+        if length >= MINIMUM_LENGTH[0] and length > end - position - LOG_OVERHEAD:
+            return None
         size = batch_size(head, 0, file_position=position, path=path)
-        # The file was truncated since its size was read, or the batch does not end within the file.
-        if size is None or size > end - position or len(head) < min(wanted, size):
+        if size is None or len(head) < min(wanted, size):
             return None
         self._position = position + size
         load = partial(read_batch, self._file, position, size, self._budgets)

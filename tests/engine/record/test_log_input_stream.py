@@ -77,10 +77,20 @@ def test_no_byte_behind_the_end_is_read():
 
 
 def test_a_frame_up_to_its_magic_is_looked_at_if_more_follows_as_in_kafka():
-    broken = patched(SECOND, 16, b"\x09")
+    broken = patched(SECOND, 8, (13).to_bytes(4))
     assert over(broken[:17])[1].next_batch() is None
-    with pytest.raises(CorruptRecordError, match="magic"):
+    with pytest.raises(CorruptRecordError, match="too small"):
         over(broken[:18])[1].next_batch()
+
+
+@pytest.mark.parametrize("magic", [b"\x09", b"\xb3"])
+def test_a_batch_across_the_end_of_the_file_ends_it_whatever_its_magic_as_in_kafka(magic):
+    broken = patched(SECOND, 16, magic)
+    for end in range(18, len(broken)):
+        assert [found.last_offset for found in iterate(over(FIRST + broken[:end])[1])] == [1]
+    _, whole = over(broken)
+    with pytest.raises(CorruptRecordError, match="magic"):
+        whole.next_batch()
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
