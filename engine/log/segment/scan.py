@@ -442,7 +442,7 @@ class _Scan:
             return damage
         reason = stretches[0].reason
         if len(stretches) > 1:
-            reason += f", and {len(stretches) - 1} more stretches"
+            reason += f" (in {len(stretches)} stretches)"
         return damage._replace(
             kind=DamageKind.UNREADABLE,
             reason=reason,
