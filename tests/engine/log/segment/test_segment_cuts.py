@@ -1,0 +1,125 @@
+"""Positions that divide a segment: with an index, without one, and with one that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.coding.compression import CompressionType
+from engine.log.log_directory import open_source
+from engine.log.segment.batch_search import Extent
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.segment_cuts import Cut, cut
+from tests.builders import Rec, batch, message_set, offset_index
+from tests.engine.log.folders import LogWriter
+
+COUNT = 200
+
+
+def made(damaged: int | None = None) -> list[bytes]:
+    batches = [batch([Rec(b"x" * 400)] * 2, 2 * number) for number in range(COUNT)]
+    if damaged is not None:
+        batches[damaged] = batches[damaged][:-1] + b"?"
+    return batches
+
+
+def complete(
+    folder: Path, batches: list[bytes], *, interval: int | None = 4096, next_base: int = 2 * COUNT
+) -> LogSegment:
+    writer = LogWriter(folder)
+    writer.append(*batches)
+    writer.roll(base_offset=next_base, index_interval=interval)
+    return writer.view().segment_at(0)
+
+
+def whole(segment: LogSegment) -> Extent:
+    return Extent(0, segment.end, 0)
+
+
+@pytest.mark.parametrize("interval", [1, 4096, None], ids=["all", "usual", "no index"])
+@pytest.mark.parametrize("pieces", [1, 2, 3, 7])
+def test_a_segment_is_cut_into_about_equal_pieces_at_batches(
+    tmp_path: Path, interval: int | None, pieces: int
+) -> None:
+    segment = complete(tmp_path, made(), interval=interval)
+    size = segment.end // COUNT
+    found = cut(segment, whole(segment), pieces)
+    assert len(found) == pieces - 1
+    for number, each in enumerate(found, 1):
+        target = segment.end * number // pieces
+        assert target <= each.position < target + 4096 + 2 * size
+        assert each == Cut(each.position, 2 * (each.position // size), each.base_offset)
+        assert each.position % size == 0
+        if interval != 4096:
+            assert each.position < target + size
+    assert found == sorted(set(found))
+
+
+def test_a_part_of_a_segment_is_cut_inside_it(tmp_path: Path) -> None:
+    segment = complete(tmp_path, made(), interval=1)
+    size = segment.end // COUNT
+    part = Extent(20 * size, 60 * size, 40)
+    assert [each.position // size for each in cut(segment, part, 4)] == [30, 40, 50]
+    no_index = complete(tmp_path / "again", made(), interval=None)
+    assert cut(no_index, part, 4) == cut(segment, part, 4)
+
+
+@pytest.mark.parametrize("interval", [1, None])
+def test_fewer_batches_than_pieces_are_cut_once_each(tmp_path: Path, interval: int | None) -> None:
+    segment = complete(tmp_path, made()[:3], interval=interval, next_base=6)
+    size = segment.end // 3
+    found = cut(segment, whole(segment), 20)
+    assert [each.position for each in found] == [size, 2 * size]
+
+
+def test_a_segment_without_batches_has_no_cuts(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.records_file.write_bytes(b"\xfe" * 5000)
+    writer.roll(base_offset=9, index_interval=None)
+    segment = writer.view().segment_at(0)
+    assert cut(segment, whole(segment), 4) == []
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        b"\x01" * 7,
+        offset_index([]),
+        offset_index([(2 * n, 37 * n) for n in range(1, COUNT)]),
+        offset_index([(2 * n, 10**8 + n) for n in range(1, COUNT)]),
+    ],
+    ids=["odd length", "empty", "no batches there", "behind the end"],
+)
+def test_an_index_that_leads_to_no_batch_is_not_used(tmp_path: Path, index: bytes) -> None:
+    segment = complete(tmp_path, made(), interval=None)
+    expected = cut(segment, whole(segment), 5)
+    (tmp_path / "topic-0" / f"{0:020}.index").write_bytes(index)
+    segment = open_source(str(tmp_path)).partitions()["topic-0"].view().segment_at(0)
+    assert cut(segment, whole(segment), 5) == expected
+    assert len(expected) == 4
+
+
+@pytest.mark.parametrize("interval", [1, None])
+def test_a_cut_is_not_in_damage_but_behind_it(tmp_path: Path, interval: int | None) -> None:
+    """A batch with damage after it may be part of a value."""
+    segment = complete(tmp_path, made(damaged=100), interval=interval)
+    size = segment.end // COUNT
+    (middle,) = cut(segment, whole(segment), 2)
+    assert middle == Cut(101 * size, 202, 202)
+    if interval is not None:
+        near = Extent(98 * size, 100 * size, 0)
+        assert cut(segment, near, 2) == [Cut(99 * size, 198, 198)]
+
+
+@pytest.mark.parametrize("interval", [1, None])
+def test_a_cut_at_an_old_wrapper_has_the_offset_of_its_first_record(
+    tmp_path: Path, interval: int | None
+) -> None:
+    batches = [
+        message_set([Rec(b"x" * 400)] * 3, 3 * n, CompressionType.GZIP, magic=1) for n in range(9)
+    ]
+    segment = complete(tmp_path, batches, interval=interval, next_base=27)
+    (found,) = cut(segment, whole(segment), 2)
+    number = sum(sum(map(len, batches[:n])) < found.position for n in range(9))
+    assert (found.base_offset, found.first_offset) == (3 * number + 2, 3 * number)
