@@ -335,3 +335,32 @@ def test_closing_a_source_closes_its_folder_and_the_log_dir_above(tmp_path: Path
     for each in (root, log_dir):
         with pytest.raises(ValueError, match="is closed"):
             each.list()
+
+
+@pytest.mark.parametrize("size", [100, 70_000], ids=["small", "large"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_last_batch_that_was_written_anew_is_seen_though_the_size_is_the_same(
+    writer: LogWriter, size: int, count: int
+) -> None:
+    log = followed(writer)
+    log.view()
+    write(writer, b"".join(batch_of(size, offset) for offset in range(count)))
+    before = log.view(max_age=0)
+    assert before.log_end_offset == count
+    kept = len(batch_of(size, 0)) * (count - 1)
+    os.truncate(writer.records_file, kept)
+    write(writer, batch([Rec(b"y" * (size - 70))], count - 1))
+    os.utime(writer.records_file, (5, 5))
+    after = log.view(max_age=0)
+    assert after.rewrites == before.rewrites + 1
+    found = after.record(count - 1)
+    assert found is not None
+    assert found[0].value(found[1]) == b"y" * (size - 70)
+
+
+def test_a_file_that_was_only_touched_is_the_same_log(writer: LogWriter) -> None:
+    write(writer, batch_of(100, 0) + batch_of(100, 1))
+    log = followed(writer)
+    before = log.view()
+    os.utime(writer.records_file, (5, 5))
+    assert log.view(max_age=0) is before

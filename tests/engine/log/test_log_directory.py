@@ -488,3 +488,34 @@ def test_a_partition_that_a_snapshot_cannot_open_is_a_problem_and_the_others_are
     (unread,) = source.unread()
     assert (unread.path, unread.errno) == (str(tmp_path / "a-0"), "EIO")
     assert source.partitions()["b-0"].is_loaded
+
+
+@pytest.mark.parametrize("how", ["removed", "broken", "a folder"])
+def test_offsets_of_a_checkpoint_that_is_gone_are_forgotten(tmp_path: Path, how: str) -> None:
+    writer = LogWriter(tmp_path)
+    partition = TopicPartition("topic", 0)
+    writer.high_watermark(7)
+    path = tmp_path / "replication-offset-checkpoint"
+    with SourceRoot(str(tmp_path)) as root:
+        problems = Problems()
+        read = SourceCheckpoints(root, problems)
+        assert read.high_watermark(partition) == 7
+        path.unlink()
+        if how == "broken":
+            path.write_text("rubbish")
+        elif how == "a folder":
+            path.mkdir()
+        time.sleep(0.25)
+        assert read.high_watermark(partition) is None
+        assert len(problems) == (how != "removed")
+        if how != "a folder":
+            writer.high_watermark(9)
+            time.sleep(0.25)
+            assert read.high_watermark(partition) == 9
+
+
+def test_without_a_log_dir_nothing_is_known_of_its_checkpoints() -> None:
+    read = SourceCheckpoints(None, Problems())
+    partition = TopicPartition("topic", 0)
+    assert read.high_watermark(partition) is read.recovery_point(partition) is None
+    assert not read.stopped_cleanly()

@@ -210,3 +210,13 @@ def test_records_without_times_have_no_newest(writer: LogWriter) -> None:
     assert writer.view().max_timestamp is None
     writer.append_records(Rec(b"v", timestamp=0))
     assert writer.view().max_timestamp == FoundTimestamp(0, 1, 0)
+
+
+def test_the_newest_above_a_log_start_inside_a_segment_counts_markers_too(
+    writer: LogWriter,
+) -> None:
+    writer.append_records(Rec(b"v", timestamp=NOW + 5), Rec(b"v", timestamp=NOW + 1))
+    writer.append_records(Rec(b"v", timestamp=NOW + 2))
+    writer.append(end_marker(3, Producer(id=1), commit=True, timestamp=NOW + 3))
+    writer.log_start(2)
+    assert writer.view().max_timestamp == FoundTimestamp(NOW + 3, 3, 0)

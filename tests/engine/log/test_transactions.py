@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from engine.log.transactions import MarkerCache, OngoingTxn, TransactionState, events
+from engine.log.transactions import FateFinder, MarkerCache, OngoingTxn, TransactionState, events
 from engine.record.fate import Fate
 from tests.builders import (
     CompressionType,
@@ -386,3 +386,81 @@ def test_a_marker_of_a_later_version_ends_a_transaction_and_one_below_zero_does_
             )
         )
     assert [txn.producer_id for txn in writer.view().open_transactions] == [3]
+
+
+@pytest.mark.parametrize(
+    ("time_delta", "offset_delta", "value"),
+    [
+        (0, 0, 0),
+        (63, 0, 0),
+        (64, 4, 0),  # two bytes of time; the fifth byte is 8, as if it were the size of the key
+        (0, 63, 0),
+        (0, 64, 0),
+        (0, 520, 0),  # two bytes of offset, the second of them 8
+        (0, 4, 200),  # two bytes of length
+        (64, 64, 200),
+        (2**40, 600, 20_000),
+    ],
+)
+@pytest.mark.parametrize(("kind", "fate"), [(0, ABORTED), (1, COMMITTED)])
+def test_a_marker_is_read_at_the_right_place_whatever_its_sizes(
+    writer: LogWriter, time_delta: int, offset_delta: int, value: int, kind: int, fate: int
+) -> None:
+    first = writer.append_transactional(1, 1)
+    key = bytes([0, 0, 0, kind])
+    made = Rec(b"\0" * value, key, 1000 + time_delta, offset=1 + offset_delta)
+    writer.append(
+        batch(
+            [made],
+            1,
+            producer=Producer(id=1),
+            transactional=True,
+            control=True,
+            base_timestamp=1000,
+        )
+    )
+    assert fates_of(writer.view()) == {first: fate}
+
+
+def test_the_cache_forgets_the_file_that_it_read_first(writer: LogWriter) -> None:
+    writer.append_transactional(1, 1)
+    writer.append_end(1, commit=True)
+    writer.append(batch([Rec(b"x" * 700_000)], 2), batch([Rec(b"x" * 700_000)], 3))
+    runs = [item for _, item in writer.view().runs() if isinstance(item, BatchRun)]
+    cache = MarkerCache(most_markers=6)
+    segments = []
+    for number in range(20):
+        segment = FakeSegment(runs)
+        segment.identity = (1, number)
+        segment.tail_end += 1
+        segments.append(segment)
+        cache.chunk_at(segment, 0)
+    for segment in reversed(segments):  # a chunk with a marker counts two
+        cache.chunk_at(segment, 0)
+        if segment.scanned == 2:
+            break
+    assert [segment.scanned for segment in segments[-5:]] == [1, 2, 1, 1, 1]
+
+
+def test_a_marker_close_behind_decides_without_a_look_at_the_rest_or_at_indexes(
+    writer: LogWriter,
+) -> None:
+    first = writer.append_transactional(1, 1)
+    writer.append_records(b"x" * 600_000)
+    writer.append_end(1, commit=True)
+    for _ in range(4):
+        writer.append_records(b"x" * 600_000)
+    view = writer.view()
+    finder = FateFinder(
+        view.segments_from,
+        lambda: pytest.fail("the marker is in the second part of the log"),
+        MarkerCache(),
+        lambda: pytest.fail("there is no damage"),
+    )
+    segment = view.segment_at(0)
+    run = next(iter(segment.scan(chunk=1000)))
+    assert isinstance(run, BatchRun)
+    assert run.base_offset == first
+    fates = finder.fates(segment, run)
+    assert fates is not None
+    assert fates.tolist() == [COMMITTED]
