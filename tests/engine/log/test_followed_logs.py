@@ -364,3 +364,39 @@ def test_a_file_that_was_only_touched_is_the_same_log(writer: LogWriter) -> None
     before = log.view()
     os.utime(writer.records_file, (5, 5))
     assert log.view(max_age=0) is before
+
+
+def test_a_folder_that_was_only_touched_gives_the_same_view(writer: LogWriter) -> None:
+    for _ in range(2):
+        writer.append_records(b"a")
+        writer.roll()
+    log = followed(writer)
+    before = log.view()
+    assert before.segment_at(0).batch(0) is not None
+    for number in range(3):
+        os.utime(writer.folder, (number, number))
+        assert log.view(max_age=0) is before
+
+
+def test_a_segment_that_vanished_under_a_listed_name_is_read_again(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        writer.append_records(b"a", b"b")
+        writer.roll()
+    log = followed(writer)
+    before = log.view()
+    assert before.segment_at(0).batch(0) is not None
+    stat = SourceRoot.stat
+
+    def fails(self: SourceRoot, relative: str = "") -> os.stat_result:
+        if relative.endswith(f"{0:020}.log"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return stat(self, relative)
+
+    monkeypatch.setattr(SourceRoot, "stat", fails)
+    (writer.folder / "notes.txt").touch()
+    after = log.view(max_age=0)
+    assert after.rewrites == before.rewrites + 1
+    assert after.segment_at(0) is not before.segment_at(0)
+    assert offsets_of(after) == [0, 1, 2, 3]

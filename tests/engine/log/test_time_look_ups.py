@@ -220,3 +220,18 @@ def test_the_newest_above_a_log_start_inside_a_segment_counts_markers_too(
     writer.append(end_marker(3, Producer(id=1), commit=True, timestamp=NOW + 3))
     writer.log_start(2)
     assert writer.view().max_timestamp == FoundTimestamp(NOW + 3, 3, 0)
+
+
+def test_what_later_views_know_of_segments_is_kept_apart_for_records_and_for_all(
+    writer: LogWriter,
+) -> None:
+    writer.append_records(Rec(b"v", timestamp=NOW + 1))
+    writer.append(end_marker(1, Producer(id=1), commit=True, timestamp=NOW + 9))
+    writer.roll()
+    writer.append_records(Rec(b"v", timestamp=NOW + 20))
+    first = writer.next_view()
+    assert [found_at(first, NOW + 3, records_only=only) for only in (False, True)] == [1, 2]
+    writer.append_records(Rec(b"v", timestamp=NOW + 30))
+    later = writer.next_view()
+    assert [found_at(later, NOW + 5, records_only=only) for only in (False, True)] == [1, 2]
+    assert [found_at(later, NOW + 25, records_only=only) for only in (False, True)] == [3, 3]

@@ -234,3 +234,52 @@ def test_an_index_entry_at_a_lonely_good_batch_is_used_when_no_other_is_better(
     items = list(segment.scan_from(10))
     first = next(item for item in items if isinstance(item, BatchRun))
     assert first.base_offset == 10
+
+
+# The items of a search, one by one
+
+
+def runs_of(tmp_path: Path, *batches: bytes) -> list[BatchRun]:
+    """A run for each batch."""
+    segment = segment_of(tmp_path, batches)
+    items = segment.scan(chunk=61)
+    return [item for item in items if isinstance(item, BatchRun)]
+
+
+def test_damage_before_a_batch_below_the_offset_is_not_suspect(tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, batch([Rec(b"v")] * 5, 0))
+    search = BatchSearch(5)
+    assert not search.is_over(damage(0, None))
+    assert search.suspect is not None
+    assert not search.is_over(run)
+    assert search.suspect is None
+    search = BatchSearch(5)
+    search.is_over(run)
+    search.is_over(damage(5, None))
+    assert search.suspect is not None
+
+
+def test_damage_behind_a_batch_above_the_offset_ends_the_search(tmp_path: Path) -> None:
+    first, second, third = runs_of(tmp_path, one(0), one(5), one(6))
+    for item, is_over in ((damage(6, 9), True), (third, True), (disorder(6, 1, 1), False)):
+        search = BatchSearch(3)
+        assert not search.is_over(first)
+        assert not search.is_over(second)
+        assert search.is_over(item) is is_over
+        assert search.found is None
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_an_old_wrapper_behind_a_batch_that_is_too_far_ahead_is_found(
+    tmp_path: Path, magic: int
+) -> None:
+    """Its header has the last of its offsets only."""
+    ahead = message_set([Rec(b"v")], 90, CompressionType.NONE, magic=magic)
+    wrapper = message_set([Rec(b"v" * 40)] * 4, 1, GZIP, magic=magic)
+    segment = segment_of(
+        tmp_path, [message_set([Rec(b"v")], 0, CompressionType.NONE, magic=magic), ahead, wrapper]
+    )
+    for offset in (1, 2, 4):
+        run = segment.batch(offset)
+        assert run is not None
+        assert run.position == segment.end - len(wrapper)
