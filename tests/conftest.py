@@ -47,6 +47,7 @@ LAYERS = (
     "conformance",
     "engine/rebuild/assembly",
     "engine/rebuild",
+    "kafkafs/schemas/decoders",
     "kafkafs/schemas",
     "kafkafs/schemas/files",
     "kafkafs/decode/searching",

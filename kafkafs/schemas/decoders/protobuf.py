@@ -1,0 +1,105 @@
+"""Decoder of Protobuf messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kafkafs.schemas.decoders.limits import MOST_COST
+from kafkafs.schemas.decoders.protobuf_files import link
+from kafkafs.schemas.decoders.protobuf_json import MessagePrinter
+from kafkafs.schemas.decoders.value_decoder import ValueDecoder
+from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.framing import Message as MessagePlace
+from kafkafs.schemas.schema import JsonValue
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
+    from google.protobuf.message import Message
+
+_FIRST = (0,)
+_MOST_CLASSES = 1000
+
+
+class ProtobufDecoder(ValueDecoder):
+    """Decoder of Protobuf messages; needs the extra `schemas`.
+
+    Args:
+        text: `.proto` text, or a FileDescriptorProto in base64.
+        references: names as in `import`, and texts, each after those that it needs itself.
+
+    Raises:
+        UndecodableError: the text does not compile, or the extra is not installed.
+
+    Example:
+        >>> decoder = ProtobufDecoder('syntax = "proto3"; message A { int64 the_id = 1; bool b = 2; }')
+        >>> decoder.decode(b"\\x08\\x07")
+        {'theId': '7', 'b': False}
+    """
+
+    __slots__ = ("_classes", "_linked", "_printer")
+
+    def __init__(self, text: str, references: Iterable[tuple[str, str]] = ()) -> None:
+        self._linked = link(text, references)
+        self._printer = MessagePrinter(self._linked.pool)
+        self._classes: dict[MessagePlace, type[Message]] = {}
+
+    def descriptor(self, message: MessagePlace = None) -> Descriptor:
+        """Return the type of a message.
+
+        Raises:
+            UndecodableError: there is no such type.
+        """
+        found = self._found(message)
+        if found is None:
+            raise UndecodableError(f"the schema has no message {str(message or 0)[:200]}")
+        return found
+
+    def _found(self, message: MessagePlace) -> Descriptor | None:
+        inside = list(self._linked.file.message_types_by_name.values())
+        if isinstance(message, str):
+            return next(_named(inside, message), None)
+        if isinstance(message, int):
+            names = sorted(each.full_name for each in _all(inside))
+            message_name = names[message] if 0 <= message < len(names) else None
+            return next((each for each in _all(inside) if each.full_name == message_name), None)
+        found = None
+        for index in message or _FIRST:
+            if not 0 <= index < len(inside):
+                return None
+            found = inside[index]
+            inside = list(found.nested_types)
+        return found
+
+    def read(self, payload: bytes, message: MessagePlace) -> tuple[JsonValue, int]:
+        from google.protobuf.message import DecodeError
+
+        kind = self._classes.get(message)
+        if kind is None:
+            from google.protobuf.message_factory import GetMessageClass
+
+            kind = GetMessageClass(self.descriptor(message))
+            if len(self._classes) < _MOST_CLASSES:
+                self._classes[message] = kind
+        value = kind()
+        try:
+            value.ParseFromString(payload)
+        except DecodeError:
+            name = value.DESCRIPTOR.full_name
+            raise UndecodableError(f"the bytes are no message {name}") from None
+        if not value.IsInitialized():
+            missing = ", ".join(value.FindInitializationErrors()[:3])
+            raise UndecodableError(f"required fields are missing: {missing[:200]}")
+        return self._printer.json(value, 0, [MOST_COST]), 0
+
+
+def _all(messages: Iterable[Descriptor]) -> Iterator[Descriptor]:
+    """Yield messages and those in them."""
+    for message in messages:
+        yield message
+        yield from _all(message.nested_types)
+
+
+def _named(messages: Iterable[Descriptor], name: str) -> Iterator[Descriptor]:
+    """Yield the messages with a full or simple name."""
+    return (each for each in _all(messages) if name in (each.full_name, each.name))

@@ -1,0 +1,82 @@
+"""Decoders of keys and values: made of a schema once, they turn payloads into JSON.
+
+A decoder's bounds hold for any bytes: depth, cost of the JSON, bytes of the payload (`limits`).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from engine.lines.json_text import hide
+from kafkafs.schemas.decoders.limits import check_size
+from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.framing import Message
+from kafkafs.schemas.schema import JsonValue
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class DecodedJson(NamedTuple):
+    """A decoded payload.
+
+    Attributes:
+        text: one JSON value on one line in UTF-8, safe to print.
+        left: number of bytes behind the value, which the deserializers of registries leave out too.
+    """
+
+    text: bytes
+    left: int = 0
+
+
+class ValueDecoder(ABC):
+    """Decoder of payloads of one schema. Thread-safe."""
+
+    __slots__ = ()
+
+    def decode(self, payload: bytes, message: Message = None) -> JsonValue:
+        """Return the value as plain JSON: dict, list, str, int, float, bool or None.
+
+        The arguments are those of `json`.
+        """
+        return self._decoded(payload, message)[0]
+
+    def json(self, payload: bytes, message: Message = None) -> DecodedJson:
+        """Return the value as JSON text.
+
+        Args:
+            payload: the encoded value, without the bytes of its wire form.
+            message: message of a Protobuf payload.
+
+        Raises:
+            UndecodableError: the bytes do not decode.
+        """
+        value, left = self._decoded(payload, message)
+        return DecodedJson(json_bytes(value), left)
+
+    def _decoded(self, payload: bytes, message: Message) -> tuple[JsonValue, int]:
+        check_size(len(payload))
+        try:
+            return self.read(payload, message)
+        except RecursionError:
+            raise UndecodableError("the value is nested too deeply") from None
+
+    @abstractmethod
+    def read(self, payload: bytes, message: Message) -> tuple[JsonValue, int]:
+        """Return the value as plain JSON, and the number of bytes behind it. Raises UndecodableError."""
+
+
+def json_bytes(value: JsonValue) -> bytes:
+    """Return the text of a value, safe to print.
+
+    Raises:
+        UndecodableError: a string has half of a character.
+    """
+    text = _encode(value)
+    if text.isascii() and "\x7f" not in text:
+        return text.encode()
+    try:
+        return hide(text).encode()
+    except UnicodeEncodeError:
+        raise UndecodableError("a string has half of a surrogate pair") from None
