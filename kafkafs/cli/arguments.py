@@ -55,6 +55,20 @@ def values_option(command: Command) -> Command:
     )(command)
 
 
+def schemas_option(command: Command) -> Command:
+    """Add --schemas, the schemas of keys and values."""
+    return click.option(
+        "--schemas",
+        multiple=True,
+        default=("auto",),
+        show_default="auto",
+        metavar="auto|none|PATH",
+        shell_complete=names.files,
+        help="Schemas of keys and values: those in SOURCE, none, or those in PATH, which is"
+        " a log dir, a file or a directory of schemas. Can be given several times.",
+    )(command)
+
+
 def source_paths(sources: tuple[str, ...]) -> list[str]:
     """Return the named log dirs; an argument may list several, comma-separated as in log.dirs."""
     return [path for source in sources for path in names.source_paths(source)]
@@ -191,12 +205,14 @@ def _advise(unread: Sequence[Unread]) -> None:
 
 
 @contextmanager
-def open_tree(source: str, values: str = "auto", jobs: int = 1) -> Iterator[Tree]:
+def open_tree(
+    source: str, values: str = "auto", jobs: int = 1, schemas: tuple[str, ...] = ("auto",)
+) -> Iterator[Tree]:
     """Open the tree over one SOURCE."""
     from kafkafs.tree.tree import Tree, TreeOptions
 
     with open_log_source((source,), is_whole=False) as logs:
-        yield Tree(logs, options=TreeOptions(values=values, jobs=jobs))
+        yield Tree(logs, options=TreeOptions(values=values, jobs=jobs, schemas=schemas))
 
 
 def clean_path(path: str) -> str:

@@ -19,6 +19,7 @@ from kafkafs.cli.arguments import (
     jobs_option,
     one_source_argument,
     open_tree,
+    schemas_option,
     values_option,
 )
 from kafkafs.cli.completing import names
@@ -51,6 +52,7 @@ PIECE = 1 << 20
 @range_options
 @jobs_option
 @values_option
+@schemas_option
 @verbosity_options
 def cat(
     source: str,
@@ -59,6 +61,7 @@ def cat(
     extent: LogRange,
     jobs: int,
     values: str,
+    schemas: tuple[str, ...],
 ) -> None:
     """Write files of the tree to standard output, with the same bytes as in a mount.
 
@@ -82,7 +85,7 @@ def cat(
             + (": not both" if paths else "")
         )
     with (
-        open_tree(source, values, jobs) as tree,
+        open_tree(source, values, jobs, schemas) as tree,
         Failures() as failures,
         Progress("written", quiet=sys.stdout.isatty()) as progress,
     ):
@@ -170,8 +173,11 @@ def resolved(tree: Tree, path: str) -> Node:
 @click.argument("dest", type=click.Path(path_type=Path))
 @jobs_option
 @values_option
+@schemas_option
 @verbosity_options
-def cp(source: str, path: str, dest: Path, jobs: int, values: str) -> None:
+def cp(
+    source: str, path: str, dest: Path, jobs: int, values: str, schemas: tuple[str, ...]
+) -> None:
     """Copy a file or a folder of the tree to DEST, with modes and times.
 
     \b
@@ -187,7 +193,7 @@ def cp(source: str, path: str, dest: Path, jobs: int, values: str) -> None:
     # Imported here because --help needs none of the engine.
     from kafkafs.tree.partition.by_time import PeriodFolder
 
-    with open_tree(source, values, jobs) as tree:
+    with open_tree(source, values, jobs, schemas) as tree:
         node = resolved(tree, path)
         if isinstance(node, PeriodFolder):
             raise click.UsageError(

@@ -13,6 +13,7 @@ from kafkafs.cli.arguments import (
     json_option,
     one_source_argument,
     open_tree,
+    schemas_option,
     values_option,
 )
 from kafkafs.cli.completing import names
@@ -33,8 +34,17 @@ from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
 @click.option("-d", "directory", is_flag=True, help="List the path itself, not its entries.")
 @json_option
 @values_option
+@schemas_option
 @verbosity_options
-def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, values: str) -> None:
+def ls(
+    source: str,
+    path: str,
+    long: bool,
+    directory: bool,
+    as_json: bool,
+    values: str,
+    schemas: tuple[str, ...],
+) -> None:
     """List a path of the tree that a mount of SOURCE would show.
 
     \b
@@ -44,7 +54,7 @@ def ls(source: str, path: str, long: bool, directory: bool, as_json: bool, value
 
     With -l, a ~ before a size marks an estimate: the text is measured when it is first read.
     """
-    with open_tree(source, values) as tree, Failures() as failures:
+    with open_tree(source, values, schemas=schemas) as tree, Failures() as failures:
         node = node_at(tree, path)
         if isinstance(node, Directory) and not directory:
             for entry in failures.passed_on(node.entries(0)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from typing import Any
@@ -59,6 +60,13 @@ BUDGET_HELP = (
     default=None,
     help="Form of keys and values in record lines.",
 )
+@click.option(
+    "--schemas",
+    multiple=True,
+    metavar="auto|none|PATH",
+    help="Schemas of keys and values: those in SOURCE (auto), none, or those in PATH, which is"
+    " a log dir, a file or a directory of schemas. Can be given several times.",
+)
 @click.option("--debug", is_flag=True, help="Log every request that fails.")
 @verbosity_options
 def mount(
@@ -80,7 +88,9 @@ def mount(
     daemon, mounting = fuse_modules()
     try:
         chosen = mounting.parse_options(options)
-        given = {name: value for name, value in flags.items() if value not in (None, False)}
+        given = {name: value for name, value in flags.items() if value not in (None, False, ())}
+        if "schemas" in given:
+            given["schemas"] = os.pathsep.join(given["schemas"])
         if verbosity().is_quiet:
             given["quiet"] = True
         paths = source_paths(sources)

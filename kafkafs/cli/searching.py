@@ -14,7 +14,13 @@ from engine.log.log_bound import LogRange
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_choice import NamedPartition, PartitionChoice
-from kafkafs.cli.arguments import clean_path, jobs_option, open_log_source, values_option
+from kafkafs.cli.arguments import (
+    clean_path,
+    jobs_option,
+    open_log_source,
+    schemas_option,
+    values_option,
+)
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import (
     partition_options,
@@ -29,6 +35,7 @@ from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.shown_text import printable
+from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.tree.selection import Selection, select
 
 COUNT = click.IntRange(min=0)
@@ -129,6 +136,7 @@ COUNT = click.IntRange(min=0)
 )
 @jobs_option
 @values_option
+@schemas_option
 def grep(
     arguments: tuple[str, ...],
     patterns: tuple[str, ...],
@@ -141,6 +149,7 @@ def grep(
     committed: bool,
     jobs: int,
     values: str,
+    schemas: tuple[str, ...],
     **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
     """Print the lines of records with a key, value or header that matches PATTERN.
@@ -157,8 +166,9 @@ def grep(
     Python regular expression on characters; fields need not be UTF-8: . also
     matches a byte that is not, and \\xff is that byte. In Kafka's internal topics,
     such as __consumer_offsets, it is tried on the JSON that keys and values decode
-    to (on the bytes with --values base64). Patterns with look-around or references
-    to groups are slower. Damaged places are reported on standard error and skipped.
+    to (on the bytes with --values base64). Where a key or value has a schema, it is
+    tried on its bytes and on that JSON. Patterns with look-around or references to
+    groups are slower. Damaged places are reported on standard error and skipped.
 
     Exit status: 0 records matched, 1 none did, 3 a part could not be searched,
     whatever matched elsewhere (with -q, 0 as soon as a record matches).
@@ -199,9 +209,10 @@ def grep(
         ]
         if not selections:
             say_empty(logs, ", ".join(map(clean_path, paths)))
+        known = KnownSchemas(logs, schemas)
         searches = [
             replace(
-                search_of(each, query, values, only_count=not output.flags.makes_lines),
+                search_of(each, query, values, known, only_count=not output.flags.makes_lines),
                 is_inverted=is_inverted,
             )
             for each in selections
@@ -236,13 +247,16 @@ def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]
             yield each._replace(from_offset=start, to_offset=stop)
 
 
-def search_of(selection: Selection, query: Query, values: str, *, only_count: bool) -> Search:
+def search_of(
+    selection: Selection, query: Query, values: str, known: KnownSchemas, *, only_count: bool
+) -> Search:
     """Return the search of a selection's records."""
     topic, partition = selection.view.partition
     options = kernel.LineOptions(
         topic,
         partition,
         values=values,
+        decode_with=known.decoder(topic),
         committed=selection.committed,
         log_start_offset=selection.view.log_start_offset,
         from_offset=selection.from_offset,

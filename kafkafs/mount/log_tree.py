@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from operator import attrgetter
@@ -31,7 +32,10 @@ class LogTree:
         self._tree = Tree(
             self._source,
             options=TreeOptions(
-                values=options.values, snapshot=options.snapshot, budgets=options.budgets
+                values=options.values,
+                snapshot=options.snapshot,
+                budgets=options.budgets,
+                schemas=tuple(options.schemas.split(os.pathsep)),
             ),
             status=status,
         )

@@ -61,6 +61,8 @@ class MountOptions:
     """Follow partition folders onto other file systems."""
     loop: str = "fast"
     values: str = "auto"
+    schemas: str = "auto"
+    """Schemas of keys and values: auto, none, or paths, with a colon between."""
     workers: int = field(default_factory=default_workers)
     """Threads for slow work: twice as many for reads, four times as many for opens."""
     max_tasks: int = 64

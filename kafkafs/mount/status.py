@@ -105,7 +105,14 @@ class DaemonStatus:
             "threads": threading.active_count(),
             "options": {
                 name: getattr(options, name)
-                for name in ("allow_other", "auto_unmount", "values", "workers", "max_tasks")
+                for name in (
+                    "allow_other",
+                    "auto_unmount",
+                    "values",
+                    "schemas",
+                    "workers",
+                    "max_tasks",
+                )
             },
         }
         if self._loop_reason:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.lines.line_decoder import LineDecoder
+from engine.topics.decoded_record import TopicDecoder
 
-DecoderOf: TypeAlias = Callable[[str], LineDecoder | None]
+DecoderOf: TypeAlias = Callable[[str], TopicDecoder | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from engine.log.log_directory import LogSource
 from engine.replay.internal_logs import InternalLogs
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
+from kafkafs.schemas.known_schemas import AUTO, KnownSchemas
 from kafkafs.tree.listing import FolderSlots
 from kafkafs.tree.made_once import made_once
 from kafkafs.tree.owner import Owner
@@ -19,7 +20,6 @@ from kafkafs.tree.streams import Streams
 
 if TYPE_CHECKING:
     from engine.replay.source_state import SourceState
-    from kafkafs.schemas.source_schemas import SourceSchemas
 
 TTL_FROZEN = 3600.0
 TTL_LIVE = 0.5
@@ -41,12 +41,14 @@ class TreeOptions:
             opened as a snapshot.
         budgets: bounds of memory.
         jobs: number of threads that make a long text which is read once, from start to end.
+        schemas: schemas of keys and values: "auto" for those in the source, "none", or paths.
     """
 
     values: str = "auto"
     snapshot: bool = False
     budgets: Budgets = field(default=DEFAULT_BUDGETS)
     jobs: int = 1
+    schemas: tuple[str, ...] = (AUTO,)
 
 
 class StatusProvider(Protocol):
@@ -76,6 +78,7 @@ class Context:
         self.memo = Memo(_MADE_SHARE)
         self.slots = FolderSlots()
         self.internal_logs = InternalLogs(source)
+        self.schemas = KnownSchemas(source, options.schemas)
         self._root_owner: Owner | None = None
 
     @made_once
@@ -85,14 +88,6 @@ class Context:
         from engine.replay.source_state import SourceState
 
         return SourceState(self.source, logs=self.internal_logs)
-
-    @made_once
-    def source_schemas(self) -> SourceSchemas:
-        """The schemas in the registry's topic of the source."""
-        # Imported here, since most sources have none.
-        from kafkafs.schemas.source_schemas import SourceSchemas
-
-        return SourceSchemas(self.source)
 
     @property
     def budgets(self) -> Budgets:

@@ -48,7 +48,9 @@ class Partition:
     def options(self) -> LineOptions:
         """How the records of the partition look."""
         topic, partition = self.log.topic_partition
-        return LineOptions(topic, partition, values=self.context.options.values)
+        context = self.context
+        decoder = context.schemas.decoder(topic)
+        return LineOptions(topic, partition, values=context.options.values, decode_with=decoder)
 
     @made_once
     def records(self) -> RecordBatches:

@@ -1,0 +1,114 @@
+"""The schemas that a source's record lines are decoded with: those of its registry's topic, of files, or none."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.lines.line_decoder import LineDecoder
+from engine.log.log_directory import LogSource
+
+if TYPE_CHECKING:
+    from kafkafs.schemas.decoders.cache import DecoderCache
+    from kafkafs.schemas.source_schemas import SourceSchemas
+    from kafkafs.schemas.store import SchemaStore
+
+AUTO = "auto"
+NONE = "none"
+
+_FRESH_SECONDS = 1.0
+_TOPIC = "_schemas-"
+"""How the names of the registry's partitions begin; here, so that a source without it imports nothing for it."""
+
+
+class KnownSchemas:
+    """Decoders of a source's topics. Thread-safe.
+
+    The registry's topic is read when the first record asks for a schema, and again, at most once a second, when
+    a record asks for one that is not known. Whether the source has that topic is looked up once.
+
+    Args:
+        source: the source.
+        chosen: "auto" for the registry's topic of the source, "none", or paths of log dirs, files or directories
+            of schemas.
+
+    Raises:
+        SourceError: a path is missing, or has neither files of Kafka nor schemas.
+        SchemaFileError: a file of schemas breaks its format.
+        OSError: a path cannot be read.
+    """
+
+    def __init__(self, source: LogSource, chosen: Sequence[str] = (AUTO,)) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._has_auto = AUTO in chosen
+        self._given: SchemaStore | None = None
+        self._of_source: SourceSchemas | None = None
+        self._store: SchemaStore | None = None
+        self._parts: list[SchemaStore] = []
+        self._read_at = 0.0
+        self._decoders: DecoderCache | None = None
+        self._by_topic: dict[str, LineDecoder] = {}
+        paths = [path for path in chosen if path not in (AUTO, NONE)]
+        if paths:
+            from kafkafs.schemas.opened import open_schemas
+
+            self._given = open_schemas(paths)
+
+    def decoder(self, topic: str) -> LineDecoder | None:
+        """Return the decoder of a topic's records; None if there are no schemas."""
+        if self._given is None and not self._has_topic():
+            return None
+        with self._lock:
+            known = self._by_topic.get(topic)
+            if known is None:
+                known = self._by_topic[topic] = self._made(topic)
+            return known
+
+    def store(self) -> SchemaStore:
+        """Return the schemas as of now, or of up to a second ago.
+
+        Raises:
+            OSError: the folders of the source cannot be listed.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if self._store is None or now - self._read_at > _FRESH_SECONDS:
+                self._store = self._read()
+                self._read_at = time.monotonic()
+            return self._store
+
+    def _has_topic(self) -> bool:
+        if not self._has_auto:
+            return False
+        names = self._source.partitions()
+        if f"{_TOPIC}0" not in names and not any(name.startswith(_TOPIC) for name in names):
+            self._has_auto = False
+        return self._has_auto
+
+    def _made(self, topic: str) -> LineDecoder:
+        # Imported here: most sources have no schemas.
+        from kafkafs.schemas.decoders.cache import DecoderCache
+        from kafkafs.schemas.topic_decoder import TopicSchemas
+
+        if self._decoders is None:
+            self._decoders = DecoderCache()
+        mapped = () if self._given is None else self._given.mapped
+        is_mapped = any(each.topic.matches(topic) for each in mapped)
+        return TopicSchemas(topic, self.store, self._decoders, is_mapped=is_mapped)
+
+    def _read(self) -> SchemaStore:
+        from kafkafs.schemas.source_schemas import SourceSchemas
+        from kafkafs.schemas.store import SchemaStore
+
+        stores = [] if self._given is None else [self._given]
+        if self._has_topic():
+            if self._of_source is None:
+                self._of_source = SourceSchemas(self._source)
+            stores.append(self._of_source.store())
+        if self._store is None or stores != self._parts:
+            self._parts = stores
+            return SchemaStore.union(stores)
+        return self._store
