@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from engine.errors import StateError
@@ -71,15 +72,15 @@ class SegmentOverflow(Exception):
 
 def splitting_overflows(step: Step) -> Step:
     """Return a step that splits a segment that raises SegmentOverflow, and then starts again."""
+    return partial(_until_none_overflows, step)
 
-    def until_none_overflows(loader: LogLoader) -> None:
-        while True:
-            try:
-                return step(loader)
-            except SegmentOverflow as overflow:
-                loader.split(overflow.segment)
 
-    return until_none_overflows
+def _until_none_overflows(step: Step, loader: LogLoader) -> None:
+    while True:
+        try:
+            return step(loader)
+        except SegmentOverflow as overflow:
+            loader.split(overflow.segment)
 
 
 @dataclass(eq=False)
@@ -155,7 +156,6 @@ class LogLoader:
             base_offset,
             self.log_folder.config,
             self.log_folder.clock,
-            file_already_exists=True,
             suffix=suffix,
             disk=self.disk,
             rules=self.rules.segments,
@@ -221,7 +221,6 @@ class LogLoader:
 
     def _add_segment(self, base_offset: Offset) -> None:
         segment = WritableSegment.create(self.log_folder, base_offset, rules=self.rules.segments)
-        self._opened.append(segment)
         self.segments.add(segment)
 
     def _drop_segments_below_log_start(self) -> Offset | None:
@@ -288,7 +287,6 @@ class LogLoader:
         delete_segment_files(self.log_folder, segments, async_delete=True)
 
     def _delete_producer_snapshots(self, segments: Collection[WritableSegment]) -> None:
-        self.last_recovered = None
         delete_producer_snapshots(
             self.producers,
             [segment.base_offset for segment in segments],

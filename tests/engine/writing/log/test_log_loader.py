@@ -192,9 +192,13 @@ BIG = LogConfig(segment_size=1 << 20)
 
 
 def test_an_active_segment_that_was_begun_too_early_goes(tmp_path: Path) -> None:
-    log = begun_too_early(LogBench(tmp_path), BIG, 0)
+    bench = LogBench(tmp_path)
+    log = begun_too_early(bench, BIG, 0)
     assert log.log_end_offset == 4
     assert len(log.segments) == 1
+    assert {Path(name).suffixes[0] for name in bench.names(".deleted")} >= {".log", ".snapshot"}
+    bench.clock.sleep(BIG.file_delete_delay_ms)
+    assert not bench.names(".deleted")
     log.close()
 
 
