@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from engine.errors import InvalidProducerEpochError
 from engine.record.memory_records import MemoryRecords
-from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import BatchMetadata
 from engine.units import NO_PRODUCER_ID, LogOffsetMetadata
 from engine.writing.append.append_analysis import AppendTerms
@@ -17,8 +15,6 @@ from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import ProducerAppendInfo
 from engine.writing.state.producer_map import ProducerUpdates
 from engine.writing.state.producer_state_manager import ProducerStateManager
-
-_CHECKED_FOR_TRANSACTIONS = (AppendOrigin.CLIENT, AppendOrigin.COORDINATOR)
 
 
 class ProducerChanges(NamedTuple):
@@ -65,8 +61,6 @@ def find_changes(
                 return changes._replace(duplicate=duplicate)
         first_offset = None
         if batch.is_transactional:
-            if terms.origin in _CHECKED_FOR_TRANSACTIONS:
-                _check_epoch(producers, batch)
             first_offset = LogOffsetMetadata(
                 batch.base_offset,
                 segment.base_offset,
@@ -83,12 +77,3 @@ def find_changes(
         if completed is not None:
             changes.completed.append(completed)
     return changes
-
-
-def _check_epoch(producers: ProducerStateManager, batch: RecordBatch) -> None:
-    entry = producers.last_entry(batch.producer_id)
-    if entry is not None and batch.producer_epoch < entry.producer_epoch:
-        raise InvalidProducerEpochError(
-            f"the epoch of producer {batch.producer_id} in an append to {producers.topic_partition} is"
-            f" {batch.producer_epoch}, below the newest, {entry.producer_epoch}"
-        )

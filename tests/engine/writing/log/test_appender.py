@@ -7,12 +7,28 @@ from pathlib import Path
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.errors import OffsetOverflowError, UnexpectedAppendOffsetError
+from engine.errors import (
+    InvalidProducerEpochError,
+    OffsetOverflowError,
+    UnexpectedAppendOffsetError,
+)
+from engine.record.control_records import ControlRecordType
 from engine.record.memory_records import MemoryRecords
 from engine.writing.append.log_append_info import LogAppendInfo
 from engine.writing.append.validation_result import RecordValidationStats
 from engine.writing.records.building import records_of
-from tests.conformance.unified_log_steps import LogBench, joined, one, rec
+from tests.conformance.unified_log_steps import (
+    ABORT,
+    COMMIT,
+    LogBench,
+    end_txn,
+    joined,
+    of_producer,
+    one,
+    producer,
+    rec,
+    with_epoch,
+)
 
 
 @pytest.fixture
@@ -69,3 +85,31 @@ def test_batches_too_far_apart_for_one_segment_are_refused_together(bench: LogBe
         log.append_as_follower(joined(*far), 0)
     assert (log.log_end_offset, log.size) == (0, 0)
     assert [segment.base_offset for segment in log.segments] == [0]
+
+
+def test_a_transaction_in_a_part_of_a_buffer_begins_at_its_place_in_the_segment(
+    bench: LogBench,
+) -> None:
+    log = bench.open()
+    log.append_as_follower(records_of(rec("a"), partition_leader_epoch=0), 0)
+    begins = of_producer(1, 0, rec("c"), is_transactional=True, base_offset=2)
+    both = joined(records_of(rec("bb"), base_offset=1), with_epoch(begins, 0))
+    part = both.slice(both.size - begins.size, begins.size)
+    assert part.start > 0
+    before = log.size
+    log.append_as_follower(part, 0)
+    log.update_high_watermark(3)
+    assert log.watermarks.last_stable_metadata() == (2, 0, before)
+
+
+@pytest.mark.parametrize("kind", [COMMIT, ABORT])
+def test_a_batch_or_marker_of_an_old_epoch_is_refused_by_a_leader(
+    bench: LogBench, kind: ControlRecordType
+) -> None:
+    log = bench.open()
+    producer(log, 1, 5, bench.now)(1)
+    with pytest.raises(InvalidProducerEpochError):
+        producer(log, 1, 4, bench.now)(1)
+    with pytest.raises(InvalidProducerEpochError):
+        end_txn(log, 1, 4, kind, bench.now)
+    assert log.log_end_offset == 1

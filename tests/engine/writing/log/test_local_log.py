@@ -209,6 +209,10 @@ def test_the_folder_of_a_log_with_open_files_is_not_removed(made: LocalLogSetUp)
     made.log.remove_and_delete_segments(list(made.log.segments), False, "a test")
     with pytest.raises(StateError, match="open"):
         made.log.delete_empty_dir()
+    made.log.roll()
+    made.log.close_handlers()
+    with pytest.raises(StateError, match="has 1 segments"):
+        made.log.delete_empty_dir()
     assert made.folder.exists()
 
 

@@ -112,3 +112,15 @@ def test_a_high_watermark_at_the_cut_has_the_place_of_the_log_end(bench: LogBenc
     log.update_high_watermark(end_of_first)
     log.truncate_to(3)
     assert log.watermarks.high_watermark_metadata() == LogOffsetMetadata(3, 3, 0)
+
+
+def test_the_old_files_of_a_log_that_starts_anew_stay_for_a_while(bench: LogBench) -> None:
+    log = bench.log(segment_size=1000)
+    for _ in range(3):
+        append_plain(log, 1)
+        log.roll()
+    log.truncate_fully_and_start_at(7)
+    assert bench.names(".log.deleted") == [f"{base:020}.log.deleted" for base in range(4)]
+    bench.clock.sleep(log.config.file_delete_delay_ms)
+    assert not bench.names(".deleted")
+    assert bench.names(".log") == [f"{7:020}.log"]
