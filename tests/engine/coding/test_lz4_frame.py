@@ -81,6 +81,15 @@ def test_a_block_with_its_size_in_front_is_none_as_in_kafka():
             assert read(data) == TEXT[:40_000]
 
 
+def test_a_block_with_its_size_in_front_is_none_also_where_it_begins_as_a_block():
+    # As a block, this is 18 literals, and a match that is longer than any block.
+    content = bytes(11) + bytes([0x01, 0x00, 0x1F, 0x41, 0x01, 0x00]) + b"\xff" * 990 + b"\0"
+    literals = bytes([0xF0, 0xFF, 0xFF, 0xFF, len(content) - 15 - 3 * 255]) + content
+    data = header(0x60) + block(len(content).to_bytes(4, "little") + literals) + END
+    assert bytes(cramjam.lz4.decompress_block(literals, output_len=len(content))) == content
+    assert "content's size in front" in refused(data)
+
+
 def test_a_block_that_only_seems_to_have_its_size_in_front_is_read():
     # 15 literals, which are the rest of a size of 240 and a block of 240 bytes
     literals = bytes.fromhex("0000 1f410100d570") + b"abcdefg"

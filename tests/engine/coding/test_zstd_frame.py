@@ -76,6 +76,16 @@ def test_a_cut_or_damage_leaves_all_blocks_before_it(packed):
         assert made.startswith(streamed(packed[: end - 3]))
 
 
+def test_damage_leaves_all_blocks_before_it_also_small_ones():
+    packed = flushed([TEXT[:50]] * 20)
+    for _ in range(60):
+        place = SOME.randrange(5, len(packed))
+        broken = bytearray(packed)
+        broken[place] ^= 1 << SOME.randrange(8)
+        made, _ = inflated(bytes(broken))
+        assert made.startswith(streamed(packed[: place - 3]))
+
+
 def test_a_wrong_checksum_is_damage():
     made, error = inflated(CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]))
     assert (made, error) == (TEXT, "zstd: Restored data doesn't match checksum")

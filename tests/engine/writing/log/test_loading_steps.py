@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.files.file_names import log_file_name, offset_index_name, transaction_index_name
+from engine.files.file_names import (
+    log_file_name,
+    offset_index_name,
+    time_index_name,
+    transaction_index_name,
+)
 from engine.index.transaction_index import AbortedTxn
 from engine.units import MAX_INT32, MAX_INT64
 from engine.writing.disk import DISK, Disk, WritableFile
@@ -271,4 +276,18 @@ def test_producers_that_have_expired_are_not_in_the_snapshots_of_a_recovery(
     }
     assert found == {offset: [offset - 1] for offset in (1, 2, 3, 4)}
     assert producers_of(log) == {}
+    log.close()
+
+
+def test_the_snapshot_of_a_segment_goes_when_its_parts_begin_above_it(bench: LogBench) -> None:
+    far_apart(bench, 2)
+    for base in (0, 1):
+        (bench.folder / offset_index_name(base)).touch()
+        (bench.folder / time_index_name(base)).touch()
+    log = bench.open(CONFIG)
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+    assert bench.snapshot_offsets == [1, log.log_end_offset]
+    parts = log.split_overflowed_segment(log.segments[1])
+    assert [part.base_offset for part in parts] == [2, 2 + 2 * MAX_INT32]
+    assert bench.names(".snapshot.deleted") == [f"{1:020}.snapshot.deleted"]
     log.close()

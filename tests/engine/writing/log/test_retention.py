@@ -92,3 +92,13 @@ def test_the_start_of_a_closed_log_does_not_move(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="closed"):
         log.maybe_increment_log_start_offset(1, "a test")
     assert log.log_start_offset == 0
+
+
+def test_a_log_that_starts_at_its_end_needs_no_snapshot_of_producers(tmp_path: Path) -> None:
+    bench = LogBench(tmp_path)
+    log = bench.open()
+    log.append_as_leader(bench.at_now(), 0)
+    log.update_high_watermark(1)
+    log.maybe_increment_log_start_offset(1, "a test")
+    log.close()
+    assert bench.snapshot_offsets == []

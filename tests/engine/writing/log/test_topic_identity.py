@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.errors import InconsistentTopicIdError, LogDirFailureError
-from engine.writing.disk import Disk, StrPath
+from engine.writing.disk import Disk, StrPath, WritableFile
 from engine.writing.log_folder import log_delete_dir_name
 from tests.conformance.unified_log_steps import LogBench, append_plain
 
@@ -81,3 +81,24 @@ def test_an_id_that_cannot_be_written_takes_the_log_dir_offline(bench: LogBench)
     with pytest.raises(LogDirFailureError):
         append_plain(log, 1)
     assert log.log_end_offset == 0
+
+
+class Keeping(Disk):
+    """Keeps the files that were opened, so that nothing else closes them."""
+
+    def __init__(self) -> None:
+        self.opened: list[WritableFile] = []
+
+    def _file(self, fd: int, path: str, writable: bool) -> WritableFile:
+        self.opened.append(super()._file(fd, path, writable))
+        return self.opened[-1]
+
+
+def test_the_files_of_another_topics_log_are_closed_again(bench: LogBench) -> None:
+    with bench.open(topic_id=FIRST) as log:
+        append_plain(log, 1)
+    disk = Keeping()
+    with pytest.raises(InconsistentTopicIdError):
+        bench.open(topic_id=SECOND, disk=disk)
+    assert disk.opened
+    assert all(file.is_closed for file in disk.opened)

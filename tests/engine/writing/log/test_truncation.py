@@ -124,3 +124,14 @@ def test_the_old_files_of_a_log_that_starts_anew_stay_for_a_while(bench: LogBenc
     bench.clock.sleep(log.config.file_delete_delay_ms)
     assert not bench.names(".deleted")
     assert bench.names(".log") == [f"{7:020}.log"]
+
+
+def test_a_negative_offset_is_refused_before_a_segment_goes(bench: LogBench) -> None:
+    log = bench.open()
+    for _ in range(2):
+        append_plain(log, 1)
+        log.roll()
+    with pytest.raises(ValueError, match="cannot be truncated to the offset -1"):
+        log.truncate_to(-1)
+    assert [segment.base_offset for segment in log.segments] == [0, 1, 2]
+    assert not bench.names(".deleted")
