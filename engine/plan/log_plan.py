@@ -19,13 +19,13 @@ from engine.plan.loading.broker_failure import (
     unreadable,
 )
 from engine.plan.loading.broker_loading import BrokerLoading, LogToLoad
-from engine.plan.loading.broker_records import batch_in, frames
 from engine.plan.loading.broker_versions import BrokerVersion
 from engine.plan.loading.java_text import offset_in_name
 from engine.plan.lost_records import NOTHING_LOST, Losses, LostOffsets, lost_records, written_ranges
 from engine.plan.overlay.file_changes import ChangeKind, FileChange, file_changes
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.topic_ids import read_topic_id
+from engine.record.frame_walk import batch_in, frames
 from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
 from engine.writing.log_config import LogConfig
 from engine.writing.segment.writable_segment import WritableSegment

@@ -107,6 +107,15 @@ def test_what_one_left_behind_in_any_state_both_load_alike(
     assert ours == kafkas
 
 
+@pytest.mark.parametrize("seed", [1_000_000_159])
+def test_what_was_once_loaded_otherwise_both_load_alike(
+    judge: Judge, tmp_path: Path, seed: int
+) -> None:
+    """Noise after the batches of a replacement, with an unknown magic."""
+    ours, kafkas = loaded_by_both(judge, tmp_path, seed)
+    assert ours == kafkas
+
+
 def loaded(by: Callable[..., Answer], folder: Path, head: Answer) -> Any:
     """What loading and reading give, or the name of what is raised."""
     start = head["log_start"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
 from engine.plan.loading.broker_failure import EXPECTED
-from engine.plan.loading.broker_records import batch_in, frames
 from engine.record.batch_frame import SMALLEST_BATCH
+from engine.record.frame_walk import batch_in, frames
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_PRODUCER_ID, Position, TimestampOffset
 from engine.writing.disk import Disk

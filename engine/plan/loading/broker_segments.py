@@ -8,7 +8,8 @@ from engine.coding.varint import to_int64
 from engine.errors import CorruptIndexError
 from engine.index.transaction_index import ENTRY
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
-from engine.plan.loading.broker_records import find_last_offset, find_offset, walk_frames
+from engine.plan.loading.broker_records import find_last_offset, find_offset
+from engine.record.frame_walk import walk_frames
 from engine.units import MAX_INT64, BatchPosition, Offset, Position
 from engine.writing.disk import Disk
 from engine.writing.index.writable_offset_index import WritableOffsetIndex

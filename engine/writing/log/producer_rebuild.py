@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Protocol
 
 from engine.clock import Clock
 from engine.log.log_segments import LogSegments
+from engine.record.frame_walk import walk_frames
 from engine.record.record_batch import RecordBatch
 from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata, Offset
 from engine.writing.log_folder import WritableLogFolder
@@ -22,13 +22,6 @@ from engine.writing.state.producer_map import ProducerUpdates
 from engine.writing.state.producer_state_manager import ProducerStateManager
 
 logger = logging.getLogger(__name__)
-
-
-class Records(Protocol):
-    """Batches in a file or in memory."""
-
-    def batches(self) -> Iterable[RecordBatch]:
-        """Return the batches."""
 
 
 def update_producers(
@@ -131,14 +124,15 @@ def _load_segments(
             end = segment.size if found is None else found.position
         fetched = segment.read(start, MAX_INT32, max_position=end)
         if fetched is not None:
-            load_producers_from(manager, fetched.records)
+            first = fetched.fetch_offset_metadata.position
+            _load_producers_from(manager, walk_frames(segment.log.file, first, end))
 
 
-def load_producers_from(manager: ProducerStateManager, records: Records) -> None:
+def _load_producers_from(manager: ProducerStateManager, batches: Iterable[RecordBatch]) -> None:
     """Apply batches of the log to their producers."""
     producers: ProducerUpdates[ProducerAppendInfo] = ProducerUpdates()
     completed = []
-    for batch in records.batches():
+    for batch in batches:
         if batch.producer_id > NO_PRODUCER_ID:
             ended = update_producers(manager, batch, producers, None, AppendOrigin.REPLICATION)
             if ended is not None:

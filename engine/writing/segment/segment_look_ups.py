@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from engine.log.segment.fetch import WHOLE, FetchDataInfo, fetch_slice
+from engine.record.frame_walk import batch_in, frames
 from engine.units import (
     BatchPosition,
     FoundTimestamp,
@@ -75,12 +78,15 @@ class SegmentLookUps:
         )
 
     def read_next_offset(self) -> Offset:
-        """Return the offset after the last batch, the base offset without one; walks from the last index entry."""
-        fetched = self.read(self._files.offset_index.get().last_offset, self._records.size)
-        next_offset = self._base_offset
-        if fetched is not None:
-            for batch in fetched.records.batches():
-                next_offset = batch.next_offset
+        """Return the offset after the last batch, the base offset without one; walks from the last index entry.
+
+        Raises:
+            CorruptRecordError: a length is too small for a batch. Only the lengths are looked at, and the last batch.
+        """
+        file, end = self._records.file, self._records.end
+        found = self.translate_offset(self._files.offset_index.get().last_offset)
+        last = [] if found is None else deque(frames(file, found.position, end), 1)
+        next_offset = batch_in(file, last[0]).next_offset if last else self._base_offset
         return self._rules.wrap(next_offset)
 
     def offset_after(self, last_offset: Offset) -> Offset:

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine import kernel
+from engine.errors import CorruptRecordError
+from engine.record.file_records import FileRecords
+from engine.record.frame_walk import walk_frames
 from engine.record.log_input_stream import Walk, walk_batches
 from engine.units import MAX_INT32, BatchPosition, Offset, Position
 from engine.writing.disk import Disk
@@ -39,10 +42,17 @@ class SegmentRules(NamedTuple):
 def find_batch(
     records: WritableFileRecords, index: WritableOffsetIndex, offset: Offset, start: Position
 ) -> BatchPosition | None:
-    """Return the first batch that ends at or above `offset`, found by the kernel; None without one."""
+    """Return the first batch that ends at or above `offset`; None without one.
+
+    The kernel finds it. Behind a batch that the kernel does not know, the lengths lead to it.
+    """
     begin = max(index.lookup(offset).position, start)
-    scratch = bytearray(_SCRATCH)
-    found = kernel.locate(records.fileno(), begin, records.end, offset, scratch, largest=MAX_INT32)
+    fd, end, scratch = records.fileno(), records.end, bytearray(_SCRATCH)
+    try:
+        found = kernel.locate(fd, begin, end, offset, scratch, largest=MAX_INT32)
+    except CorruptRecordError:
+        by_length = FileRecords(records.file, 0, end, True, walk=walk_frames)
+        return by_length.search_for_offset(offset, begin)
     if found is None:
         return None
     position, size, base_offset, last_offset, *_ = found

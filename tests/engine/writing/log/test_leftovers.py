@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.files.file_names import FileKind
+from engine.record.batch_frame import MAGIC_POSITION
 from engine.units import TopicPartition
 from engine.writing.disk import DISK, Disk, WritableFile
 from engine.writing.log.leftovers import clear_leftovers, log_files, remove_orphaned_indexes
@@ -111,6 +112,30 @@ def test_a_complete_segment_without_indexes_replaces_all_within_its_offsets(
 def test_an_index_without_a_successor_makes_the_segment_rebuild_its_indexes(tmp_path: Path) -> None:
     fill(tmp_path, [*segment(0, ".swap"), name(0, ".txnindex")])
     assert clear(tmp_path) == [name(0, ".log"), name(0, ".timeindex")]
+
+
+@pytest.mark.parametrize("magic", [3, 127, 128, 179, 255])
+def test_an_unknown_magic_in_a_complete_segment_does_not_hide_its_end(
+    tmp_path: Path, magic: int
+) -> None:
+    """Kafka's FileLogInputStream looks at lengths only."""
+    fill(tmp_path, [*segment(0), *segment(10), *segment(20), name(0, ".log.swap")])
+    new = tmp_path / name(0, ".log.swap")
+    later = records_of(SimpleRecord(b"k", b"new"), base_offset=14)
+    unknown = bytearray(new.read_bytes())
+    unknown[MAGIC_POSITION] = magic
+    new.write_bytes(unknown + bytes(later.buffer))
+    assert clear(tmp_path) == sorted([name(0, ".log"), *segment(20)])
+
+
+def test_noise_after_a_complete_segment_is_no_batch_of_it(tmp_path: Path) -> None:
+    """Its length leads past the end of the file, so Kafka does not look at its magic."""
+    fill(tmp_path, [*segment(0), *segment(10), name(0, ".log.swap")])
+    noise = bytearray(b"\x7f" * 61)
+    noise[MAGIC_POSITION] = 179
+    with (tmp_path / name(0, ".log.swap")).open("ab") as file:
+        file.write(noise)
+    assert clear(tmp_path) == sorted([name(0, ".log"), *segment(10)])
 
 
 def test_index_files_alone_replace_nothing(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import pytest
 
-from engine.errors import StateError
-from engine.files.file_names import log_file_name, time_index_name
+from engine.errors import CorruptRecordError, StateError
+from engine.files.file_names import log_file_name, producer_snapshot_name, time_index_name
 from engine.log.log_segments import LogSegments
-from engine.units import MAX_INT64, EpochEntry, TopicPartition
+from engine.record.batch_frame import MAGIC_POSITION
+from engine.units import MAX_INT32, MAX_INT64, EpochEntry, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.disk import Disk, WritableFile
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
@@ -373,3 +374,35 @@ def test_snapshots_that_belong_to_no_segment_go(tmp_path: Path) -> None:
     bench.open(CONFIG, last_shutdown_clean=False).close()
     assert 1 not in bench.snapshot_offsets
     assert bench.snapshot_offsets[-1] == 20
+
+
+@pytest.mark.parametrize(("magic", "producers"), [(7, {1, 2, 3}), (179, {1, 3})])
+def test_an_unknown_magic_in_a_closed_log_ends_neither_its_loading_nor_the_reads_around_it(
+    tmp_path: Path, magic: int, producers: set[int]
+) -> None:
+    """Kafka takes 7 for 2, and a negative magic for a message's; whoever reads that batch is told."""
+    bench = LogBench(tmp_path)
+    with bench.open(BIG) as log:
+        append_many(log, 2, lambda: one("x", bench.now))
+        log.roll()
+        for number in (1, 2, 3):
+            log.append_as_leader(of_producer(number, 0, rec("k", bench.now)), 0)
+        middle = [batch.file_position for batch in log.active_segment.log.batches()][1]
+    (bench.folder / producer_snapshot_name(5)).unlink()
+    path = bench.folder / log_file_name(2)
+    data = bytearray(path.read_bytes())
+    data[middle + MAGIC_POSITION] = magic
+    path.write_bytes(data)
+    with bench.open(BIG) as log:
+        assert log.log_end_offset == 5
+        assert log.producer_state.active_producers.keys() == producers
+        segment = log.active_segment
+        found = [segment.translate_offset(offset) for offset in (2, 4)]
+        assert [each and each.base_offset for each in found] == [2, 4]
+        last = segment.read(4, MAX_INT32)
+        assert last is not None
+        assert [batch.base_offset for batch in last.records.batches()] == [4]
+        whole = segment.read(2, MAX_INT32)
+        assert whole is not None
+        with pytest.raises(CorruptRecordError, match="the magic of a batch is unknown"):
+            list(whole.records.batches())
