@@ -114,9 +114,9 @@ class OpenedPartition:
         view = self.view()
         return view.log_end_offset - view.log_start_offset
 
-    def count(self) -> int:
+    def count(self, *, checksums: bool = True) -> int:
         """Return the number of records, from batch headers where those suffice; see `Scan.count`."""
-        return self.scan().count()
+        return self.scan().count(checksums=checksums)
 
     # Records
 

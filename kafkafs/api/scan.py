@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from kafkafs.api.reading import Corrupt, Decode, Isolation, row_options
 from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, USUAL, record_schema
+from kafkafs.table.header_walk import walk_headers
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.rows import Indices
@@ -172,14 +173,38 @@ class Scan:
 
         return (connection or duckdb).from_arrow(self)
 
-    def count(self) -> int:
+    def count(self, *, checksums: bool = True) -> int:
         """Return the number of rows, without the values: where there is no filter on rows, from batch headers.
 
-        The checksums are checked. Damage counts as in `to_arrow`: it raises an error, or is skipped, or is a row.
+        Damage counts as in `to_arrow`: it raises an error, or is skipped, or is a row.
+
+        Args:
+            checksums: read and check all bytes. Without it only headers are read, where there is no filter on rows,
+                and damage behind a possible header is not seen.
         """
         schema = record_schema(())
+        if not checksums and self._row_filter() is None:
+            return self._count_by_headers(schema)
         with closing(self._batches(schema)) as batches:
             return sum(batch.num_rows for batch in batches)
+
+    def _count_by_headers(self, schema: pa.Schema) -> int:
+        options = self._options
+        reader = RecordRows(schema, options)
+
+        def count(task: tuple[PartitionLog, Split]) -> int:
+            log, split = task
+            known, left = walk_headers(split, log, options.budgets, committed=options.committed)
+            rows = (int(batch.num_rows) for part in left for batch in reader.read(part, log))
+            return known + sum(rows)
+
+        with Workers(self._threads, "scan") as workers:
+            return sum(rows for _, rows in workers.map(count, self._tasks()))
+
+    def _tasks(self) -> Iterator[tuple[PartitionLog, Split]]:
+        for part in self._choice.parts(self._logs):
+            for split in part.splits(_SPLIT_BYTES):
+                yield part.log, split
 
     def _batches(self, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
         where = self._where
@@ -198,13 +223,8 @@ class Scan:
                 if found.num_rows:
                     yield found if needed is schema else found.select(schema.names)
 
-        tasks = (
-            (part.log, split)
-            for part in self._choice.parts(self._logs)
-            for split in part.splits(_SPLIT_BYTES)
-        )
         with Workers(self._threads, "scan") as workers:
-            yield from workers.flat_map(read, tasks)
+            yield from workers.flat_map(read, self._tasks())
 
     def _row_filter(self) -> RowFilter | None:
         keys = None if self._keys is None else KeyFilter(self._keys)

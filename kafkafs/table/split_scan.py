@@ -80,8 +80,8 @@ def _scan(
         if fail_on_data_loss:
             raise RecreatedTopicError(split.partition, str(split.topic_id), str(view.topic_id))
         return
-    segment = view.segments.get(split.segment)
-    if segment is not None and _is_as_planned(view, segment, split):
+    segment = planned_segment(view, split)
+    if segment is not None:
         for item in _items(segment, split):
             yield Scanned(view, segment, split, item)
         return
@@ -151,12 +151,16 @@ def _before(
         yield item
 
 
-def _is_as_planned(view: LogView, segment: LogSegment, split: Split) -> bool:
-    """Return whether the split's positions still hold; the size is compared, too, as file systems reuse inode numbers."""
-    if segment.identity != split.identity:
-        return False
+def planned_segment(view: LogView, split: Split) -> LogSegment | None:
+    """Return the segment that a split was planned on; None if it is gone or its positions no longer hold.
+
+    The size is compared, too, as file systems reuse inode numbers.
+    """
+    segment = view.segments.get(split.segment)
+    if segment is None or segment.identity != split.identity:
+        return None
     has_grown = segment is view.active_segment and segment.tail_end >= split.end_position
-    return has_grown or segment.tail_end == split.file_size
+    return segment if has_grown or segment.tail_end == split.file_size else None
 
 
 def is_hole(split: Split, damage: Damage | Disorder, *, on_corrupt: str) -> bool:

@@ -106,7 +106,7 @@ def test_read_committed_leaves_out_what_a_consumer_does_not_get(kind: str) -> No
             scan = source[topic, int(number)].scan(columns=COLUMNS, isolation="read_committed")
             known = truth_records(kind, name, committed=True)
             assert tuple(map(as_truth, read_with("pyarrow", scan))) == known, name
-            assert scan.count() == len(known)
+            assert scan.count() == scan.count(checksums=False) == len(known)
 
 
 @pytest.mark.parametrize("kind", WITH_TRUTH)
@@ -121,7 +121,10 @@ def test_a_scan_of_everything_has_each_partition_in_order(kind: str) -> None:
             for record in each
         ]
         assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == wanted
-        assert scan.count() == len(wanted) == table.num_rows
+        assert scan.count() == scan.count(checksums=False) == len(wanted) == table.num_rows
+        for bounds in ((3, 100), (17, 18), (95, None), (None, 50)):
+            some = source.scan(offsets=bounds, columns=[])
+            assert some.count(checksums=False) == some.to_arrow().num_rows
 
 
 def test_rows_do_not_depend_on_the_number_of_threads(current: OpenedSource) -> None:
@@ -321,6 +324,37 @@ def test_damage_shows_whatever_the_filter_on_rows_says(damaged: tuple[Path, int]
             source.scan(where=nothing).count()
         # What lies outside of the offsets that can match is not read.
         assert source.scan(where=pc.field("offset") >= 20).count() == 10
+
+
+def test_a_count_without_checksums_reads_headers_and_sees_no_damage_behind_them(
+    damaged: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, position = damaged
+    with kafkafs.open(folder) as source:
+        source["orders", 0].view()
+        with monkeypatch.context() as patch:
+            patch.setattr(LogSegment, "scan", lambda *_, **__: pytest.fail("scanned"))
+            assert source.scan().count(checksums=False) == 30
+        with pytest.raises(kafkafs.CorruptBatchError):
+            source.scan().count()
+    path = folder / "orders-0" / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[position + 8] ^= 0x40  # the length, so that the next header is not found
+    path.write_bytes(data)
+    with kafkafs.open(folder) as source:
+        with pytest.raises(kafkafs.CorruptBatchError):
+            source.scan().count(checksums=False)
+        assert source.scan(on_corrupt="skip").count(checksums=False) == 20
+        assert source.scan(on_corrupt="row").count(checksums=False) == 21
+
+
+def test_a_count_without_checksums_scans_small_batches_and_filters(tmp_path: Path) -> None:
+    log = BuiltLog(tmp_path)
+    log.segment([batch([Rec(b"v", key=b"k%d" % number)], number) for number in range(100)], 0)
+    with kafkafs.open(tmp_path) as source:
+        assert source.scan().count(checksums=False) == 100
+        assert source.scan(keys=["k7"]).count(checksums=False) == 1
+        assert source["orders", 0].count(checksums=False) == 100
 
 
 def test_damage_counts_in_ranges_that_it_may_have_cost(damaged: tuple[Path, int]) -> None:
