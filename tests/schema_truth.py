@@ -20,7 +20,9 @@ from engine import kernel
 from engine.columns.batch_table import BATCH_ROW
 from tests.fixtures_data import DATA
 
-KINDS = ("schemas-confluent",)
+REGISTRIES = ("schemas-confluent", "schemas-compacted")
+"""Kinds that hold `_schemas`."""
+KINDS = (*REGISTRIES, "schemas-framings")
 SCHEMAS_TOPIC = "_schemas"
 
 
@@ -56,8 +58,14 @@ class SchemaRecord:
 
 
 def schema_log_dir(kind: str) -> Path:
-    """The log dir of `kind`, one of KINDS."""
+    """The log dir of `kind`: one of KINDS."""
     return DATA / kind / "data"
+
+
+def schema_files(kind: str) -> Path | None:
+    """The folder with the schemas of a log dir that has no `_schemas`."""
+    folder = DATA / kind / "schemas"
+    return folder if folder.is_dir() else None
 
 
 def schema_topics(kind: str) -> list[str]:
@@ -83,7 +91,7 @@ def schema_records(kind: str, topic: str) -> tuple[SchemaRecord, ...]:
 
 @cache
 def registered(kind: str, when: str = "after") -> tuple[Mapping[str, Any], ...]:
-    """The registry's own list of schemas, `when` "before" or "after" the deletes.
+    """The list of schemas that the registry of one of REGISTRIES gave, `when` "before" or "after" the deletes.
 
     Each has subject, version, id, guid, schemaType, schema, deleted, and references where it has any.
     """

@@ -81,11 +81,12 @@ def _looks(topic: str, partition: int, values: str) -> tuple[Values, LineDecoder
     shown = topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     prefix = f'{{"topic":{string_json(shown)},"partition":{partition},"offset":'
     mode = Values(names.index(values))
-    decoder = _decoder_of(topic) if mode in (Values.AUTO, Values.JSON) else None
+    decoder = internal_decoder(topic) if mode in (Values.AUTO, Values.JSON) else None
     return mode, decoder, prefix.encode()
 
 
-def _decoder_of(topic: str) -> LineDecoder | None:
+def internal_decoder(topic: str) -> LineDecoder | None:
+    """Return the decoder of an internal topic's records; None for any other topic."""
     if not topic.startswith("__"):
         return None
     # Imported here: only internal topics need the schemas, and importing them is slow.

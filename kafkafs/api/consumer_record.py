@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from engine.columns.columns import read_headers
 from engine.lines.json_text import bytes_json
+from engine.lines.line_decoder import DecodedField, LineDecoder
+from engine.lines.record_line import internal_decoder
 from engine.record.attributes import TIMESTAMP_TYPE_MASK, TimestampType
 from engine.record.fate import Fate
-from engine.topics.decoded_record import TopicDecoder
-from engine.topics.internal_topics import decoder_for
+from engine.record.record import Header
 from engine.units import Offset, Timestamp
 from kafkafs.api.moments import datetime_of
 from kafkafs.table.rows import Rows
@@ -57,6 +58,7 @@ class ConsumerRecord:
     producer_epoch: int
     sequence: int
     transaction: str | None
+    _decoder: LineDecoder | None = field(default=None, repr=False, compare=False)
 
     @property
     def time(self) -> datetime | None:
@@ -67,23 +69,26 @@ class ConsumerRecord:
         """
         return datetime_of(self.timestamp)
 
-    def decoded(self, decoder: TopicDecoder | None = None) -> Decoded:
+    def decoded(self, decoder: LineDecoder | None = None) -> Decoded:
         """Return key and value as the record line shows them.
 
         JSON objects and arrays become dicts and lists, other text str.
 
         Args:
-            decoder: by default that of Kafka's own topics for their records.
+            decoder: by default that of the source for the topic. A copy from a pickle has none but for Kafka's own
+                topics.
         """
-        if decoder is None and self.topic.startswith("__"):
-            decoder = decoder_for(self.topic)
-        if decoder is None:
-            return Decoded(_object_of(self.key), _object_of(self.value))
-        said = decoder.decode(self.key, self.value)
-        return Decoded(
-            _object_of(self.key) if said.key is None else said.key,
-            _object_of(self.value) if said.value is None else said.value,
-        )
+        decoder = decoder or self._decoder or internal_decoder(self.topic)
+        shown: Sequence[DecodedField | None] = (None, None)
+        if decoder is not None:
+            headers = [Header(name.encode(), value) for name, value in self.headers]
+            if decoder.may_decode(self.key, self.value, headers):
+                shown = decoder.fields(self.key, self.value, headers, self.timestamp)
+        return Decoded(_object_of(self.key, shown[0]), _object_of(self.value, shown[1]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = tuple(getattr(self, each.name) for each in fields(self) if each.init)
+        return ConsumerRecord, given[:-1]
 
 
 def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
@@ -97,9 +102,9 @@ def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
     epochs, ids = table["leader_epoch"].tolist(), table["producer_id"].tolist()
     producer_epochs = table["producer_epoch"].tolist()
     states = None if rows.fates is None else [_STATES[fate] for fate in rows.fates.tolist()]
-    fields = ("offset", "timestamp", "sequence", "row", "key_start", "key_size", "value_start",
+    names = ("offset", "timestamp", "sequence", "row", "key_start", "key_size", "value_start",
               "value_size", "headers_start", "headers_count")  # fmt: skip
-    numbers = (rows.numbers(field).tolist() for field in fields)
+    numbers = (rows.numbers(name).tolist() for name in names)
     for (offset, timestamp, sequence, row, key_at, key_size, value_at, value_size, headers_at,
          headers) in zip(*numbers, strict=True):  # fmt: skip
         yield ConsumerRecord(
@@ -121,6 +126,7 @@ def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
             producer_epochs[row],
             sequence,
             None if states is None else states[row],
+            rows.decoder,
         )
 
 
@@ -131,7 +137,9 @@ def _timestamp_type(magic: int, attributes: int) -> str:
     return (TimestampType.LOG_APPEND_TIME if is_append_time else TimestampType.CREATE_TIME).label
 
 
-def _object_of(data: bytes | None) -> Any:  # noqa: ANN401
+def _object_of(data: bytes | None, shown: DecodedField | None) -> Any:  # noqa: ANN401
+    if shown is not None and shown.text is not None:
+        return json.loads(shown.text)
     if data is None:
         return None
     text, encoding = bytes_json(data)

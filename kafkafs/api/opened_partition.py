@@ -153,7 +153,7 @@ class OpenedPartition:
         # Imported here, as below: only records need numpy, and importing it is slow.
         from kafkafs.api.record_reading import record_at
 
-        return record_at(self._log, view, offset)
+        return record_at(self._log, view, offset, self._logs.decoder(self.topic))
 
     def _from_end(self, count: int) -> ConsumerRecord:
         """Return the record that `count` records are from on; the search widens over gaps and control records."""
@@ -229,7 +229,8 @@ class OpenedPartition:
             raise ValueError("on_corrupt='row' is for scans: records have no row for damage")
         from kafkafs.api.record_reading import records_between
 
-        options = row_options(isolation, on_corrupt, self._log.budgets)
+        budgets, decoder_of = self._log.budgets, self._logs.decoder
+        options = row_options(isolation, on_corrupt, budgets, decoder_of=decoder_of)
         return records_between(self._log, start, stop, options)
 
     def scan(self, **options: Any) -> Scan:  # noqa: ANN401

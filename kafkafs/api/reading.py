@@ -14,14 +14,12 @@ Value = TypeVar("Value")
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 Corrupt: TypeAlias = Literal["raise", "skip", "row"]
 
-Decode: TypeAlias = bool | DecoderOf
-
 _ON_CORRUPT = {"raise": "fail", "skip": "skip", "row": "row"}
 _COMMITTED = {"read_uncommitted": False, "read_committed": True}
 
 
 def row_options(
-    isolation: str, on_corrupt: str, budgets: Budgets, *, decode: Decode = False
+    isolation: str, on_corrupt: str, budgets: Budgets, *, decoder_of: DecoderOf | None = None
 ) -> RowOptions:
     """Return the options of reading splits.
 
@@ -29,7 +27,7 @@ def row_options(
         isolation: "read_uncommitted" or "read_committed".
         on_corrupt: "raise", "skip" or "row".
         budgets: limits on memory and entries.
-        decode: whether to decode Kafka's own topics, or a function that returns a topic's decoder.
+        decoder_of: returns the decoder of a topic's keys and values; None for raw bytes.
 
     Raises:
         ValueError: an unknown isolation or treatment of damage.
@@ -37,20 +35,9 @@ def row_options(
     return RowOptions(
         committed=_one_of(_COMMITTED, "isolation", isolation),
         on_corrupt=_one_of(_ON_CORRUPT, "on_corrupt", on_corrupt),
-        decoder_of=_decoder_of(decode),
+        decoder_of=decoder_of,
         budgets=budgets,
     )
-
-
-def _decoder_of(decode: Decode) -> DecoderOf | None:
-    if not isinstance(decode, bool):
-        return decode
-    if not decode:
-        return None
-    # Imported here: only internal topics need the schemas, and importing them is slow.
-    from engine.topics.internal_topics import decoder_for
-
-    return decoder_for
 
 
 def _one_of(known: dict[str, Value], name: str, given: str) -> Value:

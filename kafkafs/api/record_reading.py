@@ -8,6 +8,7 @@ from collections.abc import Generator
 import numpy as np
 
 from engine.errors import DamagedFileError
+from engine.lines.line_decoder import LineDecoder
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.record.attributes import CONTROL_MASK
@@ -23,7 +24,9 @@ from kafkafs.table.splits import QueryRange, plan_live
 _WHOLE_SEGMENT = sys.maxsize
 
 
-def record_at(log: PartitionLog, view: LogView, offset: Offset) -> ConsumerRecord:
+def record_at(
+    log: PartitionLog, view: LogView, offset: Offset, decoder: LineDecoder | None
+) -> ConsumerRecord:
     """Return the record at an offset of a log.
 
     Raises:
@@ -45,7 +48,8 @@ def record_at(log: PartitionLog, view: LogView, offset: Offset) -> ConsumerRecor
         indices = np.flatnonzero(columns.offset == offset)
         if len(indices):
             fates = view.fates(segment, run)
-            rows = Rows(view.partition, segment.base_offset, columns, run.table, fates, indices)
+            base = segment.base_offset
+            rows = Rows(view.partition, base, columns, run.table, fates, indices, decoder)
             return next(consumer_records(rows))
         for problem in columns.problems:
             damage = DamagedFileError(problem.detail, path=segment.path, position=run.position)

@@ -21,13 +21,14 @@ from engine.log.segment.scan import BatchRun
 from engine.workers import Workers
 from kafkafs.amounts import counted, size
 from kafkafs.api.moments import Moment
-from kafkafs.api.reading import Corrupt, Decode, Isolation, row_options
+from kafkafs.api.reading import Corrupt, Isolation, row_options
 from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, USUAL, record_schema
 from kafkafs.table.header_walk import walk_headers
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
+from kafkafs.table.row_options import DecoderOf
 from kafkafs.table.rows import Indices
 from kafkafs.table.splits import Split
 from kafkafs.table.where_filter import WhereFilter
@@ -64,8 +65,8 @@ class Scan:
             default all partitions are read.
         isolation: "read_committed" leaves out aborted records, and ends at the first open transaction.
         where: a `pyarrow.compute` expression over all columns.
-        decode: show records of Kafka's own topics as JSON; or a function that returns the decoder of a topic, None for
-            raw bytes.
+        decode: show the keys and values that `ConsumerRecord.decoded` decodes as JSON; or a function that returns the
+            decoder of a topic, None for raw bytes.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
         threads: number of threads; by default one for each core, at most 8.
 
@@ -87,12 +88,15 @@ class Scan:
         partitioner: Partitioner | None = None,
         isolation: Isolation = "read_uncommitted",
         where: pc.Expression | None = None,
-        decode: Decode = False,
+        decode: bool | DecoderOf = False,
         on_corrupt: Corrupt = "raise",
         threads: int | None = None,
     ) -> None:
         self._logs = logs
-        self._options = row_options(isolation, on_corrupt, logs.source.budgets, decode=decode)
+        decoder_of = (logs.decoder if decode else None) if isinstance(decode, bool) else decode
+        self._options = row_options(
+            isolation, on_corrupt, logs.source.budgets, decoder_of=decoder_of
+        )
         if columns is None:
             columns = [*USUAL, *([CORRUPT] if on_corrupt == "row" else [])]
         self.schema: pa.Schema = record_schema(columns)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from engine.lines.line_decoder import LineDecoder
+from engine.lines.record_line import internal_decoder
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
 from kafkafs.tree.context import TreeOptions
@@ -77,6 +79,10 @@ class SourceLogs:
             numbers = ", ".join(map(str, logs))
             raise KeyError(f"the source has no partition {number} of {topic!r}; it has {numbers}")
         return logs[number]
+
+    def decoder(self, topic: str) -> LineDecoder | None:
+        """Return the decoder of a topic's keys and values; None if they are shown by their bytes."""
+        return internal_decoder(topic)
 
     @cached_property
     def tree(self) -> Tree:

@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from engine.log.partition_choice import NamePattern
+from engine.replay.bounded_cache import BoundedCache
+from engine.replay.log_replay import MOST_INSTANTS
 from engine.units import Offset, Position, Timestamp
 from kafkafs.schemas.collected import Associations, Settings
 from kafkafs.schemas.errors import UndecodableError
@@ -24,6 +26,9 @@ from kafkafs.schemas.schema import (
 
 MOST_REFERENCES = 1000
 """Most schemas that one schema may need, directly or through others."""
+
+_MOST_LIKELY = 10_000
+"""Most topics whose subjects are kept."""
 
 NEWEST_VERSION = -1
 """Version of a reference to the newest version of a subject."""
@@ -99,6 +104,8 @@ class SchemaStore:
         self.associations: Associations = associations or {}
         self.mapped: Sequence[Mapped] = tuple(mapped)
         self._problems = tuple(problems)
+        self._likely: dict[tuple[str, bool], list[str]] = {}
+        self._at_times = BoundedCache(MOST_INSTANTS, self._made_at)
 
     def __len__(self) -> int:
         return len(self.schemas)
@@ -124,6 +131,9 @@ class SchemaStore:
 
     def as_of(self, at: Timestamp) -> SchemaStore:
         """Return the schemas that there were at a time, with their states; settings stay the newest ones."""
+        return self._at_times.get(at)
+
+    def _made_at(self, at: Timestamp) -> SchemaStore:
         return SchemaStore(
             filter(None, (as_of(schema, at) for schema in self.schemas)),
             problems=self._problems,
@@ -157,9 +167,9 @@ class SchemaStore:
         ranked = sorted(lives, key=lambda schema: (not _is_of_time(schema, at), schema.is_gone))
         return ranked[0] if ranked else None
 
-    def ids(self) -> list[int]:
-        """Return all schema ids of all contexts, sorted."""
-        return sorted({id_ for _, id_ in self._by_id})
+    def ids(self) -> list[tuple[str, int]]:
+        """Return all contexts and schema ids, sorted."""
+        return sorted(self._by_id)
 
     def by_id(
         self,
@@ -177,10 +187,9 @@ class SchemaStore:
             at: time of the record that asks; None for now.
             subjects: subjects that the record is likely to have; theirs come first, whatever the time.
         """
-        found: list[Schema] = []
-        for each in self._contexts if context is None else [context]:
-            found += self._by_id.get((each, id_), ())
-        return _ranked(found, at, subjects)
+        if context is not None:
+            return _ranked(self._by_id.get((context, id_), []), at, subjects)
+        return _ranked(self._in_contexts.get(id_, []), at, subjects)
 
     def by_guid(
         self, guid: str, at: Timestamp | None = None, *, subjects: Sequence[str] = ()
@@ -230,9 +239,14 @@ class SchemaStore:
 
     def subjects_of(self, topic: str, *, is_key: bool = False) -> list[str]:
         """Return the subjects that the keys or values of a topic are likely to have, in all contexts."""
-        name = f"{topic}-{'key' if is_key else 'value'}"
-        named = [in_context(context, name) for context in self._contexts]
-        return [*self.associations.get((topic, is_key), ()), *named]
+        known = self._likely.get((topic, is_key))
+        if known is None:
+            name = f"{topic}-{'key' if is_key else 'value'}"
+            named = [in_context(context, name) for context in self._contexts]
+            known = [*self.associations.get((topic, is_key), ()), *named]
+            if len(self._likely) < _MOST_LIKELY:
+                self._likely[topic, is_key] = known
+        return known
 
     def resolved(self, schema: Schema) -> tuple[tuple[str, Schema], ...]:
         """Return the schemas that a schema refers to, with their names, each after those that it needs.
@@ -290,6 +304,14 @@ class SchemaStore:
         for schema in self.schemas:
             if schema.id is not None:
                 found.setdefault((schema.context, schema.id), []).append(schema)
+        return found
+
+    @cached_property
+    def _in_contexts(self) -> dict[int, list[Schema]]:
+        found: dict[int, list[Schema]] = {}
+        for schema in self.schemas:
+            if schema.id is not None:
+                found.setdefault(schema.id, []).append(schema)
         return found
 
     @cached_property
@@ -360,6 +382,8 @@ def _ranked(
     schemas: Sequence[Schema], at: Timestamp | None, subjects: Sequence[str]
 ) -> list[Candidate]:
     """Return schemas by likelihood, one of each content."""
+    if len(schemas) < 2:
+        return [Candidate(schema, _is_of_time(schema, at)) for schema in schemas]
 
     def likelihood(schema: Schema) -> tuple[bool, bool, bool, int, bool, int]:
         is_other_time = not _is_of_time(schema, at)

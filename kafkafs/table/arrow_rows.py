@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -13,7 +12,6 @@ from engine import kernel
 from engine.coding.compression import CODEC_NAMES
 from engine.columns.binary_columns import BinaryColumn
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
-from engine.topics.decoded_record import DecodedRecord, TopicDecoder
 from engine.units import MAX_INT64, NO_TIMESTAMP
 from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.rows import Indices, Rows
@@ -93,24 +91,11 @@ def _bytes(rows: Rows, field: str) -> pa.Array:
 
 
 def _key(rows: Rows) -> pa.Array:
-    return _bytes(rows, "key") if rows.decoder is None else _decoded(rows, rows.decoder, "key")
+    return _bytes(rows, "key") if rows.decoder is None else pa.array(rows.decoded[0], pa.binary())
 
 
 def _value(rows: Rows) -> pa.Array:
-    return _bytes(rows, "value") if rows.decoder is None else _decoded(rows, rows.decoder, "value")
-
-
-def _decoded(rows: Rows, decoder: TopicDecoder, field: str) -> pa.Array:
-    """Return an internal topic's keys or values as JSON; bytes that do not decode stay as they are."""
-    columns = rows.columns
-    found = []
-    for index in rows.indices.tolist():
-        key, value = columns.key(index), columns.value(index)
-        record: DecodedRecord = decoder.decode(key, value)
-        said = record.key if field == "key" else record.value
-        raw = key if field == "key" else value
-        found.append(raw if said is None else json.dumps(said, separators=(",", ":")).encode())
-    return pa.array(found, pa.binary())
+    return _bytes(rows, "value") if rows.decoder is None else pa.array(rows.decoded[1], pa.binary())
 
 
 def _timestamps(rows: Rows) -> pa.Array:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.topics.decoded_record import TopicDecoder
+from engine.lines.line_decoder import LineDecoder
 
-DecoderOf: TypeAlias = Callable[[str], TopicDecoder | None]
+DecoderOf: TypeAlias = Callable[[str], LineDecoder | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

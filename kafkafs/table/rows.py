@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.columns.columns import Columns
-from engine.topics.decoded_record import TopicDecoder
+from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.units import Offset, TopicPartition
 
 Indices: TypeAlias = npt.NDArray[np.int64]
@@ -27,7 +28,7 @@ class Rows:
         table: BATCH_ROW rows of the run; `columns.row` is an index into them.
         fates: fate of each row of the table; None when none is transactional.
         indices: chosen records, ascending.
-        decoder: decoder of an internal topic's records; None for raw bytes.
+        decoder: decoder of keys and values; None for raw bytes.
     """
 
     partition: TopicPartition
@@ -36,7 +37,7 @@ class Rows:
     table: npt.NDArray[Any]
     fates: npt.NDArray[np.uint8] | None
     indices: Indices
-    decoder: TopicDecoder | None = None
+    decoder: LineDecoder | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -52,6 +53,21 @@ class Rows:
         column: npt.NDArray[Any] = self.columns.table[field][self.places]
         return column
 
+    @cached_property
+    def decoded(self) -> tuple[list[bytes | None], list[bytes | None]]:
+        """The keys and the values as JSON; bytes that the decoder leaves alone stay as they are."""
+        assert self.decoder is not None
+        columns, keys, values = self.columns, [], []
+        for index in self.indices.tolist():
+            key, value, headers = columns.key(index), columns.value(index), columns.headers(index)
+            shown: Sequence[DecodedField | None] = (None, None)
+            if self.decoder.may_decode(key, value, headers):
+                timestamp = int(columns.timestamp[index])
+                shown = self.decoder.fields(key, value, headers, timestamp)
+            keys.append(_shown(key, shown[0]))
+            values.append(_shown(value, shown[1]))
+        return keys, values
+
     def of_batch(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return for each record the value of its batch.
 
@@ -60,3 +76,7 @@ class Rows:
         """
         column: npt.NDArray[Any] = values[self.numbers("row")]
         return column
+
+
+def _shown(data: bytes | None, field: DecodedField | None) -> bytes | None:
+    return data if field is None or field.text is None else field.text

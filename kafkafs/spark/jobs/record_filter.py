@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from engine import kernel
-from engine.lines.internal_fields import InternalDecoder
-from engine.lines.line_decoder import LineDecoder, decoded_texts
+from engine.lines.line_decoder import decoded_texts
+from engine.lines.record_line import internal_decoder
 from engine.log.segment.scan import BatchRun
-from engine.topics.internal_topics import decoder_for
 from kafkafs.decode.searching.search import ALL_FIELDS, Query
 from kafkafs.spark.errors import OptionError
 from kafkafs.table.key_filter import KeyFilter
@@ -92,8 +91,7 @@ class SearchFilter:
         self._headers = [
             (name.encode(), self._header_pattern(pattern)) for name, pattern in predicate.headers
         ]
-        internal = decoder_for(topic) if topic.startswith("__") else None
-        self._decoder: LineDecoder | None = InternalDecoder(internal) if internal else None
+        self._decoder = internal_decoder(topic)
         self._keys = keys
         literals = [] if self._decoder else [each.literal for each in predicate.queries()]
         self._needles = [(each.content, each.fold) for each in literals if each.content]

@@ -1,6 +1,7 @@
-"""`/groups/`, `/transactions/` and `/cluster/`: present if the source holds the topics that they are replayed from.
+"""`/groups/`, `/transactions/`, `/cluster/` and `/schemas/`: present if the source holds the topics that they are replayed
+from.
 
-`/time/<period>/` has the same three as of the period's end. They can be looked up but are not listed, because the
+`/time/<period>/` has the same four as of the period's end. They can be looked up but are not listed, because the
 listing of a period is a log dir.
 """
 
@@ -25,12 +26,17 @@ _TOPICS = {
     "groups": (CONSUMER_OFFSETS, SHARE_GROUP_STATE),
     "transactions": (TRANSACTION_STATE,),
     "cluster": (CLUSTER_METADATA,),
+    "schemas": (),
 }
+_REGISTRY = "_schemas-0"
+"""The one partition of a registry's topic; here, so that a source without it imports nothing for it."""
 NAMES = tuple(_TOPICS)
 
 
 def has_state(context: Context, name: str) -> bool:
     """Return whether the source has a partition of a topic that the folder is replayed from."""
+    if name == "schemas":
+        return _REGISTRY in context.source.partitions()
     return any(context.internal_logs.of(topic) for topic in _TOPICS[name])
 
 
@@ -46,11 +52,13 @@ def state_folder(
     # Imported here because the replays are large, and most commands need none.
     from kafkafs.tree.root.cluster_folder import cluster_folder, transactions_folder
     from kafkafs.tree.root.groups_folder import groups_folder
+    from kafkafs.tree.root.schemas_folder import schemas_folder
 
     folders = {
         "groups": groups_folder,
         "transactions": transactions_folder,
         "cluster": cluster_folder,
+        "schemas": schemas_folder,
     }
     return folders[name](path, context, until)
 

@@ -39,7 +39,9 @@ The source is never changed. Every name below works, listed or not:
                                  start offset, epochs, records in flight; from __share_group_state
   transactions/ID                a transactional id; from __transaction_state
   cluster/                       topics, brokers, configs, acls, features; from __cluster_metadata
-  time/2024-01-01/groups/        the same three as of the end of a period (not listed there)
+  schemas/S/V                    version V of the subject S; from _schemas. V.json has all that is
+                                 known of it; schemas/ids/7 is the schema with this id
+  time/2024-01-01/groups/        the same four as of the end of a period (not listed there)
   .kafkafs/                      version, problems found
 
 Good to know:
@@ -56,8 +58,8 @@ Good to know:
   hold a few records from outside: exact.jsonl has those of the period and no others.
 - Files below log/ hold whole batches, so they may begin and end a few records outside the period.
 - Records that are on disk but below the log start offset are in records/ with "belowLogStart":true.
-- groups/, transactions/ and cluster/ are there when the source holds those topics. In their names,
-  bytes that a file name cannot hold are %XX, and the empty name is a lone %.
+- groups/, transactions/, cluster/ and schemas/ are there when the source holds those topics. In their
+  names, bytes that a file name cannot hold are %XX, and the empty name is a lone %.
 - Damage is a line {{"error":{{...}}}} at its place in a decoded file, and the stream goes on; a single record
   that is damaged gives an input/output error, and: getfattr -n user.kafka.error FILE
 - The size of a decoded file is an estimate until it is first opened, then exact. Its time is the

@@ -167,6 +167,8 @@ def test_values_are_decoded_as_in_the_record_line(tmp_path: Path, current: Opene
         found = [record.decoded().value for record in source["orders", 0]]
     assert found == [{"a": [1]}, "ключ", b"\xff\x00", "", None, "7"]
     offsets = current["__consumer_offsets", 0]
+    again = pickle.loads(pickle.dumps(offsets[0]))
+    assert again.decoded() == offsets[0].decoded()
     assert {record.decoded().key["type"] for record in offsets} >= {"1", "2"}
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import kafkafs
+from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.log.segment.log_segment import LogSegment
 from kafkafs.api.opened_source import OpenedSource
 from tests.builders import Rec, batch
@@ -212,6 +213,36 @@ def test_kafkas_own_topics_are_read_when_they_are_named(current: OpenedSource) -
     scan = current.scan("__consumer_offsets", decode=True, columns=["key", "value"])
     keys = [json.loads(key) for key in scan.to_arrow()["key"].to_pylist()]
     assert {"group", "type"} <= set(keys[0]) | set(keys[0].get("data", {}))
+
+
+class Shouting(LineDecoder):
+    """A decoder of some values."""
+
+    def fields(
+        self, key: bytes | None, value: bytes | None, headers: Any, timestamp: int
+    ) -> tuple[DecodedField | None, DecodedField | None]:
+        if value == b"b":
+            return None, DecodedField(None, note="not decoded")
+        names = [header.key.decode() for header in headers]
+        text = json.dumps([str(value), names, timestamp]).encode()
+        return None, DecodedField(text, b"shouted")
+
+
+def test_a_decoder_is_given_keys_values_headers_and_times(tmp_path: Path) -> None:
+    records = [Rec(b"a", b"k", 5000, [(b"h", b"1")]), Rec(b"b"), Rec(None, None, 7)]
+    BuiltLog(tmp_path).segment([batch(records)], 0)
+    with kafkafs.open(tmp_path) as source:
+        scan = source.scan("orders", decode=lambda _: Shouting(), columns=["value", "key"])
+        table = scan.to_arrow()
+        assert table["key"].to_pylist() == [b"k", None, None]
+        first, second, third = table["value"].to_pylist()
+        assert json.loads(first) == ["b'a'", ["h"], 5000]
+        assert second == b"b"
+        assert json.loads(third) == ["None", [], 7]
+        records = list(source["orders", 0])
+        assert records[0].decoded(Shouting()).value == ["b'a'", ["h"], 5000]
+        assert records[1].decoded(Shouting()).value == "b"
+        assert source.scan("orders", decode=lambda _: None).to_arrow()["value"][0].as_py() == b"a"
 
 
 # Keys

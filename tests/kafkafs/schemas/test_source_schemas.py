@@ -296,7 +296,7 @@ def test_files_that_are_set_aside_count(tmp_path: Path, suffix: str) -> None:
 def test_records_below_the_log_start_count(tmp_path: Path) -> None:
     write_topic(tmp_path, [schema_record(id_=1), schema_record("items", id_=2)])
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\n_schemas 0 1\n")
-    assert store_of(tmp_path).ids() == [1, 2]
+    assert store_of(tmp_path).ids() == [(".", 1), (".", 2)]
 
 
 def test_copies_in_several_log_dirs_are_one_log(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_new_records_are_read_when_the_log_grows(tmp_path: Path) -> None:
         file.write(batch([schema_record("items", id_=2)], 1))
     for log in schemas._source.partitions().values():
         log.view(max_age=0)
-    assert schemas.store().ids() == [1, 2]
+    assert schemas.store().ids() == [(".", 1), (".", 2)]
     assert sum(bytes_read) == path.stat().st_size
     assert sum(bytes_read) > first
 

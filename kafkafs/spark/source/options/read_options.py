@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.topics.internal_topics import decoder_for
+from engine.lines.record_line import internal_decoder
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.offset_limits import (
     EARLIEST,
@@ -123,7 +123,7 @@ class ReadOptions:
             fail_on_data_loss=self.fail_on_data_loss,
             committed=self.committed,
             on_corrupt=self.on_corrupt,
-            decoder_of=decoder_for if self.decode else None,
+            decoder_of=internal_decoder if self.decode else None,
             budgets=self.budgets,
         )
 
