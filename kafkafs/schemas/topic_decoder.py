@@ -100,7 +100,14 @@ class TopicSchemas(LineDecoder):
             timestamp: timestamp of the record; the schema of that time is taken.
             is_key: whether the data is the key.
         """
-        at = timestamp if timestamp >= 0 else None
+        try:
+            return self._field(data, headers, timestamp if timestamp >= 0 else None, is_key=is_key)
+        except OSError as error:
+            return DecodedField(None, note=f"the schemas cannot be read: {error}")
+
+    def _field(
+        self, data: bytes, headers: Sequence[Header], at: Timestamp | None, *, is_key: bool
+    ) -> DecodedField | None:
         if self._is_mapped:
             store = self._store()
             given = store.bare(self._topic, is_key=is_key, at=at)

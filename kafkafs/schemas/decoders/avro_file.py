@@ -51,13 +51,15 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
 def _objects(data: bytes, at: int, decoder: AvroDecoder, codec: str) -> list[JsonValue]:
     sync = data[at : at + _SYNC_SIZE]
     at += _SYNC_SIZE
+    if at > len(data):
+        raise UndecodableError("the header of the Avro file is cut off", len(data))
     found: list[JsonValue] = []
     purse = [MOST_COST]
     while at < len(data):
         count, at = read_long(data, at)
         block, at = _bytes(data, at)
         found += decoder.read_many(_inflated(block, codec), count, purse)
-        if data[at : at + _SYNC_SIZE] != sync or len(sync) < _SYNC_SIZE:
+        if data[at : at + _SYNC_SIZE] != sync:
             raise UndecodableError("a block of the Avro file has no sync marker behind it", at)
         at += _SYNC_SIZE
     return found

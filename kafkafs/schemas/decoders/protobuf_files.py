@@ -62,9 +62,10 @@ _BUILT_IN = {
 }
 """Files that Confluent's registry has built in; the last one under the name of its older Go client."""
 
-_SYNTAX = re.compile(r"^\s*(?:syntax|edition)\s*=", re.MULTILINE)
+_SYNTAX = re.compile(r"^[ \t]*(?:syntax|edition)\s*=", re.MULTILINE)
 _BARE_BYTES = re.compile(
-    r"""(\bbytes\s+\w+\s*=\s*\d+\s*\[(?:[^]"']*,)?\s*default\s*=\s*)([^"'\s,\]][^,\]]*)"""
+    r"""(\bbytes\s{1,20}\w{1,200}\s{0,20}=\s{0,20}\d{1,9}\s{0,20}\[(?:[^]"']{0,200},)?\s{0,20}default\s{0,20}=\s{0,20})"""
+    r"""([^"'\s,\]][^,\]]{0,200})"""
 )
 """The default of bytes without quotes: so Confluent's registry writes it in a schema's normal form."""
 _OLD_SYNTAX = 'syntax = "proto2"; '

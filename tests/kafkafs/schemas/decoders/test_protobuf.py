@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import time
 from base64 import b64encode
 from typing import Any
 
@@ -212,6 +213,16 @@ def test_hostile_schemas_give_a_reason(
         ProtobufDecoder(text).json(b"")
     assert reason in caught.value.reason
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["\n" * 4_000_000, "bytes a=1[" * 400_000, "bytes a=1[" + " " * 4_000_000]
+)
+def test_a_long_text_takes_no_more_than_its_size(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(UndecodableError):
+        ProtobufDecoder(text).json(b"")
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize("name", ["../a.proto", "/etc/a.proto", "a//b.proto", "", "a\0b", "a\\b"])
