@@ -5,7 +5,7 @@ All folders of the topic count: those of several log dirs or brokers, and those 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from threading import Lock
 
 from engine.errors import LimitExceededError
@@ -43,6 +43,7 @@ class SourceSchemas:
         self._progress = progress
         self._lock = Lock()
         self._collected = Collected(source.budgets.replayed_bytes)
+        self._known: tuple[object, Sequence[PartitionLog]] = None, ()
         self._seen: dict[PartitionLog, Seen] = {}
         self._problems: dict[str, list[SchemaProblem]] = {}
         self._is_full = False
@@ -51,7 +52,7 @@ class SourceSchemas:
     @property
     def exists(self) -> bool:
         """Whether the source has a folder of the topic."""
-        return any(True for _ in self._logs())
+        return bool(self._logs())
 
     def store(self) -> SchemaStore:
         """Return the schemas as of now; the same object while nothing has changed.
@@ -66,21 +67,23 @@ class SourceSchemas:
                 seen = self._seen.get(log)
                 if view is None:
                     has_changed |= self._note_unread(log)
-                elif seen is None or seen != seen_of(view):
+                elif not self._is_full and (seen is None or seen != seen_of(view)):
                     has_changed = True
                     self._read(log, view, seen)
             if has_changed or self._store is None:
                 self._store = self._made()
             return self._store
 
-    def _logs(self) -> Iterator[PartitionLog]:
-        for log in self._source.partitions().values():
-            if log.topic_partition.topic == self.topic:
-                yield log
+    def _logs(self) -> Sequence[PartitionLog]:
+        """Return the folders of the topic."""
+        logs = self._source.partitions()
+        seen, found = self._known
+        if seen is not logs:
+            found = [log for log in logs.values() if log.topic_partition.topic == self.topic]
+            self._known = logs, found
+        return found
 
     def _read(self, log: PartitionLog, view: LogView, seen: Seen | None) -> None:
-        if self._is_full:
-            return
         now = seen_of(view)
         problems = self._problems.setdefault(log.name, [])
         if seen is None or seen.rewrites != now.rewrites:

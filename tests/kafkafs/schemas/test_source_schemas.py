@@ -356,6 +356,8 @@ def test_memory_is_bounded_and_the_limit_is_said(tmp_path: Path) -> None:
     ]
     write_topic(tmp_path, records)
     source = open_source(str(tmp_path), budgets=Budgets(replayed_bytes=20_000))
-    store = SourceSchemas(source).store()
+    schemas = SourceSchemas(source)
+    store = schemas.store()
+    assert schemas.store() is store
     assert 10 < len(store) < 20
     assert "more than 20000 bytes of memory" in store.problems[0].reason
