@@ -49,7 +49,7 @@ def test_a_version_is_its_text_and_an_older_one_has_its_offset(source: Path) -> 
         assert tree.read("schemas/a%2Fb/3") == b'"int"\n'
         assert tree.read("schemas/ids@1/1") == b'"float"\n'
         assert tree.read("schemas/%2E/1") == b'"double"\n'
-        assert tree.resolve("schemas/orders-value/1@0").attrs().mtime_ns == NOW * 10**6
+        assert tree.tree.resolve("schemas/orders-value/1@0").attrs().mtime_ns == NOW * 10**6
 
 
 def test_facts_are_those_of_the_command(source: Path) -> None:
@@ -98,5 +98,5 @@ def test_a_source_without_the_topic_has_no_folder() -> None:
 def test_a_record_without_a_schema_is_in_the_folders_error(source: Path) -> None:
     write_topic(source, [schema_record("bad", 1, 9, schemaType="XML")], 7)
     with kafkafs.open(source) as tree:
-        error = json.loads(tree.resolve("schemas").xattrs()["user.kafka.error"])
+        error = json.loads(tree.tree.resolve("schemas").xattrs()["user.kafka.error"])
     assert error["first"]["reason"] == "the unknown schema type 'XML'"
