@@ -24,7 +24,7 @@ from kafkafs.schemas.errors import UndecodableError
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FileDescriptor
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
     from google.protobuf.descriptor_pool import DescriptorPool
 
 MAIN_FILE = "main.proto"
@@ -68,6 +68,9 @@ _BARE_BYTES = re.compile(
     r"""([^"'\s,\]][^,\]]{0,200})"""
 )
 """The default of bytes without quotes: so Confluent's registry writes it in a schema's normal form."""
+_MAP_ENTRY = re.compile(r"\boption\s{1,20}map_entry\s{0,20}=\s{0,20}true\s{0,20};")
+"""The option of a map's entry, which Confluent's registry writes out and protoc refuses."""
+_MARK = "option deprecated = true;"
 _OLD_SYNTAX = 'syntax = "proto2"; '
 """What a file without a syntax has; written out, because protoc warns on the process's standard error."""
 
@@ -146,9 +149,24 @@ def _compiled(texts: Mapping[str, str], wanted: list[str]) -> dict[str, FileDesc
         return _compiled_once(texts, wanted)
     except UndecodableError:
         mended = {name: _BARE_BYTES.sub(r'\1"\2"', text) for name, text in texts.items()}
+        mended = {name: _MAP_ENTRY.sub(_MARK, text) for name, text in mended.items()}
         if mended == texts:
             raise
-        return _compiled_once(mended, wanted)
+        found = _compiled_once(mended, wanted)
+        for name in texts:
+            if name in found and mended[name] != texts[name]:
+                for message in found[name].message_type:
+                    _restore_entries(message)
+        return found
+
+
+def _restore_entries(message: DescriptorProto) -> None:
+    """Make the nested messages that `_MARK` is in the entries of maps again."""
+    for each in message.nested_type:
+        if each.options.deprecated and [field.name for field in each.field] == ["key", "value"]:
+            each.options.deprecated = False
+            each.options.map_entry = True
+        _restore_entries(each)
 
 
 def _compiled_once(texts: Mapping[str, str], wanted: list[str]) -> dict[str, FileDescriptorProto]:
