@@ -7,7 +7,7 @@
     .jsonl                         what `kafkafs schemas --json` prints
     .toml                          a mapping of topics, ids and GUIDs to schemas
 
-A schema's subject is its path in the directory without the suffix, its version is 1. A file `orders-value` or
+A schema's subject is its path in the directory, without the suffix unless several files need it; its version is 1. A file `orders-value` or
 `orders-key` is the schema of bare values or keys of the topic `orders`. Types and imports of other files in the directory
 are found by their names. A directory with a `schemas.jsonl` is an export: that file alone
 is read.
@@ -16,6 +16,7 @@ is read.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -116,6 +117,7 @@ class _Reading:
         self._add_named()
         if only is not None:
             self._add_imported()
+        self._tell_apart()
         schemas = [*self._whole, *self._linked()]
         mapped = list(self._mapped(schemas))
         return SchemaStore(schemas, problems=self._problems, mapped=mapped)
@@ -209,6 +211,15 @@ class _Reading:
         subject = os.path.splitext(name)[0]
         origin = Origin(self._root.display(file))
         return Schema(kind, text, (), origin, subject=subject, version=1, guid=guid_of(text))
+
+    def _tell_apart(self) -> None:
+        """Name schemas by their whole paths where several have one subject: `order.avsc`, `order.proto`."""
+        count = Counter(read.schema.subject for read in self._read)
+        for place, read in enumerate(self._read):
+            if count[read.schema.subject] > 1:
+                path = read.schema.origin.path.removeprefix(self._root.display("") + "/")
+                name = f"{path}/{read.names[0]}" if _suffix(path) in _SETS else path
+                self._read[place] = read._replace(schema=replace(read.schema, subject=name))
 
     def _linked(self) -> list[Schema]:
         """Return the schemas with references to those that define what they need."""

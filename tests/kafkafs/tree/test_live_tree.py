@@ -180,7 +180,7 @@ def test_a_file_that_took_the_place_of_the_active_one_is_not_cut_at_its_end(
 ) -> None:
     path = log.folder / f"{FIRST}.log"
     (known,) = tree.source.partitions().values()
-    monkeypatch.setattr(known, "_is_live", lambda: True)
+    monkeypatch.setattr(known, "_has_broker", lambda: True)
     view = known.view(0.0)
     monkeypatch.setattr(type(known), "view", lambda *_: view)  # as long as nobody looks again
     node = opening(tree, f"orders-0/segments/{FIRST}.log")

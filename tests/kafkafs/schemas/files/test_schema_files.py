@@ -58,6 +58,29 @@ def test_each_suffix_has_its_kind(tmp_path: Path) -> None:
     assert store.problems == ()
 
 
+def test_files_that_differ_in_their_suffix_keep_it_and_their_mappings(tmp_path: Path) -> None:
+    mapping = """
+        topics.a.value = "order.avsc"
+        topics.p.value = "order.proto"
+        topics.s.value = { file = "sets.desc", message = "shop.Order" }
+        ids = [{ id = 1, file = "order.avsc" }, { id = 2, file = "order.proto" }]
+    """
+    files = {"order_avsc": STRING, "order_proto": "", "order_json": "{}", "m_toml": mapping}
+    described_order = descriptor_set([described("order.proto", messages=("Order",))])
+    store = read_schema_files(str(write(tmp_path, **files, sets_desc=described_order)))
+    assert store.subjects() == ["order.avsc", "order.json", "order.proto", "sets.desc/order.proto"]
+    assert store.by_id(".", 1)[0].schema.kind is SchemaKind.AVRO
+    assert store.by_id(".", 2)[0].schema.kind is SchemaKind.PROTOBUF
+    for topic, subject in (
+        ("a", "order.avsc"),
+        ("p", "order.proto"),
+        ("s", "sets.desc/order.proto"),
+    ):
+        found = store.bare(topic)
+        assert found is not None
+        assert found[1].schema.subject == subject
+
+
 def test_an_avro_type_of_another_file_is_a_reference(tmp_path: Path) -> None:
     store = read_schema_files(str(write(tmp_path, order_avsc=ORDER, item_avsc=ITEM)))
     order = store.versions("order")[0]
