@@ -169,9 +169,10 @@ class Appender:
         self._watermarks.follow_log_end()
         if changes is not None:
             changes.apply(self._producers, segment)
-            self._watermarks.refresh_first_unstable()
         log_end = info.last_offset + 1
         self._producers.update_map_end_offset(log_end)
+        # After any append, as in Kafka: a truncation before it may have changed the transactions.
+        self._watermarks.refresh_first_unstable()
         if log_end - self._local_log.recovery_point >= self._folder.config.flush_interval:
             self._roller.flush()
 

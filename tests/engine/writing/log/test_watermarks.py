@@ -8,7 +8,7 @@ import pytest
 
 from engine.units import LogOffsetMetadata
 from engine.writing.log.unified_log import UnifiedLog
-from tests.conformance.unified_log_steps import LogBench, append_plain
+from tests.conformance.unified_log_steps import ABORT, LogBench, append_plain, end_txn, producer
 
 
 @pytest.fixture
@@ -121,3 +121,32 @@ def test_a_high_watermark_that_goes_back_is_warned_of(
     for offset, warnings in ((2, 0), (2, 0), (1, 1)):
         log.update_high_watermark(offset)
         assert caplog.text.count("goes back") == warnings
+
+
+def test_the_first_append_after_a_truncation_forgets_a_transaction_that_was_cut_off(
+    tmp_path: Path,
+) -> None:
+    """Kafka looks at the transactions after each append, not after a truncation."""
+    bench = LogBench(tmp_path)
+    log = bench.log()
+    append_plain(log, 2)
+    producer(log, 1, 0, bench.now)(2)
+    assert log.watermarks.first_unstable_offset == 2
+    log.truncate_to(2)
+    append_plain(log, 1)
+    assert log.watermarks.first_unstable_offset is None
+
+
+def test_the_first_append_after_a_truncation_shows_a_transaction_that_was_read_again(
+    tmp_path: Path,
+) -> None:
+    bench = LogBench(tmp_path)
+    with bench.log() as log:
+        producer(log, 1, 0, bench.now)(2)
+        end_txn(log, 1, 0, ABORT, bench.now)
+        append_plain(log, 1)
+    with bench.log() as log:
+        assert log.watermarks.first_unstable_offset is None
+        log.truncate_to(3)
+        append_plain(log, 1)
+        assert log.watermarks.first_unstable_offset == 0
