@@ -6,6 +6,10 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from engine.budgets import DEFAULT_BUDGETS
+from engine.files.source_files import SourceRoot
+from engine.record.log_input_stream import walk_batches
+
 
 class Spoiler:
     """Damages a closed or killed log's folder where a broker repairs it: at its end and beside its batches.
@@ -112,6 +116,22 @@ class Spoiler:
 
     def _remove_the_epochs(self) -> None:
         (self.folder / "leader-epoch-checkpoint").unlink(missing_ok=True)
+
+
+def remove_end_begun_too_early(folder: Path) -> None:
+    """Remove an empty last segment that begins above the end of the one before it, unless it is the first.
+
+    After a crash our loading removes it, since the end of the one before may never have reached the device.
+    Kafka's keeps it, and offsets between the two are missing from then on.
+    """
+    *others, last = sorted(folder.glob("*.log"))
+    if not others or last.stat().st_size:
+        return
+    with SourceRoot(str(folder)) as root, root.open_fresh(others[-1].name) as file:
+        ends = [batch.next_offset for batch in walk_batches(file, 0, file.size(), DEFAULT_BUDGETS)]
+    if ends and ends[-1] < int(last.stem):
+        for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+            last.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _magics(data: bytes | bytearray) -> Iterator[int]:
