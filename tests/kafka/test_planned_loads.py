@@ -149,25 +149,32 @@ def offsets_in(folder: Path, start: int, end: int = 1 << 63) -> list[int] | None
 def wrong_losses(plan: LogPlan, before: Path, after: Path, log_start: int) -> list[str]:
     """Whether records lost are not those that are there before and not after Kafka has loaded the log."""
     segments = [int(path.stem) for path in before.glob("*.log") if path.stem.isdigit()]
-    had = offsets_in(before, max(log_start, min(segments, default=0)))
+    start = max(log_start, min(segments, default=0))
+    had = offsets_in(before, start)
+    # In a records file of another name, no reader gets these, but they go with the file.
+    below = offsets_in(before, log_start, start)
     assert plan.log_start is not None
     assert plan.log_end is not None
     has = offsets_in(after, plan.log_start, plan.log_end)
-    odd = any(path.suffix == ".swap" or not path.stem.isdigit() for path in before.glob("*.*"))
-    if odd or had is None or has is None:
+    odd = any(
+        path.suffix == ".swap" or not path.stem.isdigit()
+        for path in before.glob("*.*")
+        if path.name != "partition.metadata"
+    )
+    if odd or had is None or below is None or has is None:
         return []  # what of such a log is lost is a matter of words
     lost, gone = plan.losses.records + plan.losses.control_records, Counter(had) - Counter(has)
     if had == sorted(set(had)):
         ranges = plan.losses.ranges
         fits = all(any(first <= offset < end for first, end in ranges) for offset in gone)
-        if fits and lost == gone.total():
+        if fits and gone.total() <= lost <= gone.total() + len(below):
             return []
     else:
         # Of records beyond the log's end, in the midst of the log, a reader gets those that it passes by.
         removed = Counter(had) - Counter(offsets_in(after, plan.log_start))
         if removed.total() <= lost <= gone.total():
             return []
-    return [f"lost: {plan.losses} planned, {gone.total()} in Kafka: {min(gone)} to {max(gone)}"]
+    return [f"lost: {plan.losses} planned, {gone.total()} in Kafka: {sorted(gone)}"]
 
 
 def wrong_plans(judge: LoadJudge, work: Path, seed: int) -> tuple[dict[str, list[str]], int]:
