@@ -182,8 +182,13 @@ def check_lines(reader: Reader, path: str, text: bytes) -> list[int]:
     """Lines are whole, in order, right and without errors: their offsets."""
     reader.check(not text or text.endswith(b"\n"), f"{path} ends within a line")
     offsets: list[int] = []
-    for line in text.splitlines():
-        row = json.loads(line)
+    for number, line in enumerate(text.splitlines()):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            where = f"line {number} of {path}, which has {len(text)} bytes"
+            reader.failures.append(f"{where}: {error}: {line[:200]!r}")
+            continue
         if "error" in row:
             reader.failures.append(f"{path}: {row}")
             continue
