@@ -90,6 +90,8 @@ def _put_libraries(home: Path, library: Path, patchelf: str) -> None:
     programs = [home / "bin" / NAME, *sorted((library / "lib-dynload").glob("*.so"))]
     codecs = library / "site-packages" / "kafkafs" / "engine" / "kernel" / "codecs"
     programs.append(codecs / "libsnappy.so.1")
+    for package in ("google/_upb", "grpc_tools"):  # their wheels expect libstdc++ in the system
+        programs += sorted((library / "site-packages" / package).glob("*.so"))
     wanted: set[str] = set()
     for program in programs:
         listed = subprocess.run(
