@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from engine.coding.checksums import murmur2
 from engine.log.log_bound import LogBound, LogRange
 from engine.log.partition_log import PartitionLog
+from engine.replay.key_partitions import partition_of_key, stated_partitions
 from engine.topics.topic_names import KAFKA_TOPICS
 from engine.units import Offset, TopicPartition
 from kafkafs.api.moments import Moment, milliseconds
@@ -23,8 +23,6 @@ Topics: TypeAlias = "str | Sequence[str] | Mapping[str, Sequence[int]]"
 Bounds: TypeAlias = tuple[Offset | None, Offset | None]
 Offsets: TypeAlias = Bounds | Mapping[tuple[str, int], Bounds]
 Partitioner: TypeAlias = Literal["murmur2"] | Mapping[str, int]
-
-_POSITIVE = 0x7FFFFFFF
 
 
 class ScanPart(NamedTuple):
@@ -127,9 +125,7 @@ class ScanChoice:
             return True
         topic, number = log.topic_partition
         count = partition_count(logs, topic, self.partitioner)
-        return any(
-            (murmur2(key) & _POSITIVE) % count == number for key in self.keys if key is not None
-        )
+        return any(partition_of_key(key, count) == number for key in self.keys if key is not None)
 
 
 def partition_count(logs: SourceLogs, topic: str, partitioner: Partitioner) -> int:
@@ -141,10 +137,8 @@ def partition_count(logs: SourceLogs, topic: str, partitioner: Partitioner) -> i
     if not isinstance(partitioner, str):
         if topic in partitioner:
             return partitioner[topic]
-    elif logs.state.cluster.exists:
-        cluster = logs.state.cluster.image()
-        if topic in cluster.topics:
-            return len(cluster.partitions_of(cluster.topics[topic].facts["topicId"]))
+    elif (count := stated_partitions(logs.state.cluster, topic)) is not None:
+        return count
     raise ValueError(
         f"the number of partitions of {topic!r} is unknown, so a key's partition is, too: leave out"
         f" partitioner, which reads all partitions, or state it: partitioner={{{topic!r}: 6}}"

@@ -13,6 +13,7 @@ import click
 
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.workers import Workers
+from kafkafs.cli.printing.damage import report
 from kafkafs.cli.printing.output import write_output
 from kafkafs.decode.searching.search import DamageFacts, Match, Search
 from kafkafs.decode.searching.search_context import ContextSearch
@@ -166,15 +167,6 @@ class GrepOutput:
 def name_of(search: Search) -> bytes:
     """Return the name of the partition that is searched."""
     return str(search.view.partition).encode("utf-8", "surrogateescape")
-
-
-def report(facts: DamageFacts, *, as_json: bool) -> None:
-    """Print a damaged place on standard error."""
-    if as_json:
-        click.echo(json_text({"error": facts}), err=True)
-    else:
-        where = printable(f"{facts['file']}: byte {facts['position']}")
-        click.echo(f"kafkafs: {where}: {facts['reason']} ({facts['length']} bytes)", err=True)
 
 
 def is_large(part: Part) -> bool:

@@ -1,0 +1,384 @@
+"""`kafkafs get`: the newest record of a key, its value, or all records of the key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from kafkafs import amounts
+from kafkafs.cli.arguments import jobs_option, one_source_argument, open_log_source, values_option
+from kafkafs.cli.completing import names
+from kafkafs.cli.options.partitions import (
+    PARTITION_OPTION,
+    NothingMatchedError,
+    choice_of,
+    require_choice,
+    require_partitions,
+)
+from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.damage import report
+from kafkafs.cli.printing.output import fail, write_output
+from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.verbosity import note
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_log import PartitionLog
+    from kafkafs.decode.searching.key_search import KeyFindings, KeySearch
+    from kafkafs.decode.searching.search import DamageFacts, Match
+
+_FORMATS = ("text", "hex", "base64")
+_MOST_NAMES = 4
+
+
+class _Partitioner(click.ParamType["int"]):
+    """`murmur2` or `murmur2:COUNT`; 0 stands for a count that the cluster's metadata states."""
+
+    name = "partitioner"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        name, colon, count = value.partition(":")
+        if name == "murmur2" and not colon:
+            return 0
+        if name == "murmur2" and count.isascii() and count.isdecimal() and int(count):
+            return int(count)
+        return self.fail("write murmur2, or murmur2:6 for a topic with 6 partitions", param, ctx)
+
+
+@click.command()
+@one_source_argument
+@click.argument("topic", shell_complete=names.topics)
+@click.argument("key")
+@click.option(
+    "--key-format",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="Form of KEY on the command line.",
+)
+@click.option(
+    "-a", "--all", "is_history", is_flag=True, help="Print all records of the key, by offset."
+)
+@click.option(
+    "--value",
+    "only_value",
+    is_flag=True,
+    help="Write the exact bytes of the value, without a newline.",
+)
+@PARTITION_OPTION
+@click.option(
+    "--partitioner",
+    "count",
+    type=_Partitioner(),
+    metavar="murmur2[:N]",
+    help="Read only the partition to which Kafka's default partitioner sends the key, of N partitions; "
+    "by default N is the number in the cluster's metadata.",
+)
+@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@jobs_option
+@values_option
+@verbosity_options
+def get(
+    source: str,
+    topic: str,
+    key: str,
+    key_format: str,
+    is_history: bool,
+    only_value: bool,
+    chosen_partitions: tuple[str, ...],
+    count: int | None,
+    jobs: int,
+    **lines: Any,  # noqa: ANN401 - which records are read, and how they are shown
+) -> None:
+    """Print the newest record of KEY in TOPIC as a record line.
+
+    \b
+    kafkafs get /var/lib/kafka/data customers 4711
+    kafkafs get /var/lib/kafka/data customers 4711 --value > customer.json
+    kafkafs get /var/lib/kafka/data customers 4711 --all | jq .value
+    kafkafs get /var/lib/kafka/data orders --key-format hex 0000002a
+    kafkafs get /var/lib/kafka/data orders 4711 --partitioner murmur2
+
+    All partitions of TOPIC are searched, each from its newest segment on: producers
+    may have another partitioner, and a topic may have got partitions. If several
+    partitions hold KEY, the newest record of each is printed, and the partitions
+    are named. --partition and --partitioner read fewer. A null value is a tombstone.
+
+    Exit status: 0 printed, 1 there is no such record (or --value has no value, or
+    several), 3 a part could not be searched that may hold a newer record.
+    """
+    if count is not None and chosen_partitions:
+        raise click.UsageError("--partition and --partitioner cannot be combined")
+    if is_history and only_value:
+        raise click.UsageError("--value writes one value: leave out --all")
+    wanted = _key_bytes(key, key_format)
+    with open_log_source((source,)) as opened, Progress("searched") as progress:
+        logs = _chosen_logs(opened, topic, chosen_partitions)
+        if count is not None:
+            logs = _log_of_key(opened, logs, topic, wanted, count)
+        searches = _searches(logs, wanted, **lines)
+        lookup = _Lookup(opened, topic, wanted, searches, progress)
+        if is_history:
+            lookup.print_all()
+        else:
+            lookup.print_newest(jobs, only_value=only_value)
+
+
+def _key_bytes(text: str, form: str) -> bytes:
+    """Return the bytes of a key.
+
+    Raises:
+        click.BadParameter: the text does not have the form.
+    """
+    try:
+        if form == "hex":
+            return bytes.fromhex(text)
+        if form == "base64":
+            return base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise click.BadParameter(f"not {form}: {error}", param_hint="KEY") from None
+    return os.fsencode(text)
+
+
+def _chosen_logs(
+    source: LogSource, topic: str, partitions: Sequence[str]
+) -> dict[str, PartitionLog]:
+    """Return the chosen partitions of a topic by name.
+
+    Raises:
+        NothingMatchedError: the source has no such topic or partition.
+    """
+    from engine.log.unmatched import unmatched_partition
+
+    logs = require_partitions(source)
+    own = {
+        name: log
+        for name, log in logs.items()
+        if log.topic_partition.topic == topic
+        and (name == str(log.topic_partition) or not log.folder)
+    }
+    if not own:
+        raise NothingMatchedError(unmatched_partition("TOPIC", topic, logs))
+    choice = choice_of((), partitions)
+    require_choice(choice, own)
+    return {name: log for name, log in own.items() if choice.takes(log)}
+
+
+def _log_of_key(
+    source: LogSource, logs: Mapping[str, PartitionLog], topic: str, key: bytes, count: int
+) -> dict[str, PartitionLog]:
+    """Return the partition of a key among `count`; 0 for the number in the cluster's metadata.
+
+    Raises:
+        click.UsageError: the number is needed, and the source does not state it.
+        NothingMatchedError: the source lacks the partition.
+    """
+    from engine.replay.key_partitions import partition_of_key
+
+    stated = count or _stated_count(source, topic)
+    if not stated:
+        raise click.UsageError(
+            f"the number of partitions of {topic} is unknown: write --partitioner murmur2:N"
+        )
+    number = partition_of_key(key, stated)
+    found = {name: log for name, log in logs.items() if log.topic_partition.partition == number}
+    if not found:
+        raise NothingMatchedError(
+            f"murmur2 sends the key to partition {number} of {stated}, which the source does not have"
+        )
+    return found
+
+
+def _stated_count(source: LogSource, topic: str) -> int | None:
+    from engine.replay.key_partitions import stated_partitions
+    from engine.replay.source_state import SourceState
+
+    return stated_partitions(SourceState(source).cluster, topic)
+
+
+class _Part(NamedTuple):
+    """A partition that is searched. Its search is None if the partition cannot be read."""
+
+    name: str
+    number: int
+    search: KeySearch | None
+
+
+def _searches(
+    logs: Mapping[str, PartitionLog], key: bytes, *, values: str, committed: bool
+) -> list[_Part]:
+    from engine import kernel
+    from kafkafs.decode.searching.key_search import KeySearch
+
+    found = []
+    for name, log in logs.items():
+        view = log.view_or_none()
+        search = None
+        if view is not None:
+            options = kernel.LineOptions(
+                *view.partition,
+                values=values,
+                committed=committed,
+                log_start_offset=view.log_start_offset,
+                from_offset=view.log_start_offset,
+                to_offset=view.last_stable_offset if committed else view.log_end_offset,
+            )
+            search = KeySearch(view, key, options)
+        found.append(_Part(name, log.topic_partition.partition, search))
+    return found
+
+
+class _Lookup:
+    """Look-up of a key: prints what the partitions hold, and ends the command."""
+
+    def __init__(
+        self,
+        source: LogSource,
+        topic: str,
+        key: bytes,
+        parts: Sequence[_Part],
+        progress: Progress,
+    ) -> None:
+        self._source = source
+        self._topic = topic
+        self._key = key
+        self._parts = parts
+        self._progress = progress
+        self._places = 0
+
+    def print_all(self) -> None:
+        """Print all records of the key, partition by partition."""
+        records = sum(
+            self._print_lines(part.search.lines(), part) for part in self._parts if part.search
+        )
+        self._say_read([])
+        self._end(is_found=bool(records))
+
+    def print_newest(self, jobs: int, *, only_value: bool) -> None:
+        """Print the newest record of each partition that holds the key, or the one value."""
+        from engine.workers import Workers
+
+        found: list[tuple[_Part, KeySearch, int]] = []
+        read: list[KeyFindings] = []
+        with Workers(min(jobs, len(self._parts)), "get") as workers:
+            for part, findings in workers.map(_newest, self._parts):
+                if findings is None or part.search is None:
+                    continue
+                self._progress.advance(findings.size)
+                read.append(findings)
+                if findings.offset is not None:
+                    found.append((part, part.search, findings.offset))
+                self._report(part, findings)
+        self._say_read(read)
+        if len(found) > 1:
+            found = self._say_several(found, only_value=only_value)
+        is_shown = True
+        for part, search, offset in found:
+            if only_value:
+                is_shown = _write_value(part, search, offset)
+            elif not self._print_lines(search.lines(offset, offset + 1), part):
+                fail(f"{part.name}: the record at offset {offset} was removed during the search")
+                raise click.exceptions.Exit(EXIT_CANNOT_READ)
+        self._end(is_found=bool(found), is_shown=is_shown)
+
+    def _print_lines(self, items: Iterator[Match | DamageFacts], part: _Part) -> int:
+        """Print lines, and report damaged places; return the number of records."""
+        records = 0
+        for item in items:
+            if isinstance(item, dict):
+                self._places += 1
+                self._progress.clear()
+                report(item, as_json=False)
+            else:
+                write_output(item.text)
+                records += item.records
+        write_output(b"", flush=True)
+        return records
+
+    def _report(self, part: _Part, findings: KeyFindings) -> None:
+        for facts in findings.damage:
+            report(facts, as_json=False)
+        self._places += findings.places
+        if findings.places and findings.offset is not None:
+            fail(
+                f"{part.name}: the record at offset {findings.offset} may not be the newest of the key:"
+                " damage after it may hold a newer one"
+            )
+
+    def _say_read(self, read: Sequence[KeyFindings]) -> None:
+        """Say what was read."""
+        names = ", ".join(part.name for part in self._parts[:_MOST_NAMES])
+        more = len(self._parts) - _MOST_NAMES
+        names += f" and {more} more partitions" if more > 0 else ""
+        if not read:
+            note(f"read {names} from the log start to the end")
+            return
+        segments = sum(each.segments for each in read)
+        total = sum(len(part.search.view) for part in self._parts if part.search)
+        bytes_read = amounts.size(sum(each.size for each in read))
+        note(f"read {names}, the newest segments first: {segments} of {total}, {bytes_read}")
+
+    def _say_several(
+        self, found: list[tuple[_Part, KeySearch, int]], *, only_value: bool
+    ) -> list[tuple[_Part, KeySearch, int]]:
+        """Name the partitions with the key; return them, that of the default partitioner first."""
+        from engine.replay.key_partitions import partition_of_key
+
+        where = ", ".join(f"{part.name} (offset {offset})" for part, _, offset in found)
+        sentence = f"{len(found)} partitions hold the key: {where}"
+        count = _stated_count(self._source, self._topic)
+        if count:
+            number = partition_of_key(self._key, count)
+            found = sorted(found, key=lambda each: each[0].number != number)
+            sentence += f"; the default partitioner sends it to partition {number}"
+        if only_value:
+            fail(f"{sentence}: choose one with --partition or --partitioner")
+            raise click.exceptions.Exit(EXIT_FINDINGS)
+        fail(sentence)
+        return found
+
+    def _end(self, *, is_found: bool, is_shown: bool = True) -> None:
+        """End the command with its status unless that is 0."""
+        unread = [part.name for part in self._parts if part.search is None]
+        if not is_found:
+            names = "partition" if len(self._parts) == 1 else "partitions"
+            where = f"the {len(self._parts)} {names} of {self._topic} that were searched"
+            fail(f"there is no record of the key in {where}")
+        if self._places or unread:
+            noun = "place" if self._places == 1 else "places"
+            what = ", ".join(
+                [*([f"{self._places} damaged {noun}"] if self._places else []), *unread]
+            )
+            fail(f"not all was searched: {what}")
+            raise click.exceptions.Exit(EXIT_CANNOT_READ)
+        if not is_found or not is_shown:
+            raise click.exceptions.Exit(EXIT_FINDINGS)
+
+
+def _newest(part: _Part) -> KeyFindings | None:
+    return None if part.search is None else part.search.newest()
+
+
+def _write_value(part: _Part, search: KeySearch, offset: int) -> bool:
+    """Write the value at an offset; return whether there is one."""
+    for item in search.chunks(offset, offset + 1):
+        if isinstance(item, dict):
+            continue
+        value = item.columns.value(int(item.hits[-1]))
+        if value is None:
+            fail(f"{part.name}: the newest record of the key is a tombstone (offset {offset})")
+            return False
+        write_output(bytes(value), flush=True)
+        return True
+    fail(f"{part.name}: the record at offset {offset} was removed during the search")
+    raise click.exceptions.Exit(EXIT_CANNOT_READ)
