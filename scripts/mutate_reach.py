@@ -239,7 +239,8 @@ class _Measuring(Quick):
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._measured.stop()
-        session.exitstatus = 0
+        if session.exitstatus in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = 0  # else a file cannot be imported: no test of any file ran
         self._reach().write(self._target)
 
     def _switch(self, context: str) -> None:
