@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
-from engine.errors import SourceGoneError
+from engine.errors import SourceError, SourceGoneError
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import open_source
 from engine.log.partition_log import PartitionLog, Shared
@@ -400,3 +401,68 @@ def test_a_segment_that_vanished_under_a_listed_name_is_read_again(
     assert after.rewrites == before.rewrites + 1
     assert after.segment_at(0) is not before.segment_at(0)
     assert offsets_of(after) == [0, 1, 2, 3]
+
+
+def test_a_log_that_was_cut_off_has_nothing_unread_and_one_that_is_gone_has_no_lag(
+    writer: LogWriter,
+) -> None:
+    write(writer, batch_of(100, 0) + batch_of(100, 1))
+    log = followed(writer)
+    log.view()
+    os.truncate(writer.records_file, 10)
+    lag = log.lag()
+    assert lag is not None
+    assert (lag.log_end_offset, lag.unread_bytes) == (2, 0)
+    writer.records_file.unlink()
+    assert log.lag() is None
+
+
+def test_holding_a_partition_open_takes_two_descriptors_a_segment(writer: LogWriter) -> None:
+    for _ in range(3):
+        writer.append_records(b"v")
+        writer.roll()
+    log = followed(writer)
+    assert [log.freeze(most) for most in (0, 1, 2, 5, 8, 100)] == [0, 0, 2, 4, 8, 8]
+
+
+def test_a_topic_made_anew_shares_no_segment_with_the_old_one(writer: LogWriter) -> None:
+    writer.append_records(b"old")
+    writer.roll()
+    log = followed(writer)
+    before = log.view()
+    assert before.segment_at(0).batch(0) is not None
+    aside = writer.folder.with_name("aside")
+    writer.folder.rename(aside)
+    shutil.copytree(aside, writer.folder)
+    after = log.view(max_age=0)
+    assert after.segment_at(0) is not before.segment_at(0)
+    assert after.rewrites > before.rewrites
+
+
+def test_a_checkpoint_that_did_not_change_is_not_read_again(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.high_watermark(3)
+    partition = TopicPartition("topic", 0)
+    with SourceRoot(str(writer.log_dir)) as root:
+        known = SourceCheckpoints(root, Problems())
+        assert known.high_watermark(partition) == 3
+        monkeypatch.setattr(SourceRoot, "read", lambda *_, **__: pytest.fail("it is the same"))
+        time.sleep(0.25)
+        assert known.high_watermark(partition) == 3
+
+
+@pytest.mark.parametrize(
+    ("folders", "files"), [(["notes"], []), ([], ["orders-0"]), (["notes"], ["orders-0"])]
+)
+def test_only_folders_with_names_of_partitions_make_a_log_dir(
+    tmp_path: Path, folders: list[str], files: list[str]
+) -> None:
+    for name in folders:
+        (tmp_path / name).mkdir()
+    for name in files:
+        (tmp_path / name).touch()
+    with pytest.raises(SourceError, match="is not a log dir"):
+        open_source(str(tmp_path))
+    (tmp_path / "orders-1").mkdir()
+    assert list(open_source(str(tmp_path)).partitions()) == ["orders-1"]

@@ -20,7 +20,7 @@ from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import MAX_INT64, LogOffsetMetadata
-from tests.builders import Rec, batch, offset_index, values
+from tests.builders import Producer, Rec, batch, end_marker, offset_index, values
 from tests.engine.log.folders import LogWriter, offsets_of
 
 GZIP = CompressionType.GZIP
@@ -247,3 +247,27 @@ def test_an_entry_of_a_large_offset_index_below_zero_is_no_hint(tmp_path: Path) 
     run = segment.batch(5)
     assert run is not None
     assert run.base_offset == 5
+
+
+def test_the_stable_offset_of_a_shorter_log_is_that_of_its_own_transactions(
+    writer: LogWriter,
+) -> None:
+    first = writer.append_transactional(1, 2)
+    writer.append_end(1, commit=True)
+    second = writer.append_transactional(2, 1)
+    view = writer.view()
+    for _ in range(2):
+        for until, unstable in ((4, second), (3, 3), (2, first), (3, 3), (0, 0)):
+            assert view.first_unstable_offset(until) == unstable
+
+
+def test_a_look_up_by_time_counts_markers_unless_records_alone_are_asked_for(
+    writer: LogWriter,
+) -> None:
+    writer.append(batch([Rec(b"v", timestamp=5)], 0))
+    writer.append(end_marker(1, Producer(id=1), commit=True, timestamp=9))
+    view = writer.view()
+    found = view.offset_for_time(6)
+    assert found is not None
+    assert found.offset == 1
+    assert view.offset_for_time(6, records_only=True) is None

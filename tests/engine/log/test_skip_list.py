@@ -152,3 +152,9 @@ def test_entries_after_one_that_is_out_of_order_are_built_too() -> None:
     found = SkipList(pairs)
     assert list(found.items()) == sorted(dict(pairs).items())
     assert len(found) == 6
+
+
+def test_of_equal_keys_in_a_row_the_last_value_counts() -> None:
+    found = SkipList([(1, "a"), (1, "b"), (2, "c"), (2, "d")])
+    assert list(found.items()) == [(1, "b"), (2, "d")]
+    assert len(found) == 2

@@ -464,3 +464,11 @@ def test_a_marker_close_behind_decides_without_a_look_at_the_rest_or_at_indexes(
     fates = finder.fates(segment, run)
     assert fates is not None
     assert fates.tolist() == [COMMITTED]
+
+
+def test_a_transactional_batch_without_a_producer_opens_nothing(writer: LogWriter) -> None:
+    writer.append(batch([Rec(b"v")], 0, producer=Producer(id=-1), transactional=True))
+    writer.append_transactional(0, 1)
+    view = writer.view()
+    assert view.open_transactions == (OngoingTxn(0, 0, 1),)
+    assert fates_of(view) == {1: OPEN}

@@ -290,3 +290,38 @@ def test_problems_that_another_process_found_are_added_once() -> None:
     mine.add("kind", "c", "reason")
     assert [each["file"] for each in mine.entries()] == ["a", "b", "c"]
     assert len(mine) == 3
+
+
+def test_a_large_index_that_fails_is_a_problem_and_the_segment_is_read_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = LogWriter(tmp_path)
+    for _ in range(3):
+        writer.append_records(b"v")
+    writer.roll(index_interval=None)
+    index = writer.folder / f"{0:020}.index"
+    index.write_bytes(offset_index((n, 0) for n in range(1, SMALL_INDEX // 8 + 10)))
+    view = writer.view()
+    segment = view.segment_at(0)
+    segment.files.ensure_open()
+
+    def fails(self: SourceRoot, relative: str) -> object:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), relative)
+
+    monkeypatch.setattr(SourceRoot, "open", fails)
+    found = segment.batch(2)
+    assert found is not None
+    assert found.base_offset == 2
+    assert {(each["kind"], each["errno"]) for each in view.problems} == {("offset_index", "EIO")}
+
+
+def test_the_active_segment_of_a_log_without_segments_is_an_error() -> None:
+    from engine.log.log_segments import LogSegments
+
+    segments: LogSegments[LogSegment] = LogSegments()
+    with pytest.raises(LookupError, match="has no active one"):
+        assert segments.active_segment
+    assert segments.first is segments.last is None
+    with pytest.raises(ValueError, match="above the limit"):
+        segments.values(5, 4)
+    assert list(segments.values(5, 5)) == []
