@@ -190,3 +190,14 @@ def test_a_topic_id_that_cannot_be_read_is_none_and_a_problem(writer: LogWriter)
     assert view.topic_id is None
     (problem,) = view.problems
     assert (problem["kind"], problem["file"]) == ("partition_metadata", "partition.metadata")
+
+
+def test_the_epochs_of_batches_go_on_behind_an_empty_segment(writer: LogWriter) -> None:
+    for epoch in (1, 1):
+        writer.append_records(b"v", leader_epoch=epoch)
+    writer.roll()
+    writer.roll(base_offset=5)
+    writer.append_records(b"v", leader_epoch=3)
+    view = writer.view()
+    assert view.base_offsets == (0, 2, 5)
+    assert [(entry.epoch, entry.start_offset) for entry in view.leader_epochs] == [(1, 0), (3, 5)]

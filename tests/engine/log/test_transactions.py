@@ -10,6 +10,7 @@ from engine.log.segment.scan import BatchRun
 from engine.log.transactions import FateFinder, MarkerCache, OngoingTxn, TransactionState, events
 from engine.record.fate import Fate
 from tests.builders import (
+    Aborted,
     CompressionType,
     ControlRecordType,
     Producer,
@@ -18,7 +19,9 @@ from tests.builders import (
     batch,
     control_batch,
     empty_batch,
+    end_marker,
     producer_snapshot,
+    transaction_index,
 )
 from tests.engine.log.folders import LogWriter
 
@@ -472,3 +475,70 @@ def test_a_transactional_batch_without_a_producer_opens_nothing(writer: LogWrite
     view = writer.view()
     assert view.open_transactions == (OngoingTxn(0, 0, 1),)
     assert fates_of(view) == {1: OPEN}
+
+
+# Markers that damage took
+
+
+FIRST_ABORTED = Aborted(1, 0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("later", "index", "fate"),
+    [
+        (None, [], OPEN),
+        (None, [FIRST_ABORTED], ABORTED),
+        (True, [], COMMITTED),
+        (True, [FIRST_ABORTED], ABORTED),
+        (True, [Aborted(2, 0, 1, 2)], COMMITTED),  # of another producer
+        (True, [Aborted(1, 1, 1, 2)], COMMITTED),  # begins after the batch
+        (True, [Aborted(1, 0, 0, 2)], COMMITTED),  # ends at the batch
+        (True, [Aborted(1, 0, 3, 4)], COMMITTED),  # ends where nothing is damaged
+        (True, [Aborted(1, 2, 4, 5), FIRST_ABORTED], ABORTED),
+        (False, [], ABORTED),
+        (False, [FIRST_ABORTED], ABORTED),
+        (False, [Aborted(1, 3, 4, 5)], COMMITTED),  # the marker is of a transaction after the batch
+        (False, [Aborted(1, 0, 4, 5)], ABORTED),  # the marker is of the batch's own transaction
+        (True, None, COMMITTED),
+    ],
+)
+def test_an_index_of_aborted_transactions_tells_of_a_marker_that_damage_took(
+    writer: LogWriter, later: bool | None, index: list[Aborted] | None, fate: int
+) -> None:
+    """The batch is at offset 0, the damaged marker at 1, a later transaction at 3 with its marker at 4."""
+    writer.append_transactional(1, 1)
+    marker = end_marker(1, Producer(id=1), commit=False)
+    writer.append(marker[:-1] + bytes([marker[-1] ^ 0xFF]))
+    writer.append_records(b"plain")
+    if later is not None:
+        assert writer.append_transactional(1, 1) == 3
+        assert writer.append_end(1, commit=later) == 4
+    data = b"\0" * 7 if index is None else transaction_index(index)
+    (writer.folder / f"{0:020}.txnindex").write_bytes(data)
+    view = writer.view()
+    segment = view.segment_at(0)
+    first = next(item for item in segment.scan() if isinstance(item, BatchRun))
+    fates = view.fates(segment, first)
+    assert fates is not None
+    assert int(fates[0]) == fate
+
+
+def test_damage_before_a_batch_or_after_its_marker_took_no_marker_of_it(writer: LogWriter) -> None:
+    spoiled = batch([Rec(b"damaged")], 0)
+    writer.append(spoiled[:-1] + bytes([spoiled[-1] ^ 0xFF]))
+    writer.next_offset = 1
+    first = writer.append_transactional(1, 1)
+    writer.append_end(1, commit=True)
+    spoiled = batch([Rec(b"damaged")], 3)
+    writer.append(spoiled[:-1] + bytes([spoiled[-1] ^ 0xFF]), batch([Rec(b"v")], 4))
+    entries = [Aborted(1, first, 0, 1), Aborted(1, first, 3, 4)]
+    (writer.folder / f"{0:020}.txnindex").write_bytes(transaction_index(entries))
+    view = writer.view()
+    found = {}
+    for segment, item in view.runs():
+        fates = view.fates(segment, item) if isinstance(item, BatchRun) else None
+        if fates is not None:
+            assert isinstance(item, BatchRun)
+            rows = item.table["base_offset"].tolist()
+            found |= {base: int(each) for base, each in zip(rows, fates, strict=True) if each}
+    assert found == {first: COMMITTED}

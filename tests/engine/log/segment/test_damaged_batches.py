@@ -369,3 +369,26 @@ def test_a_segment_that_was_looked_up_stays_open_before_others(tmp_path: Path, n
     assert getattr(LogSegment, name)(source.segments[0], 0) is not None
     source.segments[2].files.ensure_open()
     assert source.opened == [0, 2]
+
+
+def test_a_batch_of_four_mebibytes_is_not_large_yet(tmp_path: Path) -> None:
+    header = len(batch([Rec(b"x" * LARGE)], 0)) - LARGE
+    made = [
+        batch([Rec(b"x" * (LARGE + 9))], 0),
+        batch([Rec(b"x" * (LARGE - header))], 1),
+        batch([Rec(b"x" * (LARGE - header + 1))], 2),
+    ]
+    assert [len(each) - LARGE for each in made[1:]] == [0, 1]
+    segment = segment_of(tmp_path, made)
+    told: list[int] = []
+    for offset in (1, 2):
+        assert segment.batch(offset, told.append) is not None
+    assert told == [LARGE + 1]
+
+
+def test_a_batch_out_of_order_is_not_quiet() -> None:
+    items = everything(three(3) + three(0))
+    (disorder,) = [item for item in items if isinstance(item, Disorder)]
+    assert not disorder.is_quiet
+    assert disorder.kind == "offset_order"
+    assert (disorder.expected, disorder.found, disorder.last_offset) == (6, 0, 2)
