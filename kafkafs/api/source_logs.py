@@ -82,7 +82,7 @@ class SourceLogs:
 
     def decoder(self, topic: str) -> LineDecoder | None:
         """Return the decoder of a topic's keys and values; None if they are shown by their bytes."""
-        return internal_decoder(topic)
+        return internal_decoder(topic) or self.tree.context.schemas.decoder(topic)
 
     @cached_property
     def tree(self) -> Tree:

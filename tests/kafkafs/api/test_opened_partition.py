@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 import threading
@@ -17,6 +18,7 @@ from kafkafs.api.consumer_record import ConsumerRecord
 from kafkafs.api.opened_source import OpenedSource
 from tests.builders import NONE, Producer, Rec, batch, end_marker, values
 from tests.fixtures_data import (
+    DATA,
     WITH_TRUTH,
     TruthRecord,
     log_dir,
@@ -170,6 +172,18 @@ def test_values_are_decoded_as_in_the_record_line(tmp_path: Path, current: Opene
     again = pickle.loads(pickle.dumps(offsets[0]))
     assert again.decoded() == offsets[0].decoded()
     assert {record.decoded().key["type"] for record in offsets} >= {"1", "2"}
+
+
+def test_values_with_a_schema_are_decoded_as_in_the_record_line() -> None:
+    with kafkafs.open(DATA / "schemas-confluent" / "data") as source:
+        compared = 0
+        for partition in source.partitions():
+            for record in partition:
+                line = json.loads(source.read(f"{partition.name}/offset/{record.offset}"))
+                if line.get("valueEncoding") in ("avro", "protobuf", "json-schema"):
+                    assert record.decoded().value == line["value"]
+                    compared += 1
+        assert compared > 10
 
 
 def test_damage_is_an_error_with_file_position_and_offsets_or_is_skipped(tmp_path: Path) -> None:
