@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from tests.fixtures_data import log_dir
 from tests.schema_records import NOW, schema_record, tombstone, write_topic
+from tests.schema_truth import schema_log_dir
 from tests.tiered_folders import TieredWriter
 
 ROOT = Path(__file__).parents[1]
@@ -284,9 +285,26 @@ def schemas(folder: Path) -> None:
     write_topic(folder / "var" / "lib" / "kafka" / "data", records)
 
 
+def registered(folder: Path) -> None:
+    """A log dir with the topic of a registry, and topics of its serializers."""
+    (folder / "var/lib/kafka").mkdir(parents=True)
+    shutil.copytree(schema_log_dir("schemas-confluent"), folder / "var/lib/kafka/data")
+
+
 PREPARATIONS: dict[str, Callable[[Path], None]] = {
     each.__name__: each
-    for each in (sample, current, damaged, replicas, broken, died, sparked, tiered, schemas)
+    for each in (
+        sample,
+        current,
+        damaged,
+        replicas,
+        broken,
+        died,
+        sparked,
+        tiered,
+        schemas,
+        registered,
+    )
 }
 
 

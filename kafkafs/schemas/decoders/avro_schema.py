@@ -54,7 +54,7 @@ _BASES = {
 """Primitive type of each logical type that has one; a decimal is bytes or fixed, a duration fixed."""
 
 
-class Primitive(NamedTuple):
+class PrimitiveType(NamedTuple):
     """A primitive type.
 
     Attributes:
@@ -68,8 +68,8 @@ class Primitive(NamedTuple):
     scale: int = 0
 
 
-class Fixed(NamedTuple):
-    """A fixed type of `size` bytes; `logical` and `scale` as of Primitive."""
+class FixedType(NamedTuple):
+    """A fixed type of `size` bytes; `logical` and `scale` as of PrimitiveType."""
 
     name: str
     size: int
@@ -77,40 +77,42 @@ class Fixed(NamedTuple):
     scale: int = 0
 
 
-class Enumeration(NamedTuple):
+class EnumType(NamedTuple):
     """An enum, with its symbols by index."""
 
     name: str
     symbols: tuple[str, ...]
 
 
-class Array(NamedTuple):
+class ArrayType(NamedTuple):
     """An array."""
 
     items: AvroType
 
 
-class Map(NamedTuple):
+class MapType(NamedTuple):
     """A map from strings."""
 
     values: AvroType
 
 
-class Union(NamedTuple):
+class UnionType(NamedTuple):
     """A union, with its branches by index."""
 
     branches: tuple[AvroType, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class RecordType:
     """A record; its fields are names with types, in order."""
 
     name: str
     fields: list[tuple[str, AvroType]] = field(default_factory=list, repr=False)
 
 
-AvroType: TypeAlias = "Primitive | Fixed | Enumeration | Array | Map | Union | Record"
+AvroType: TypeAlias = (
+    "PrimitiveType | FixedType | EnumType | ArrayType | MapType | UnionType | RecordType"
+)
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroType:
@@ -150,7 +152,7 @@ class _Parser:
         if isinstance(schema, str):
             return self._named(schema, space)
         if isinstance(schema, list):
-            return Union(tuple(self.parse(branch, space, depth + 1) for branch in schema))
+            return UnionType(tuple(self.parse(branch, space, depth + 1) for branch in schema))
         if not isinstance(schema, dict):
             raise UndecodableError(f"no Avro type: {_short(schema)}")
         kind = schema.get("type")
@@ -161,9 +163,9 @@ class _Parser:
         if kind in _PRIMITIVES:
             return _primitive(kind, schema)
         if kind == "array":
-            return Array(self.parse(_required(schema, "items"), space, depth + 1))
+            return ArrayType(self.parse(_required(schema, "items"), space, depth + 1))
         if kind == "map":
-            return Map(self.parse(_required(schema, "values"), space, depth + 1))
+            return MapType(self.parse(_required(schema, "values"), space, depth + 1))
         if kind in ("record", "error"):
             return self._record(schema, space, depth)
         if kind == "enum":
@@ -174,16 +176,16 @@ class _Parser:
 
     def _named(self, name: str, space: str) -> AvroType:
         if name in _PRIMITIVES:
-            return Primitive(name)
+            return PrimitiveType(name)
         full = name if "." in name or not space else f"{space}.{name}"
         found = self._names.get(full) or self._names.get(name)
         if found is None:
             raise UndecodableError(f"the schema has no type {_short(full)}")
         return found
 
-    def _record(self, schema: dict[str, JsonValue], space: str, depth: int) -> Record:
+    def _record(self, schema: dict[str, JsonValue], space: str, depth: int) -> RecordType:
         name, inner = _full_name(schema, space)
-        record = Record(name)
+        record = RecordType(name)
         self._names[name] = record
         fields = _required(schema, "fields")
         if not isinstance(fields, list):
@@ -196,40 +198,40 @@ class _Parser:
             )
         return record
 
-    def _enumeration(self, schema: dict[str, JsonValue], space: str) -> Enumeration:
+    def _enumeration(self, schema: dict[str, JsonValue], space: str) -> EnumType:
         name, _ = _full_name(schema, space)
         symbols = _required(schema, "symbols")
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
             raise UndecodableError(f"the symbols of {_short(name)} are no list of strings")
-        found = Enumeration(name, tuple(symbols))
+        found = EnumType(name, tuple(symbols))
         self._names[name] = found
         return found
 
-    def _fixed(self, schema: dict[str, JsonValue], space: str) -> Fixed:
+    def _fixed(self, schema: dict[str, JsonValue], space: str) -> FixedType:
         name, _ = _full_name(schema, space)
         size = _required(schema, "size")
         if not _is_count(size) or size > _LARGEST_FIXED:
             raise UndecodableError(f"the size of {_short(name)} is {_short(size)}")
         logical = schema.get("logicalType")
-        found = Fixed(name, size)
+        found = FixedType(name, size)
         if logical == "decimal" and _is_decimal(schema, _digits_in(size)):
-            found = Fixed(name, size, Logical.DECIMAL, schema.get("scale", 0))
+            found = FixedType(name, size, Logical.DECIMAL, schema.get("scale", 0))
         elif (logical, size) == ("duration", 12):
-            found = Fixed(name, size, Logical.DURATION)
+            found = FixedType(name, size, Logical.DURATION)
         elif (logical, size) == ("uuid", 16):
-            found = Fixed(name, size, Logical.UUID)
+            found = FixedType(name, size, Logical.UUID)
         self._names[name] = found
         return found
 
 
-def _primitive(name: str, schema: dict[str, JsonValue]) -> Primitive:
+def _primitive(name: str, schema: dict[str, JsonValue]) -> PrimitiveType:
     logical = schema.get("logicalType")
     if logical == "decimal":
         if name == "bytes" and _is_decimal(schema, None):
-            return Primitive(name, Logical.DECIMAL, schema.get("scale", 0))
+            return PrimitiveType(name, Logical.DECIMAL, schema.get("scale", 0))
     elif isinstance(logical, str) and logical in _BASES and _BASES[Logical(logical)] == name:
-        return Primitive(name, Logical(logical))
-    return Primitive(name)
+        return PrimitiveType(name, Logical(logical))
+    return PrimitiveType(name)
 
 
 def _is_decimal(schema: dict[str, JsonValue], most: int | None) -> bool:
