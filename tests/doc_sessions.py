@@ -287,6 +287,7 @@ def schemas(folder: Path) -> None:
 
 def registered(folder: Path) -> None:
     """A log dir with the topic of a registry, and topics of its serializers."""
+    (folder / "srv").mkdir()
     (folder / "var/lib/kafka").mkdir(parents=True)
     shutil.copytree(schema_log_dir("schemas-confluent"), folder / "var/lib/kafka/data")
 

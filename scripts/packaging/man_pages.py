@@ -33,8 +33,6 @@ _WORDS = {
     "strong_close": "\\fR",
     "em_open": "\\fI",
     "em_close": "\\fR",
-    "link_open": "",
-    "link_close": "",
     "softbreak": "\n",
 }
 _ROUND_TEXT = {

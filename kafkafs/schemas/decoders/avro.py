@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable
 
 from kafkafs.schemas.decoders.avro_reader import put_long, reader_of
-from kafkafs.schemas.decoders.avro_schema import PrimitiveType, parse_avro
+from kafkafs.schemas.decoders.avro_schema import AvroPrimitive, parse_avro
 from kafkafs.schemas.decoders.limits import ITEM_COST, MOST_COST, pay
 from kafkafs.schemas.decoders.value_decoder import DecodedJson, ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
@@ -43,7 +43,7 @@ class AvroDecoder(ValueDecoder):
     @property
     def is_bytes(self) -> bool:
         """Whether the schema is `bytes`: Confluent's deserializer takes the whole payload as such a value."""
-        return isinstance(self.schema, PrimitiveType) and self.schema.name == "bytes"
+        return isinstance(self.schema, AvroPrimitive) and self.schema.name == "bytes"
 
     def json_of_bytes(self, payload: bytes) -> DecodedJson:
         """Return the JSON of a payload that is a value of `bytes` without its size; raises as `json`."""

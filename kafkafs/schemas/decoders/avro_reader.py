@@ -23,15 +23,15 @@ from kafkafs.schemas.decoders.avro_logical import (
     uuid_text,
 )
 from kafkafs.schemas.decoders.avro_schema import (
-    ArrayType,
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
     AvroType,
-    EnumType,
-    FixedType,
+    AvroUnion,
     Logical,
-    MapType,
-    PrimitiveType,
-    RecordType,
-    UnionType,
 )
 from kafkafs.schemas.decoders.limits import CONTAINER_COST, ITEM_COST, MOST_DEPTH, pay
 from kafkafs.schemas.errors import UndecodableError
@@ -57,21 +57,21 @@ class _Compiler:
 
     def reader(self, schema: AvroType) -> Read:
         """Return the reader of a type."""
-        if isinstance(schema, PrimitiveType):
+        if isinstance(schema, AvroPrimitive):
             return _primitive(schema)
-        if isinstance(schema, RecordType):
+        if isinstance(schema, AvroRecord):
             return self._record(schema)
-        if isinstance(schema, UnionType):
+        if isinstance(schema, AvroUnion):
             return _union([self.reader(branch) for branch in schema.branches])
-        if isinstance(schema, ArrayType):
+        if isinstance(schema, AvroArray):
             return _array(self.reader(schema.items), _is_empty(schema.items))
-        if isinstance(schema, MapType):
+        if isinstance(schema, AvroMap):
             return _map(self.reader(schema.values))
-        if isinstance(schema, EnumType):
+        if isinstance(schema, AvroEnum):
             return _enumeration(schema.symbols)
         return _fixed(schema)
 
-    def _record(self, schema: RecordType) -> Read:
+    def _record(self, schema: AvroRecord) -> Read:
         known = self._records.get(id(schema))
         if known is None:
             fields: list[tuple[str, Read]] = []
@@ -80,17 +80,17 @@ class _Compiler:
         return known
 
 
-def _names_cost(schema: RecordType) -> int:
+def _names_cost(schema: AvroRecord) -> int:
     return CONTAINER_COST + sum(len(name) + ITEM_COST for name, _ in schema.fields)
 
 
 def _is_empty(schema: AvroType) -> bool:
     """Return whether a value of a type may take no bytes, as far as it shows at once."""
-    if isinstance(schema, PrimitiveType):
+    if isinstance(schema, AvroPrimitive):
         return schema.name == "null"
-    if isinstance(schema, FixedType):
+    if isinstance(schema, AvroFixed):
         return not schema.size
-    return isinstance(schema, RecordType)
+    return isinstance(schema, AvroRecord)
 
 
 # Numbers
@@ -215,7 +215,7 @@ def _bytes(form: Callable[[bytes], Any]) -> Read:
     return read
 
 
-def _fixed(schema: FixedType) -> Read:
+def _fixed(schema: AvroFixed) -> Read:
     size, form = schema.size, _bytes_form(schema.logical, schema.scale)
 
     def read(data: bytes, at: int, depth: int, purse: list[int]) -> tuple[Any, int]:
@@ -250,7 +250,7 @@ def _big_decimal(data: bytes) -> str:
     return decimal_text(scale, data[start:end])
 
 
-def _primitive(schema: PrimitiveType) -> Read:
+def _primitive(schema: AvroPrimitive) -> Read:
     name, logical = schema.name, schema.logical
     if name == "string":
         return _string

@@ -54,7 +54,7 @@ _BASES = {
 """Primitive type of each logical type that has one; a decimal is bytes or fixed, a duration fixed."""
 
 
-class PrimitiveType(NamedTuple):
+class AvroPrimitive(NamedTuple):
     """A primitive type.
 
     Attributes:
@@ -68,8 +68,8 @@ class PrimitiveType(NamedTuple):
     scale: int = 0
 
 
-class FixedType(NamedTuple):
-    """A fixed type of `size` bytes; `logical` and `scale` as of PrimitiveType."""
+class AvroFixed(NamedTuple):
+    """A fixed type of `size` bytes; `logical` and `scale` as of AvroPrimitive."""
 
     name: str
     size: int
@@ -77,33 +77,33 @@ class FixedType(NamedTuple):
     scale: int = 0
 
 
-class EnumType(NamedTuple):
+class AvroEnum(NamedTuple):
     """An enum, with its symbols by index."""
 
     name: str
     symbols: tuple[str, ...]
 
 
-class ArrayType(NamedTuple):
+class AvroArray(NamedTuple):
     """An array."""
 
     items: AvroType
 
 
-class MapType(NamedTuple):
+class AvroMap(NamedTuple):
     """A map from strings."""
 
     values: AvroType
 
 
-class UnionType(NamedTuple):
+class AvroUnion(NamedTuple):
     """A union, with its branches by index."""
 
     branches: tuple[AvroType, ...]
 
 
 @dataclass(slots=True, eq=False)
-class RecordType:
+class AvroRecord:
     """A record; its fields are names with types, in order."""
 
     name: str
@@ -111,7 +111,7 @@ class RecordType:
 
 
 AvroType: TypeAlias = (
-    "PrimitiveType | FixedType | EnumType | ArrayType | MapType | UnionType | RecordType"
+    "AvroPrimitive | AvroFixed | AvroEnum | AvroArray | AvroMap | AvroUnion | AvroRecord"
 )
 
 
@@ -152,7 +152,7 @@ class _Parser:
         if isinstance(schema, str):
             return self._named(schema, space)
         if isinstance(schema, list):
-            return UnionType(tuple(self.parse(branch, space, depth + 1) for branch in schema))
+            return AvroUnion(tuple(self.parse(branch, space, depth + 1) for branch in schema))
         if not isinstance(schema, dict):
             raise UndecodableError(f"no Avro type: {_short(schema)}")
         kind = schema.get("type")
@@ -163,9 +163,9 @@ class _Parser:
         if kind in _PRIMITIVES:
             return _primitive(kind, schema)
         if kind == "array":
-            return ArrayType(self.parse(_required(schema, "items"), space, depth + 1))
+            return AvroArray(self.parse(_required(schema, "items"), space, depth + 1))
         if kind == "map":
-            return MapType(self.parse(_required(schema, "values"), space, depth + 1))
+            return AvroMap(self.parse(_required(schema, "values"), space, depth + 1))
         if kind in ("record", "error"):
             return self._record(schema, space, depth)
         if kind == "enum":
@@ -176,16 +176,16 @@ class _Parser:
 
     def _named(self, name: str, space: str) -> AvroType:
         if name in _PRIMITIVES:
-            return PrimitiveType(name)
+            return AvroPrimitive(name)
         full = name if "." in name or not space else f"{space}.{name}"
         found = self._names.get(full) or self._names.get(name)
         if found is None:
             raise UndecodableError(f"the schema has no type {_short(full)}")
         return found
 
-    def _record(self, schema: dict[str, JsonValue], space: str, depth: int) -> RecordType:
+    def _record(self, schema: dict[str, JsonValue], space: str, depth: int) -> AvroRecord:
         name, inner = _full_name(schema, space)
-        record = RecordType(name)
+        record = AvroRecord(name)
         self._names[name] = record
         fields = _required(schema, "fields")
         if not isinstance(fields, list):
@@ -198,40 +198,40 @@ class _Parser:
             )
         return record
 
-    def _enumeration(self, schema: dict[str, JsonValue], space: str) -> EnumType:
+    def _enumeration(self, schema: dict[str, JsonValue], space: str) -> AvroEnum:
         name, _ = _full_name(schema, space)
         symbols = _required(schema, "symbols")
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
             raise UndecodableError(f"the symbols of {_short(name)} are no list of strings")
-        found = EnumType(name, tuple(symbols))
+        found = AvroEnum(name, tuple(symbols))
         self._names[name] = found
         return found
 
-    def _fixed(self, schema: dict[str, JsonValue], space: str) -> FixedType:
+    def _fixed(self, schema: dict[str, JsonValue], space: str) -> AvroFixed:
         name, _ = _full_name(schema, space)
         size = _required(schema, "size")
         if not _is_count(size) or size > _LARGEST_FIXED:
             raise UndecodableError(f"the size of {_short(name)} is {_short(size)}")
         logical = schema.get("logicalType")
-        found = FixedType(name, size)
+        found = AvroFixed(name, size)
         if logical == "decimal" and _is_decimal(schema, _digits_in(size)):
-            found = FixedType(name, size, Logical.DECIMAL, schema.get("scale", 0))
+            found = AvroFixed(name, size, Logical.DECIMAL, schema.get("scale", 0))
         elif (logical, size) == ("duration", 12):
-            found = FixedType(name, size, Logical.DURATION)
+            found = AvroFixed(name, size, Logical.DURATION)
         elif (logical, size) == ("uuid", 16):
-            found = FixedType(name, size, Logical.UUID)
+            found = AvroFixed(name, size, Logical.UUID)
         self._names[name] = found
         return found
 
 
-def _primitive(name: str, schema: dict[str, JsonValue]) -> PrimitiveType:
+def _primitive(name: str, schema: dict[str, JsonValue]) -> AvroPrimitive:
     logical = schema.get("logicalType")
     if logical == "decimal":
         if name == "bytes" and _is_decimal(schema, None):
-            return PrimitiveType(name, Logical.DECIMAL, schema.get("scale", 0))
+            return AvroPrimitive(name, Logical.DECIMAL, schema.get("scale", 0))
     elif isinstance(logical, str) and logical in _BASES and _BASES[Logical(logical)] == name:
-        return PrimitiveType(name, Logical(logical))
-    return PrimitiveType(name)
+        return AvroPrimitive(name, Logical(logical))
+    return AvroPrimitive(name)
 
 
 def _is_decimal(schema: dict[str, JsonValue], most: int | None) -> bool:
