@@ -76,6 +76,9 @@ cdef extern from "c/kernel.h" nogil:
         size_t size
         int fold
 
+    ctypedef struct kfs_marks:
+        uint8_t *first
+
     ctypedef struct kfs_run:
         const uint8_t *buf
         size_t size
@@ -87,6 +90,7 @@ cdef extern from "c/kernel.h" nogil:
         kfs_bytes *records
         int copy
         const kfs_needle *needle
+        const kfs_marks *marks
 
     ctypedef struct kfs_location:
         int64_t position
@@ -128,6 +132,7 @@ cdef extern from "c/kernel.h" nogil:
     int64_t kfs_floor_slot(const uint8_t *buf, int64_t count, size_t entry_size, size_t key_offset,
                            int key_is_i64, int64_t target)
     const uint8_t *kfs_find(const uint8_t *hay, size_t n, const kfs_needle *needle)
+    void kfs_keep_marked(kfs_run *run, const uint8_t *base, size_t arena, size_t records)
     int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last)
     int kfs_decode_rows(kfs_run *run, int32_t first, int32_t last, size_t enough, int32_t *row_index,
                         kfs_payload *payload, kfs_problem *problem)
@@ -136,9 +141,6 @@ cdef extern from "c/kernel.h" nogil:
     int kfs_read_one(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
                      const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes,
                      kfs_bytes *inflated, kfs_row *row, kfs_record *out, const uint8_t **base)
-    ctypedef struct kfs_marks:
-        uint8_t *first
-
     int kfs_add_header_key(kfs_marks *marks, const uint8_t *key, size_t size)
 
     ctypedef struct kfs_line_options:
@@ -470,6 +472,7 @@ cdef class _Run:
     cdef kfs_run run
     cdef _Bytes buffer, table, needle_bytes
     cdef kfs_needle needle
+    cdef kfs_marks marks
     cdef _Worker worker
     cdef list problems
 
@@ -501,6 +504,7 @@ cdef class _Run:
         """Handle a row that the C code could not finish: note its problem, or inflate it in Python."""
         cdef size_t before, start
         cdef int again, partial
+        cdef bint has_needle
         if reason == KFS_NO_MEMORY:
             raise MemoryError
         if reason == KFS_BAD_TABLE:
@@ -510,7 +514,8 @@ cdef class _Run:
                 describe(row, reason, problem.index, problem.stated, problem.found))
             return 0
         inflated, trouble = self.inflate(row, payload)
-        if trouble is None and not self.holds(inflated):
+        has_needle = trouble is not None or self.holds(inflated)
+        if not has_needle and self.run.marks == NULL:
             return 0
         _append(self.run.arena, inflated)
         start = self.run.arena.size - <size_t>len(inflated)
@@ -527,10 +532,15 @@ cdef class _Run:
         elif again:
             self.problems.append(
                 describe(row, again, problem.index, problem.stated, problem.found))
+        elif not has_needle:
+            kfs_keep_marked(&self.run, self.run.arena.data, start, before)
         return 0
 
-    cdef int seek(self, needle, bint fold) except -1:
-        """Decode only rows with a needle in the bytes of their records."""
+    cdef int seek(self, needle, bint fold, marks=None) except -1:
+        """Decode only rows with a needle in the bytes of their records, or with a record that has marks."""
+        if marks is not None:
+            _set_marks(&self.marks, marks)
+            self.run.marks = &self.marks
         self.needle_bytes = _hold_needle(needle, fold, &self.needle)
         self.run.needle = &self.needle if self.needle.size else NULL
         return 0
@@ -647,7 +657,7 @@ def floor_slot(buffer, int64_t count, Py_ssize_t entry_size, Py_ssize_t key_offs
 # ---- records -----------------------------------------------------------------------------------
 
 def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t start_position,
-           budgets=DEFAULT_BUDGETS, Py_ssize_t enough=64 << 20, needle=b"", bint fold=False):
+           budgets=DEFAULT_BUDGETS, Py_ssize_t enough=64 << 20, needle=b"", bint fold=False, marks=None):
     """Return the records of rows [first_row, last_row) as columns."""
     cdef _Run state = _Run.__new__(_Run)
     cdef _Block arena = _Block.__new__(_Block)
@@ -657,7 +667,7 @@ def decode(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t 
     cdef kfs_problem problem
     cdef int reason
     state.open(buffer, table, first_row, last_row, start_position, budgets)
-    state.seek(needle, fold)
+    state.seek(needle, fold, marks)
     state.run.copy = kfs_any_compressed(state.run.rows, row, <int32_t>last_row)
     if state.run.copy:
         _take_block(&arena.bytes)

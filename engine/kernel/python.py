@@ -41,6 +41,7 @@ from engine.kernel.python_compaction import (
 )
 from engine.lines.dump_text import dump_rows as dump_rows
 from engine.lines.json_text import how_shown as how_shown, text_piece as text_piece
+from engine.lines.line_decoder import Marks
 from engine.lines.line_writer import Fates, LineWriter, column_lines as column_lines
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions
@@ -73,6 +74,7 @@ def decode(
     enough: int = ENOUGH,
     needle: Buffer = b"",
     fold: bool = False,
+    marks: Marks | None = None,
 ) -> Columns:
     """Return the records of rows [first_row, last_row) as columns; the caller has checked the checksums.
 
@@ -83,19 +85,41 @@ def decode(
         enough: stop after the batch that brings arena and rows to this many bytes; continue with
             the columns' `next_row`.
         needle, fold: decode only batches that may hold the needle, as for `contains`.
+        marks: with a needle: decode also batches with a record that looks so.
     """
     _check_rows(table, first_row, last_row)
     copy = bool((table["attributes"][first_row:last_row] & COMPRESSION_MASK).any())
     sought = Needle(bytes(needle), fold) if len(needle) else None
-    decoder = Decoder(buffer, table, start_position, budgets, copy=copy, needle=sought)
+    only_found = sought if marks is None else None
+    decoder = Decoder(buffer, table, start_position, budgets, copy=copy, needle=only_found)
     row = first_row
     while row < last_row and len(decoder.arena) + len(decoder.records) * _RECORD_SIZE < enough:
-        decoder.decode(row)
+        if marks is not None and sought is not None and not decoder.may_hold(row, sought):
+            _decode_marked(decoder, row, marks)
+        else:
+            decoder.decode(row)
         row += 1
     records = np.array(decoder.records, RECORD_ROW.dtype)
     records.flags.writeable = False
     arena = memoryview(decoder.arena) if copy else decoder.view
     return Columns(records, arena, decoder.problems, row)
+
+
+def _decode_marked(decoder: Decoder, row: int, marks: Marks) -> None:
+    """Append a batch's records if one looks as the marks say, or if the batch is not decoded whole."""
+    arena_size, count, problems = len(decoder.arena), len(decoder.records), len(decoder.problems)
+    decoder.decode(row)
+    if len(decoder.problems) > problems:
+        return
+    table = np.array(decoder.records[count:], RECORD_ROW.dtype)
+    with memoryview(decoder.arena) if decoder.copy else decoder.view[:] as arena:
+        found = Columns(table, arena, [], row)
+        is_kept = any(
+            marks.are_on(found.key(index), found.value(index), found.headers(index))
+            for index in range(len(found))
+        )
+    if not is_kept:
+        del decoder.arena[arena_size:], decoder.records[count:]
 
 
 def summarize(

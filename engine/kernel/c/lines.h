@@ -213,13 +213,6 @@ static int kfs_put_lines(const uint8_t *base, const kfs_record *records, size_t 
     return KFS_OK;
 }
 
-/* Returns whether one of some records is left to a decoder in Python. */
-static int kfs_any_marked(const uint8_t *base, const kfs_record *records, size_t count, const kfs_marks *marks) {
-    for (size_t i = 0; i < count; i++)
-        if (kfs_is_marked(base, records + i, marks)) return 1;
-    return 0;
-}
-
 /* Writes the lines of a row's decoded records, from `first` on. */
 static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, size_t first,
                            const kfs_line_options *options, kfs_lines *lines) {

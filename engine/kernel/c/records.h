@@ -400,6 +400,7 @@ typedef struct {
     kfs_bytes *arena, *records;
     int copy; /* copy uncompressed payloads to the arena too, so that it has all */
     const kfs_needle *needle; /* decode only rows with this in the bytes of their records; NULL for all rows */
+    const kfs_marks *marks;   /* with a needle: decode also rows with a record that looks so; NULL for no others */
 } kfs_run;
 
 /* Compressed payload for engine.coding.compression after a refusal. */
@@ -467,10 +468,29 @@ static int kfs_plain_row_holds(const kfs_run *run, const kfs_row *row, const kfs
     return kfs_find(kfs_row_bytes(run, row) + header, (size_t)row->size - header, needle) != NULL;
 }
 
-static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload, kfs_problem *problem) {
+/* Returns whether one of some records looks as the marks say. */
+static int kfs_any_marked(const uint8_t *base, const kfs_record *records, size_t count, const kfs_marks *marks) {
+    for (size_t i = 0; i < count; i++)
+        if (kfs_is_marked(base, records + i, marks)) return 1;
+    return 0;
+}
+
+/* Forgets the records of a row, decoded without a problem from `records` bytes on, if none is marked. */
+static void kfs_keep_marked(kfs_run *run, const uint8_t *base, size_t arena, size_t records) {
+    size_t count = (run->records->size - records) / sizeof(kfs_record);
+    if (kfs_any_marked(base, (const kfs_record *)(run->records->data + records), count, run->marks)) return;
+    run->arena->size = arena;
+    run->records->size = records;
+}
+
+static int kfs_decode_whole_row(kfs_run *run, int32_t row_index, int *has_needle, kfs_payload *payload,
+                                kfs_problem *problem) {
     const kfs_row *row = run->rows + row_index;
     if (!kfs_row_lies_in(run, row)) return KFS_BAD_TABLE;
-    if (run->needle && kfs_codec_of(row) == KFS_CODEC_NONE && !kfs_plain_row_holds(run, row, run->needle)) return KFS_OK;
+    if (run->needle && kfs_codec_of(row) == KFS_CODEC_NONE && !kfs_plain_row_holds(run, row, run->needle)) {
+        *has_needle = 0;
+        if (!run->marks) return KFS_OK;
+    }
     int reason = kfs_check_counts(row, problem);
     if (reason) return reason;
     if (row->magic == 2 && row->record_count == 0) return KFS_OK;
@@ -483,8 +503,11 @@ static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload,
             return KFS_NEEDS_PYTHON;
         size_t size = run->arena->size - start;
         if (run->needle && !kfs_find(run->arena->data + start, size, run->needle)) {
-            run->arena->size = start;
-            return KFS_OK;
+            *has_needle = 0;
+            if (!run->marks) {
+                run->arena->size = start;
+                return KFS_OK;
+            }
         }
         return kfs_read_inflated(run, row_index, start, size, 0, problem);
     }
@@ -508,6 +531,16 @@ static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload,
     out->row = row_index;
     run->records->size += sizeof(kfs_record);
     return KFS_OK;
+}
+
+static int kfs_decode_row(kfs_run *run, int32_t row_index, kfs_payload *payload, kfs_problem *problem) {
+    size_t arena = run->arena->size, records = run->records->size;
+    int has_needle = 1, reason = kfs_decode_whole_row(run, row_index, &has_needle, payload, problem);
+    if (!reason && !has_needle && run->marks) {
+        int in_arena = run->copy || kfs_codec_of(run->rows + row_index) != KFS_CODEC_NONE;
+        kfs_keep_marked(run, in_arena ? run->arena->data : run->buf, arena, records);
+    }
+    return reason;
 }
 
 static int kfs_any_compressed(const kfs_row *rows, int32_t first, int32_t last) {

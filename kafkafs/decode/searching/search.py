@@ -1,8 +1,9 @@
 """Search: finds the records of a log that match a pattern in their key, value or headers.
 
-The kernel does it: it decodes only batches that hold a literal of the pattern, and marks the records with a field that
-has the literal and that the pattern's automaton accepts. For a pattern without an automaton, `re` is run on the records
-that have the literal. In an internal topic with decoded keys and values, the pattern is tried on their text as in the record line.
+The kernel does it: it decodes only batches that hold a literal of the pattern, or a record that a decoder with marks may
+decode. It marks the records with a field that has the literal and that the pattern's automaton accepts. For a pattern
+without an automaton, `re` is run on the records that have the literal. Of a decoded record, the pattern is also tried on
+the text as in the record line; of a record in an internal topic only on this text.
 """
 
 from __future__ import annotations
@@ -198,7 +199,10 @@ class Search:
         self, segment: LogSegment, run: BatchRun, *, with_shown: bool
     ) -> Iterator[Chunk | DamageFacts]:
         literal = self.query.literal
-        is_selective = not (with_shown or self.is_inverted or self.options.decoder is not None)
+        decoder = self.options.decoder
+        marks = None if decoder is None else decoder.marks
+        has_all_decoded = decoder is not None and marks is None
+        is_selective = not (with_shown or self.is_inverted or has_all_decoded)
         needle = literal.content if is_selective else b""
         fates, first = None, 0
         while first < len(run.table):
@@ -211,6 +215,7 @@ class Search:
                 enough=ENOUGH,
                 needle=needle,
                 fold=literal.fold,
+                marks=marks,
             )
             for problem in columns.problems:
                 yield problem_facts(problem, run.table[problem.row], segment.path)

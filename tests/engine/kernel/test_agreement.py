@@ -15,6 +15,7 @@ from engine.coding.compression import CompressionType, compress
 from engine.columns.batch_table import BATCH_ROW
 from engine.columns.matching import Automaton
 from engine.kernel import compiled, python as kernel_python
+from engine.lines.line_decoder import Marks
 from engine.lines.record_line import LineOptions
 from tests import builders
 from tests.builders import Producer, Rec
@@ -35,6 +36,7 @@ AUTOMATON = Automaton(
     np.array([1, 0, 1], np.uint8),
 )
 """Accepts a field with a zero byte before an "a", or at the end."""
+MARKS = Marks(b"{\xff", (b"n",))
 edges = st.sampled_from([0, 1, 2, 0x10, 0x40, 0x7F, 0x80, 0x81, 0xFE, 0xFF])
 
 
@@ -115,6 +117,8 @@ def everything(kernel: ModuleType, data: bytes, **asked: Any) -> list[Any]:
             mask = kernel.contains(data, table, 0, rows, needle, **how)
             held = kernel.decode(data, table, 0, rows, needle=needle, **how)
             said += [mask.tolist(), held.table.tolist(), held.problems, held.next_row]
+            held = kernel.decode(data, table, 0, rows, needle=needle, marks=MARKS, **how)
+            said += [held.table.tolist(), held.problems, held.next_row]
             for fields in range(8):
                 said.append(kernel.matching(columns, fields, needle, fold=fold).tolist())
     said.append(kernel.matching(columns, 7, automaton=AUTOMATON).tolist())
