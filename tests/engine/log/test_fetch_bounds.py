@@ -34,6 +34,7 @@ def test_nothing_is_fetched_that_could_be_above_the_bound(tmp_path: Path) -> Non
     assert read(4, 4, 4, 0) == (0, LogOffsetMetadata(4, 4, 0))
     assert read(5, 4, 4, 0) == (0, LogOffsetMetadata(5, 4, size))
     assert read(3, 4, -1, -1) == (0, LogOffsetMetadata(3, 2, size))
+    assert read(2, 4, 0, 1000) == (0, LogOffsetMetadata(2, 2, 0))
     assert read(3, 4, 0, 40) == (0, LogOffsetMetadata(3, 2, size))
 
 
@@ -60,3 +61,18 @@ def test_the_place_of_an_offset_is_that_of_the_batch_that_reaches_it(tmp_path: P
     }
     for offset, place in places.items():
         assert offset_metadata(view.segments_from, view.end_metadata, offset) == place
+
+
+def test_a_bound_before_the_first_batch_leaves_no_bytes(tmp_path: Path) -> None:
+    """Where offsets go back in the file, the batch of the bound may be before the first one."""
+    writer = LogWriter(tmp_path)
+    writer.append_records(b"a")
+    size = writer.records_file.stat().st_size
+    writer.append_records(b"b")
+    segment = writer.view().active_segment
+    assert segment is not None
+    for bound, count in ((size - 1, 0), (size, 0), (2 * size, 1)):
+        fetched = segment.read(1, 1000, bound)
+        assert fetched is not None
+        assert len(list(fetched.records.batches())) == count
+        assert fetched.fetch_offset_metadata == LogOffsetMetadata(1, 0, size)

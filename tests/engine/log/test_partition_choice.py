@@ -98,3 +98,10 @@ def test_what_get_offset_shell_refuses_is_refused():
     for text in ("a:b:c", "(:1"):
         with pytest.raises(ValueError, match="is not"):
             PartitionChoice.parse_kafkas(text)
+
+
+def test_a_range_without_an_end_has_the_largest_partition() -> None:
+    choice = PartitionChoice.parse_kafkas("orders:5-")
+
+    logs = [partition("orders", number) for number in (4, 5, MAX_INT32)]
+    assert [choice.takes(log) for log in logs] == [False, True, True]

@@ -500,6 +500,7 @@ FIRST_ABORTED = Aborted(1, 0, 1, 2)
         (False, [Aborted(1, 3, 4, 5)], COMMITTED),  # the marker is of a transaction after the batch
         (False, [Aborted(1, 0, 4, 5)], ABORTED),  # the marker is of the batch's own transaction
         (True, None, COMMITTED),
+        (True, [FIRST_ABORTED._replace(version=9)], COMMITTED),
     ],
 )
 def test_an_index_of_aborted_transactions_tells_of_a_marker_that_damage_took(

@@ -379,7 +379,10 @@ def test_a_batch_of_four_mebibytes_is_not_large_yet(tmp_path: Path) -> None:
         batch([Rec(b"x" * (LARGE - header + 1))], 2),
     ]
     assert [len(each) - LARGE for each in made[1:]] == [0, 1]
-    segment = segment_of(tmp_path, made)
+    writer = LogWriter(tmp_path)
+    writer.append(*made)
+    writer.roll(index_interval=None)
+    segment = writer.view().segment_at(0)
     told: list[int] = []
     for offset in (1, 2):
         assert segment.batch(offset, told.append) is not None

@@ -436,3 +436,15 @@ def test_bytes_behind_the_cut_of_a_copy_are_not_there(tmp_path: Path) -> None:
     assert not any(buffer[size:])
     assert file.read_into(buffer, 3 * size) == 0
     assert segment_id(1) in str(file.path)
+
+
+def test_closing_a_source_of_copies_closes_all_its_folders(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "log", "orders-0")
+    writer.append_records(b"v")
+    TieredWriter(tmp_path / "copies", "orders-0").copy(writer.folder, 0)
+    source = open_source(str(tmp_path / "copies"))
+    assert source.partitions()["orders-0"].view().log_end_offset == 1
+    (root,) = source.roots
+    source.close()
+    with pytest.raises(ValueError, match="is closed"):
+        root.list_apart(f"orders-0-{TOPIC_ID}")
