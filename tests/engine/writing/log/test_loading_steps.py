@@ -230,13 +230,17 @@ def test_producers_after_a_recovery_are_those_of_before_whenever_they_expire(
     log.close()
 
 
-def test_one_byte_behind_the_last_batch_ends_the_log_there(bench: LogBench) -> None:
+def test_one_byte_behind_the_last_batch_ends_the_log_there(
+    bench: LogBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     bases = written(bench)
     with (bench.folder / log_file_name(bases[1])).open("ab") as file:
         file.write(b"\0")
     with bench.open(CONFIG, last_shutdown_clean=False) as log:
         assert [segment.base_offset for segment in log.segments] == bases[:2]
         assert log.log_end_offset == bases[2]
+    assert caplog.text.count("recovering WritableSegment(base_offset=") == 2
 
 
 def test_an_empty_active_segment_stays_where_the_one_before_ends_at_it(bench: LogBench) -> None:

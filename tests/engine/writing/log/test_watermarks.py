@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import StateError
 from engine.units import LogOffsetMetadata
 from engine.writing.log.unified_log import UnifiedLog
 from tests.conformance.unified_log_steps import ABORT, LogBench, append_plain, end_txn, producer
@@ -150,3 +151,27 @@ def test_the_first_append_after_a_truncation_shows_a_transaction_that_was_read_a
         log.truncate_to(3)
         append_plain(log, 1)
         assert log.watermarks.first_unstable_offset == 0
+
+
+def test_a_transaction_that_begins_at_the_high_watermark_ends_no_reader_before_it(
+    tmp_path: Path,
+) -> None:
+    bench = LogBench(tmp_path)
+    log = bench.log()
+    append_plain(log, 3)
+    end_of_first = log.local_log.log_end_offset_metadata
+    log.roll()
+    producer(log, 1, 0, bench.now)(1)
+    log.update_high_watermark(end_of_first)
+    assert log.watermarks.first_unstable_offset == 3
+    assert log.watermarks.last_stable_metadata() == end_of_first
+
+
+def test_a_closed_log_neither_takes_nor_tells_a_high_watermark(tmp_path: Path) -> None:
+    log = LogBench(tmp_path).log()
+    append_plain(log, 3)
+    log.close_handlers()
+    with pytest.raises(StateError, match="closed"):
+        log.watermarks.high_watermark_metadata()
+    with pytest.raises(StateError, match="closed"):
+        log.update_high_watermark(2)
