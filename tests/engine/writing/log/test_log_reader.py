@@ -55,3 +55,26 @@ def test_the_log_start_has_the_epoch_that_begins_there(bench: LogBench) -> None:
     log.truncate_fully_and_start_at(4)
     log.append_as_follower(records_of(rec("a"), base_offset=4, partition_leader_epoch=3), 3)
     assert log.fetch_offset_by_timestamp(EARLIEST_TIMESTAMP) == FoundTimestamp(-1, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (-1, FoundTimestamp(-1, 2, 3)),
+        (-2, FoundTimestamp(-1, 0, 3)),
+        (-3, FoundTimestamp(9, 1, 3)),
+        (-4, FoundTimestamp(-1, 0, 3)),
+        (-5, FoundTimestamp(-1, -1, -1)),
+        (-6, FoundTimestamp(-1, -1, -1)),
+        (-7, FoundTimestamp(5, 0, 3)),
+        (0, FoundTimestamp(5, 0, 3)),
+        (4, FoundTimestamp(5, 0, 3)),
+        (6, FoundTimestamp(9, 1, 3)),
+    ],
+)
+def test_special_times_have_the_numbers_of_a_list_offsets_request(
+    bench: LogBench, number: int, expected: FoundTimestamp
+) -> None:
+    log = bench.open()
+    log.append_as_leader(records_of(rec("a", 5), rec("b", 9)), 3)
+    assert log.fetch_offset_by_timestamp(number) == expected
