@@ -57,3 +57,11 @@ def test_a_slot_after_the_last_tried_ones_wraps_around() -> None:
 
 def test_a_hash_is_md5() -> None:
     assert digest_of(b"key") == hashlib.md5(b"key").digest()
+
+
+def test_the_last_four_bytes_of_a_hash_name_a_slot_of_their_own() -> None:
+    # The numbers before them all name slot 1 of eight; the last one names slot 5.
+    digest = bytes([1] * 15 + [5])
+    slots = bytearray(8 * BYTES_PER_SLOT)
+    write_slot(slots, BYTES_PER_SLOT, OTHERS[1], 7)
+    assert find_slot(slots, digest) == (5 * BYTES_PER_SLOT, False)

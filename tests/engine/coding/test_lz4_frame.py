@@ -190,3 +190,12 @@ def test_endless_empty_blocks_are_refused(monkeypatch):
     nothing = block(b"\x00")
     assert read(header(0x60) + nothing * 99 + END) == b""
     assert "more than 100 blocks" in refused(header(0x60) + nothing * 200 + END)
+
+
+def test_levels_are_those_from_3_to_12():
+    some = random.Random(2)
+    words = [bytes(some.choices(b"abcdefghij", k=some.randint(3, 9))) for _ in range(2000)]
+    text = b" ".join(some.choices(words, k=9000))
+    at = {level: compress(text, level=level) for level in (1, 3, 4, 11, 12, 17)}
+    assert at[1] == at[3] != at[4]
+    assert at[11] != at[12] == at[17]

@@ -97,3 +97,15 @@ def test_endless_empty_chunks_are_refused(monkeypatch):
     monkeypatch.setattr("engine.coding.snappy_frame.MAX_CHUNKS", 100)
     assert read(HEADER + chunk(b"\x00") * 99) == b""
     assert "more than 100 chunks" in refused(HEADER + chunk(b"\x00") * 200)
+
+
+def test_a_writers_chunks_hold_32_kib_each():
+    data = compress(TEXT)
+    position, sizes = len(HEADER), []
+    while position < len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        made = bytes(cramjam.snappy.decompress_raw(data[position + 4 : position + 4 + size]))
+        sizes.append(len(made))
+        position += 4 + size
+    whole, rest = divmod(len(TEXT), 32_768)
+    assert sizes == [32_768] * whole + [rest]

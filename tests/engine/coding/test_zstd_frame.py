@@ -160,3 +160,8 @@ def test_repeated_bytes_are_counted_as_what_they_inflate_to():
     assert inflated(packed, 1000) == (b"a" * 1000, None)
     with pytest.raises(OverflowError):
         inflated(packed, 999)
+
+
+def test_the_default_level_is_3():
+    assert compress(TEXT) == compress(TEXT, 3)
+    assert compress(TEXT) not in (compress(TEXT, 2), compress(TEXT, 4))
