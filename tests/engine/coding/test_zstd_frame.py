@@ -165,3 +165,10 @@ def test_repeated_bytes_are_counted_as_what_they_inflate_to():
 def test_the_default_level_is_3():
     assert compress(TEXT) == compress(TEXT, 3)
     assert compress(TEXT) not in (compress(TEXT, 2), compress(TEXT, 4))
+
+
+def test_a_frame_may_state_its_size_in_8_bytes():
+    head = MAGIC + bytes([0xE0]) + (5).to_bytes(8, "little")
+    whole = head + block(1, 5, b"hello")
+    assert inflated(whole) == (b"hello", None)
+    assert inflated(whole + whole) == (b"hellohello", None)
