@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from engine.lines.json_text import JSON_DEPTH
 from engine.topics.decoded_record import LARGEST_VALUE
 from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.store import MOST_REFERENCES
 
 MOST_DEPTH = JSON_DEPTH
 """Deepest nesting of a schema and of a value."""
@@ -19,7 +20,6 @@ CONTAINER_COST = 64
 ITEM_COST = 4
 MOST_SCHEMA_BYTES = 4 * 1024 * 1024
 """Most bytes of the text of a schema together with its references."""
-MOST_REFERENCES = 1000
 
 
 def check_schema_size(texts: Iterable[str]) -> None:
