@@ -312,11 +312,11 @@ class LineReader:
         """Like LineStream.read if all of the text is cached, else None."""
         self._note(position, size)
         pieces = []
-        for chunk in self._chunks_of(position, size):
+        for chunk, start in self._chunks_of(position, size):
             text = self.stream.cached_text_of(chunk)
             if text is None:
                 return None
-            pieces.append(_piece(text, chunk, position, position + size))
+            pieces.append(_piece(text, chunk, start, position + size))
         return _join(pieces)
 
     def notify(self, position: int, size: int, callback: Callable[[], object]) -> bool:
@@ -324,7 +324,7 @@ class LineReader:
 
         Return False if no thread is decoding it.
         """
-        for chunk in self._chunks_of(position, size):
+        for chunk, _ in self._chunks_of(position, size):
             if self.stream.cached_text_of(chunk) is None:
                 return self.stream.notify(chunk, callback)
         callback()
@@ -334,8 +334,8 @@ class LineReader:
         """Like LineStream.read, from the stretches that are decoded for this reader."""
         try:
             pieces = [
-                _piece(self.stream.text_of(chunk), chunk, position, position + size)
-                for chunk in self._chunks_of(position, size)
+                _piece(self.stream.text_of(chunk), chunk, start, position + size)
+                for chunk, start in self._chunks_of(position, size)
             ]
         except (ChangedFileError, OSError):
             return self.stream.read(position, size)  # the other chunks of the stretch may be fine
@@ -347,8 +347,12 @@ class LineReader:
             self.stream.drop(stretch)
         self._stretches = ()
 
-    def _chunks_of(self, position: int, size: int) -> list[TextChunk]:
-        """Return the chunks of a range: the stretches of this reader, and single chunks elsewhere."""
+    def _chunks_of(self, position: int, size: int) -> list[tuple[TextChunk, int]]:
+        """Return the chunks of a range, each with the position from which it is read.
+
+        They are the stretches of this reader, and single chunks elsewhere. They may overlap: growth continues a small
+        last chunk, and this reader keeps the chunk from before.
+        """
         end = min(position + size, self.stream.size)
         chunks = []
         while position < end:
@@ -357,7 +361,7 @@ class LineReader:
                     break
             else:
                 chunk = self.stream.chunk_at(position, joined=False)
-            chunks.append(chunk)
+            chunks.append((chunk, position))
             position = chunk.text_end
         return chunks
 

@@ -514,6 +514,29 @@ def test_a_log_that_grows_makes_its_text_longer_and_changes_nothing(
     assert after.startswith(before)
 
 
+def test_a_reader_reads_on_from_a_chunk_that_growth_has_continued(
+    log: BuiltLog, opened: Opened, ahead: Ahead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_measuring, "JOINED_TEXT", 10_000)
+    stream = opened.stream()
+    size = stream.measure()
+    reader = LineReader(stream)
+    reader.read_now(0, 100)
+    reader.read_now(100, 100)
+    held = stream.chunk_at(0, joined=False)
+    log.append(*batches_of(1, first=10))
+    view = opened.view()
+    assert stream.grow(view, opened.parts(view)) is Growth.DONE
+    stream.measure()
+    continued = stream.chunk_at(size, joined=False)
+    assert held.text_start == continued.text_start < held.text_end < continued.text_end
+    text = opened.text()
+    for position in (150, size - 1, size, size + 1):
+        assert reader.read(position, 10_000) == text[position:]
+        assert reader.read_now(position, 10_000) == text[position:]
+    assert reader.read(150, size) == text[150 : 150 + size]
+
+
 @pytest.mark.usefixtures("small_chunks")
 def test_growing_by_little_at_a_time_leaves_few_chunks(log: BuiltLog, opened: Opened) -> None:
     stream = opened.stream()
