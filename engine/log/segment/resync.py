@@ -3,6 +3,11 @@
 Two ways lead past damage: the frame of the damaged batch, when a good batch is at its end; and a search byte
 by byte, in windows of up to 16 MiB that overlap by half, which find a batch of up to 8 MiB at any position. A
 batch is good when its frame and its checksum are right.
+
+The search also finds good batches inside the value of a damaged one, where another log was copied. Two signs tell
+them from the log's own. The checksum does not cover the length: when it is right up to a later good batch, or up to
+the end, the damaged batch ends there. Without such a place, a single good batch is compared with the next good
+one, and with the next that another follows directly: it is skipped when one of them has lower offsets.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from engine import kernel
 from engine.arrays import np
 from engine.budgets import Budgets, MiB
 from engine.coding.checksums import crc32, crc32c
-from engine.coding.fixed_width import read_int64
+from engine.coding.fixed_width import read_int64, read_uint32
 from engine.columns.batch_table import BATCH_ROW, BatchRow
 from engine.files.unreadable import FilledFile, Stretch
 from engine.log.segment.damage import DamageKind
@@ -23,6 +28,7 @@ from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
+    CRC_POSITION,
     CURRENT_MAGIC,
     HEAD,
     HEADER,
@@ -37,7 +43,6 @@ from engine.units import MAX_INT32, Offset, Position
 _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
 _MOST_HOPS = 1000
-_MOST_INNER = 100
 _MOST_RANGES = 100
 
 
@@ -80,13 +85,18 @@ class Resync:
     Unreadable bytes are read as filler; a batch that touches some is never good.
     """
 
-    __slots__ = ("_barren", "budgets", "end", "file")
+    __slots__ = ("_barren_from", "_chain", "_chain_from", "_room", "budgets", "end", "file")
 
     def __init__(self, file: ScannedFile, end: Position, budgets: Budgets) -> None:
         self.file = FilledFile(file)
         self.end = end
         self.budgets = budgets
-        self._barren = False  # whether a search up to the end found nothing
+        self._barren_from = end  # no good batch starts from here on
+        self._chain_from = end  # between it and `_chain` no good batch is followed by another
+        self._chain: Position = end
+        self._room = (
+            end + _LARGEST_SEARCH
+        )  # bytes that `_true_end` may still read: its windows overlap
 
     def frame(self, position: Position) -> Frame:
         """Judge the header at a position, and its batch if that is whole."""
@@ -176,9 +186,12 @@ class Resync:
         inner = self._search(search_from, limit, min_offset)
         if inner is None:
             return framed
+        true_end = self._true_end(position, inner, limit, min_offset)
+        if true_end is not None:
+            return true_end if true_end < self.end else None
         if framed is not None:
             return inner if self._leads_to(inner, framed) else framed
-        return self._outer(inner, limit, min_offset)
+        return self._outer(inner, min_offset)
 
     def _framed(self, position: Position, frame: Frame) -> Position | None:
         """Return the good batch that the frame leads to, directly or by the frames of other damaged batches."""
@@ -202,19 +215,73 @@ class Resync:
             position += size
         return False
 
-    def _outer(self, inner: Position, limit: Position, min_offset: Offset) -> Position:
-        """Skip good batches inside a damaged batch's value: no good one follows them, and later offsets contradict them."""
-        for _ in range(_MOST_INNER):
+    def _true_end(
+        self, position: Position, inner: Position, limit: Position, min_offset: Offset
+    ) -> Position | None:
+        """Return the first good batch from `inner` on, or the limit, up to which a damaged batch's checksum is right.
+
+        None without one in the 16 MiB from the damaged batch on.
+        """
+        head = self.file.read_at(position, HEADER.size)
+        magic = head[MAGIC_POSITION] if len(head) > MAGIC_POSITION else -1
+        index, room = inner - position, min(_LARGEST_SEARCH, self._room)
+        if magic not in SMALLEST_BATCH or index < SMALLEST_BATCH[magic] or index > room:
+            return None
+        stored, checksum = read_uint32(head, CRC_POSITION[magic]), crc32
+        if magic == CURRENT_MAGIC:
+            checksum = crc32c
+        covered = CRC_COVERS_FROM[magic]
+        found = checksum(memoryview(self.file.read_at(position, index))[covered:])
+        if found == stored:
+            return inner
+        data = self.file.read_at(position, min(room, self.end - position))
+        self._room -= len(data)
+        view, last = memoryview(data), min(limit - position, len(data))
+        while index < last:
+            size = HEAD.unpack_from(data, index)[1] + LOG_OVERHEAD
+            following = self._find(data, position, min_offset, index + size)
+            following = last if following < 0 else min(following, last)
+            found = checksum(view[index:following], found)
+            index = following
+            if found == stored and (index < last or position + index == limit):
+                return position + index
+        return None
+
+    def _outer(self, inner: Position, min_offset: Offset) -> Position:
+        """Skip single good batches that later offsets contradict: they are inside a damaged batch's value."""
+        while True:
             frame = self.frame(inner)
-            if self.goes_on(inner, frame):
+            if frame.row is None or self.goes_on(inner, frame):
                 return inner
-            later = self._search(inner + max(frame.size, 1), limit, min_offset)
-            if later is None or frame.row is None:
+            behind = inner + max(frame.size, 1)
+            later = self._search(behind, self.end, min_offset)
+            if later is None:
                 return inner
-            if self.base_offset(later) > frame.row.last_offset:
+            bases = [self.base_offset(later)]
+            chain = self._next_chain(behind, min_offset)
+            if chain is not None:
+                bases.append(self.base_offset(chain))
+            if min(bases) > frame.row.last_offset:
                 return inner
             inner = later
-        return inner
+
+    def _next_chain(self, position: Position, min_offset: Offset) -> Position | None:
+        """Return the first good batch from a position on that goes on; it is remembered, so each byte is searched once."""
+        start = position
+        if self._chain_from <= position <= self._chain:
+            if self._chain >= self.end:
+                return None
+            if self.base_offset(self._chain) >= min_offset:
+                return self._chain
+            start = self._chain
+        found = self._search(start, self.end, min_offset)
+        while found is not None:
+            frame = self.frame(found)
+            if self.goes_on(found, frame):
+                break
+            found = self._search(found + max(frame.size, 1), self.end, min_offset)
+        self._chain_from, self._chain = position, self.end if found is None else found
+        return found
 
     def _follow(self, position: Position) -> Position | None:
         """Return the first good batch on the chain of frames from a position."""
@@ -230,8 +297,7 @@ class Resync:
         return None
 
     def _search(self, start: Position, limit: Position, min_offset: Offset) -> Position | None:
-        if self._barren:
-            return None
+        first, limit = start, min(limit, self._barren_from)
         window = _SMALLEST_SEARCH
         while start < limit:
             # No batch starts in unreadable bytes, nor in zeros except in the last few.
@@ -245,15 +311,15 @@ class Resync:
             if index >= 0:
                 return start + index if start + index < limit else None
             if start + len(data) >= self.end or len(data) < 2:
-                self._barren = True
+                self._barren_from = min(self._barren_from, first)
                 return None
             start += len(data) // 2
             window = min(window * 4, _LARGEST_SEARCH)
         return None
 
-    def _find(self, data: bytes, position: Position, min_offset: Offset) -> int:
-        """Return the index of a good batch that is less than 2^31 offsets ahead; -1 without one."""
-        index = -1
+    def _find(self, data: bytes, position: Position, min_offset: Offset, start: int = 0) -> int:
+        """Return the index, from `start` on, of a good batch less than 2^31 offsets ahead; -1 without one."""
+        index = start - 1
         while True:
             index = kernel.find_batch(
                 data, index + 1, position + index + 1, min_offset, largest=self.budgets.batch_bytes
@@ -261,8 +327,8 @@ class Resync:
             if index < 0:
                 return index
             base, length, _, _ = HEAD.unpack_from(data, index)
-            start = position + index
-            if base - min_offset <= MAX_INT32 and not self.unreadable(start, length + LOG_OVERHEAD):
+            place = position + index
+            if base - min_offset <= MAX_INT32 and not self.unreadable(place, length + LOG_OVERHEAD):
                 return index
 
 

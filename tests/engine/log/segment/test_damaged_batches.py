@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from engine.log.segment.resync import Resync
 from engine.log.segment.scan import BatchRun, Damage, Disorder, scan, whole_run
 from engine.memory_gate import LARGE
 from engine.units import MAX_INT32, Position
-from tests.builders import CompressionType, Rec, batch, empty_batch, patched
+from tests.builders import CompressionType, Rec, batch, empty_batch, message_set, patched
 from tests.engine.log.folders import LogWriter, segment_of
 from tests.engine.log.segment.test_scan import Bytes, everything, split
 from tests.unreadable import unreadable_bytes
@@ -117,6 +118,69 @@ def test_a_good_batch_inside_a_batch_with_a_wrong_length_is_not_the_logs() -> No
     """Values may hold batches, as a mirror's do; the log goes on at lower offsets."""
     outer = batch([Rec(three(500) + b"\xfe" * 40)], 3, length=-1)
     assert good_bases(three(0) + outer + three(4) + three(7)) == [0, 4, 7]
+
+
+def broken_length(batch_bytes: bytes, length: int = -1) -> bytes:
+    return patched(batch_bytes, 8, length.to_bytes(4, "big", signed=True))
+
+
+def holder(inner: Sequence[bytes], base: int = 3, gap: bytes = b"\xfe" * 40) -> bytes:
+    """A batch with a value of whole batches, with `gap` before, between and behind them."""
+    return batch([Rec(gap + b"".join(each + gap for each in inner))], base)
+
+
+@pytest.mark.parametrize("length", [-1, 5, 14, 100, 400, MAX_INT32], ids=str)
+@pytest.mark.parametrize("gap", [b"", b"\xfe", b"\xfe" * 40], ids=len)
+@pytest.mark.parametrize("first", [3, 4, 500])
+@pytest.mark.parametrize("count", [1, 2, 3, 150])
+def test_batches_of_another_log_inside_a_batch_with_a_broken_length_are_not_the_logs(
+    count: int, first: int, gap: bytes, length: int
+) -> None:
+    """The checksum is right up to the true next batch, whatever the offsets inside."""
+    outer = broken_length(holder([three(first + 3 * n) for n in range(count)], 3, gap), length)
+    for before in (b"", three(0)):
+        for behind in ([], [4], [4, 7], [600], [4, 7, 10, 13]):
+            data = before + outer + b"".join(map(three, behind))
+            assert good_bases(data, next_offset=0) == [0] * bool(before) + behind
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_the_checksum_of_a_message_of_an_old_format_also_says_where_it_ends(magic: int) -> None:
+    made = holder([three(500), three(510)])
+    outer = message_set([Rec(made)], 3, magic=magic)
+    data = three(0) + broken_length(outer) + three(4) + three(7)
+    assert good_bases(data) == [0, 4, 7]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 150])
+def test_single_batches_inside_a_value_are_not_the_logs_where_a_later_chain_has_lower_offsets(
+    count: int,
+) -> None:
+    """The checksum is wrong too: only offsets tell that the batches are those of another log."""
+    outer = broken_length(spoiled(holder([three(500 + 5 * n) for n in range(count)])))
+    assert good_bases(three(0) + outer + three(4) + three(7)) == [0, 4, 7]
+    assert good_bases(outer + three(4) + three(7) + three(10)) == [4, 7, 10]
+    rest = [three(4), b"\xfe" * 30, three(7), b"\xfe" * 30, three(10), three(13)]
+    assert good_bases(outer + b"".join(rest)) == [4, 7, 10, 13]
+
+
+def test_single_good_batches_between_damaged_ones_are_the_logs() -> None:
+    made = b"".join(three(3 * n) + b"\xfe" * 40 for n in range(150))
+    assert good_bases(made) == [3 * n for n in range(150)]
+    assert good_bases(made + three(900) + three(903)) == [*(3 * n for n in range(150)), 900, 903]
+
+
+@pytest.mark.parametrize("is_sealed", [True, False], ids=["right checksum", "wrong checksum"])
+def test_the_search_among_many_inner_batches_reads_each_part_of_a_file_a_few_times(
+    is_sealed: bool,
+) -> None:
+    for count in (500, 2000):
+        inner = holder([three(500 + 5 * n, 400) for n in range(count)])
+        outer = broken_length(inner if is_sealed else spoiled(inner))
+        file = CountedBytes(three(0) + outer + three(4) + three(7))
+        good, _ = split(list(scan(file, 0, len(file.data))))
+        assert [base for _, base, _ in good] == [0, 4, 7]
+        assert file.read_bytes < 80 * len(file.data)
 
 
 def test_a_good_batch_after_damaged_ones_is_reached_by_their_lengths() -> None:
