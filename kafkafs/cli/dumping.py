@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import Command, jobs_option
+from kafkafs.cli.arguments import Command, jobs_option, schemas_option
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import partition_options
 from kafkafs.cli.options.times import range_options
@@ -86,6 +87,7 @@ def _decoder_options(command: Command) -> Command:
     metavar="N",
     help="Largest batch, in bytes, that an index entry may point to. [default: 5242880]",
 )
+@schemas_option
 @jobs_option
 @verbosity_options
 def dump(
@@ -96,6 +98,7 @@ def dump(
     choice: PartitionChoice,
     extent: LogRange,
     string_decoders: tuple[str, ...],
+    schemas: tuple[str, ...],
     jobs: int,
     **flags: bool | int | None,
 ) -> None:
@@ -111,9 +114,11 @@ def dump(
     Takes files, partition folders, log dirs and patterns. Reads .log, .index, .timeindex, .txnindex,
     .snapshot and .checkpoint files, also those called .deleted, .cleaned or .swap, and the checkpoint,
     metadata and properties files beside them. Continues after damage. Errors are printed on standard
-    error; with --json they are lines {"error": ...}.
+    error; with --json they are lines {"error": ...}. With --json, "decoded" is the key and value of
+    a topic of Kafka's own, or of a record with a schema; a file alone needs --schemas PATH for that.
     """
     from kafkafs.dump.dump import dump_json, dump_text
+    from kafkafs.dump.dump_schemas import dump_schemas
     from kafkafs.dump.inputs import expand
     from kafkafs.dump.report import DumpReport
 
@@ -127,9 +132,15 @@ def dump(
         sys.stderr.buffer.flush()
 
     flags["print_data_log"] = bool(flags["print_data_log"] or _are_strings(string_decoders))
-    options = _options(flags)
-    run = dump_json if as_json or form == "jsonl" else dump_text
-    with Progress("dumped", quiet=sys.stdout.isatty()) as progress:
+    is_json = as_json or form == "jsonl"
+    if not is_json and not {*schemas} <= {"auto", "none"}:
+        raise click.UsageError("--schemas PATH is for --json: DumpLogSegments knows no schemas")
+    run = dump_json if is_json else dump_text
+    with (
+        dump_schemas(arguments, schemas if is_json else ()) as known,
+        Progress("dumped", quiet=sys.stdout.isatty()) as progress,
+    ):
+        options = replace(_options(flags), schemas=known)
         report = DumpReport(write_output, complain, begin=_tell, advance=progress.advance)
         inputs = expand(arguments, extent if any(extent) else None, choice)
         run(inputs, options, report, jobs)

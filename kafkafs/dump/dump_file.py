@@ -10,7 +10,8 @@ import os
 import re
 from dataclasses import dataclass
 
-from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.errors import InvalidNameError
+from engine.files.file_names import FileKind, FileState, parse_file_name, parse_folder_name
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.units import MAX_INT64, Offset
 
@@ -81,6 +82,15 @@ class DumpFile:
     def absolute(self) -> str:
         """Absolute path, with links unresolved, as java.io.File has it."""
         return self.shown if self.shown.startswith("/") else f"{os.getcwd()}/{self.shown}"
+
+    @property
+    def topic(self) -> str:
+        """Topic of the folder; empty for a file outside a partition's folder."""
+        folder = self.absolute.rpartition("/")[0].rpartition("/")[2]
+        try:
+            return parse_folder_name(folder).topic_partition.topic
+        except InvalidNameError:
+            return ""
 
     @property
     def base_offset(self) -> Offset | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.topics.topic_names import (
@@ -13,6 +14,9 @@ from engine.topics.topic_names import (
     TRANSACTION_STATE,
 )
 from engine.units import MAX_INT32
+
+if TYPE_CHECKING:
+    from kafkafs.schemas.known_schemas import KnownSchemas
 
 DEFAULT_MESSAGE_SIZE = 5 * 1024 * 1024
 DECODERS = {
@@ -34,6 +38,7 @@ class DumpOptions:
         deep_iteration: show records; `print_data_log` implies it.
         skip_record_metadata: show only key and payload of a record.
         decoder: internal topic to decode records as; None for none.
+        schemas: schemas to decode keys and values with, in JSON lines; None for none.
         verify_index_only: check the entries of indexes, and do not print them.
         index_sanity_check: check only the size and the last entry of indexes, as brokers once did at start.
         max_bytes: bytes to read of each log.
@@ -45,6 +50,7 @@ class DumpOptions:
     deep_iteration: bool = False
     skip_record_metadata: bool = False
     decoder: str | None = None
+    schemas: KnownSchemas | None = None
     verify_index_only: bool = False
     index_sanity_check: bool = False
     max_bytes: int = MAX_INT32

@@ -52,11 +52,12 @@ def expand(
     partitions are given, and an argument without one is missing.
     """
     for argument in arguments:
-        for path in _matches(argument):
+        for path in matches(argument):
             yield from _expand_path(_as_java(path), extent, choice)
 
 
-def _matches(argument: str) -> list[str]:
+def matches(argument: str) -> list[str]:
+    """Return the paths that an argument names: itself, or what its pattern matches."""
     if os.path.lexists(argument) or not _WILDCARDS & set(argument):
         return [argument]
     return sorted(glob.glob(argument)) or [argument]

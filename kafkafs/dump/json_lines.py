@@ -16,10 +16,11 @@ from engine import kernel
 from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Columns
-from engine.errors import InvalidNameError, KafkaStorageError
-from engine.files.file_names import FileKind, parse_folder_name
+from engine.errors import KafkaStorageError
+from engine.files.file_names import FileKind
 from engine.lines.dump_text import codec_name, last_sequence, timestamp_label
 from engine.lines.json_text import Values, bytes_json, hide
+from engine.lines.line_decoder import LineDecoder
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.memory_gate import LARGE
@@ -42,6 +43,7 @@ from kafkafs.dump.findings import Contradiction, Found, Note, ShownEntry
 from kafkafs.dump.records.large_batches import json_field
 from kafkafs.dump.records.log_batches import ShownBatches, rows_within
 from kafkafs.dump.records.record_parts import LegacyRecord, legacy_records
+from kafkafs.dump.records.schema_fields import decoded_member
 
 _ENOUGH = 8 * MiB
 _TEXT = 1 * MiB
@@ -185,26 +187,32 @@ class JsonLines:
         """Yield the lines of batches and their records, as far as they are in the range of the file."""
         first, last = self.file.shown_offsets
         decoder = _decoder_of(self.file, self.options)
+        schemas = None if decoder is not None else _schemas_of(self.file, self.options)
         for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
             fields = batches.table[row]
             self._add(_line("batch", self.file.shown, batch_facts(fields)))
             is_control = bool(int(fields["attributes"]) & CONTROL_MASK)
             if int(fields["magic"]) >= 2 and decoder is None and not is_control:
-                yield from self._plain_records(batches, row, first, last)
+                yield from self._plain_records(batches, row, first, last, schemas)
                 continue
             for record in self._records(batches, row):
                 if isinstance(record, BatchProblem):
                     self._problem(record, fields)
                 elif first <= int(record["offset"]) <= last:
-                    self._record(record, fields, decoder)
+                    self._record(record, fields, decoder, schemas)
                 if self._size >= _TEXT:
                     yield self._text()
         yield from self._rest()
 
     def _plain_records(
-        self, batches: ShownBatches, row: int, first: int, last: int
+        self,
+        batches: ShownBatches,
+        row: int,
+        first: int,
+        last: int,
+        schemas: LineDecoder | None,
     ) -> Iterator[bytes]:
-        """Yield the records of a batch of magic 2 without a decoder: the common case, and the fast one."""
+        """Yield the records of a batch of magic 2 of no internal topic: the common case, and the fast one."""
         fields = batches.table[row]
         columns = self._decoded(batches, row)
         head = _json({"type": "record", "file": self.file.shown, "batchPosition": 0})[:-3]
@@ -221,14 +229,18 @@ class JsonLines:
             )
             if max(key_size, 0) + max(value_size, 0) + headers_size > LARGE:
                 yield self._text()
-                yield from _long_line(start, columns, index)
+                yield from _long_line(start, columns, index, schemas)
                 continue
             key = None if key_size < 0 else bytes(arena[key_at : key_at + key_size])
             value = None if value_size < 0 else bytes(arena[value_at : value_at + value_size])
-            shown = (_pair(header) for header in columns.headers(index)) if headers else ()
+            pairs = columns.headers(index) if headers else ()
+            decoded = b""
+            if schemas is not None:
+                decoded = decoded_member(schemas, key, value, pairs, timestamp)
+            shown = b",".join(map(_pair, pairs))
             self._add(
-                b'%s%s,%s,"headers":[%s]}\n'
-                % (start, _field(b"key", key), _field(b"value", value), b",".join(shown))
+                b'%s%s,%s,"headers":[%s]%s}\n'
+                % (start, _field(b"key", key), _field(b"value", value), shown, decoded)
             )
             if self._size >= _TEXT:
                 yield self._text()
@@ -279,7 +291,13 @@ class JsonLines:
             }
         yield from columns.problems
 
-    def _record(self, facts: dict[str, Any], row: np.void, decoder: TopicDecoder | None) -> None:
+    def _record(
+        self,
+        facts: dict[str, Any],
+        row: np.void,
+        decoder: TopicDecoder | None,
+        schemas: LineDecoder | None,
+    ) -> None:
         key, value = facts.pop("key"), facts.pop("value")
         headers: tuple[Header, ...] = facts.pop("headers")
         shown = {
@@ -294,25 +312,36 @@ class JsonLines:
             shown["control"] = _control(facts, key, value)
         elif decoder is not None:
             shown["decoded"] = _decoded(decoder.decode(key, value))
-        self._add(_line("record", self.file.shown, shown))
+        line = _line("record", self.file.shown, shown)
+        if schemas is not None and "control" not in shown:
+            decoded = decoded_member(schemas, key, value, headers, facts["timestamp"])
+            line = b"%s%s}\n" % (line.removesuffix(b"}\n"), decoded)
+        self._add(line)
 
 
-def _long_line(start: bytes, columns: Columns, index: int) -> Iterator[bytes]:
+def _long_line(
+    start: bytes, columns: Columns, index: int, schemas: LineDecoder | None
+) -> Iterator[bytes]:
     """Yield the line of a record with a large key, value or header in pieces."""
     record, arena = columns.table[index], columns.arena
+    headers, fields = columns.headers(index), []
     yield start
     for name, after in (("key", b","), ("value", b',"headers":[')):
         at, size = int(record[f"{name}_start"]), int(record[f"{name}_size"])
-        yield from json_field(name.encode(), None if size < 0 else arena[at : at + size])
+        fields.append(None if size < 0 else arena[at : at + size])
+        yield from json_field(name.encode(), fields[-1])
         yield after
-    for number, header in enumerate(columns.headers(index)):
+    for number, header in enumerate(headers):
         yield b",{" if number else b"{"
         yield from json_field(b"key", memoryview(header.key))
         yield b","
         value = None if header.value is None else memoryview(header.value)
         yield from json_field(b"value", value)
         yield b"}"
-    yield b"]}\n"
+    yield b"]"
+    if schemas is not None:
+        yield decoded_member(schemas, fields[0], fields[1], headers, int(record["timestamp"]))
+    yield b"}\n"
 
 
 def rows_of(columns: Columns) -> Iterator[tuple[int, ...]]:
@@ -383,11 +412,12 @@ def _decoder_of(file: DumpFile, options: DumpOptions) -> TopicDecoder | None:
         return decoder_for(options.decoder)
     if file.kind is not FileKind.LOG:
         return decoder_for(CLUSTER_METADATA)
-    folder = file.absolute.rpartition("/")[0].rpartition("/")[2]
-    try:
-        return decoder_for(parse_folder_name(folder).topic_partition.topic)
-    except InvalidNameError:
-        return None
+    return decoder_for(file.topic)
+
+
+def _schemas_of(file: DumpFile, options: DumpOptions) -> LineDecoder | None:
+    """Return the decoder by schemas, also for a file outside a partition's folder: most bytes name their schema."""
+    return None if options.schemas is None else options.schemas.decoder(file.topic)
 
 
 def _bytes(name: str, data: bytes | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class KnownSchemas:
     a record asks for one that is not known. Whether the source has that topic is looked up once.
 
     Args:
-        source: the source.
+        source: the source; None without one.
         chosen: "auto" for the registry's topic of the source, "none", or paths of log dirs, files or directories
             of schemas.
 
@@ -40,7 +40,7 @@ class KnownSchemas:
         OSError: a path cannot be read.
     """
 
-    def __init__(self, source: LogSource, chosen: Sequence[str] = (AUTO,)) -> None:
+    def __init__(self, source: LogSource | None, chosen: Sequence[str] = (AUTO,)) -> None:
         self._source = source
         self._lock = threading.Lock()
         self._has_auto = AUTO in chosen
@@ -81,7 +81,7 @@ class KnownSchemas:
             return self._store
 
     def _has_topic(self) -> bool:
-        if not self._has_auto:
+        if self._source is None or not self._has_auto:
             return False
         names = self._source.partitions()
         if f"{_TOPIC}0" not in names and not any(name.startswith(_TOPIC) for name in names):
@@ -104,7 +104,7 @@ class KnownSchemas:
         from kafkafs.schemas.store import SchemaStore
 
         stores = [] if self._given is None else [self._given]
-        if self._has_topic():
+        if self._source is not None and self._has_topic():
             if self._of_source is None:
                 self._of_source = SourceSchemas(self._source)
             stores.append(self._of_source.store())
