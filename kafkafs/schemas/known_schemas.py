@@ -42,7 +42,7 @@ class KnownSchemas:
 
     def __init__(self, source: LogSource | None, chosen: Sequence[str] = (AUTO,)) -> None:
         self._source = source
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._has_auto = AUTO in chosen
         self._given: SchemaStore | None = None
         self._of_source: SourceSchemas | None = None
@@ -80,6 +80,23 @@ class KnownSchemas:
                 self._read_at = time.monotonic()
             return self._store
 
+    def source_store(self) -> SchemaStore:
+        """Return the schemas in the registry's topic of the source as of now, whatever is chosen to decode with.
+
+        Raises:
+            OSError: the folders of the source cannot be listed.
+        """
+        # Imported here: most sources have no schemas.
+        from kafkafs.schemas.source_schemas import SourceSchemas
+        from kafkafs.schemas.store import SchemaStore
+
+        if self._source is None:
+            return SchemaStore.union(())
+        with self._lock:
+            if self._of_source is None:
+                self._of_source = SourceSchemas(self._source)
+        return self._of_source.store()
+
     def _has_topic(self) -> bool:
         if self._source is None or not self._has_auto:
             return False
@@ -100,14 +117,11 @@ class KnownSchemas:
         return TopicSchemas(topic, self.store, self._decoders, is_mapped=is_mapped)
 
     def _read(self) -> SchemaStore:
-        from kafkafs.schemas.source_schemas import SourceSchemas
         from kafkafs.schemas.store import SchemaStore
 
         stores = [] if self._given is None else [self._given]
-        if self._source is not None and self._has_topic():
-            if self._of_source is None:
-                self._of_source = SourceSchemas(self._source)
-            stores.append(self._of_source.store())
+        if self._has_topic():
+            stores.append(self.source_store())
         if self._store is None or stores != self._parts:
             self._parts = stores
             return SchemaStore.union(stores)

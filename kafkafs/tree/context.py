@@ -20,7 +20,6 @@ from kafkafs.tree.streams import Streams
 
 if TYPE_CHECKING:
     from engine.replay.source_state import SourceState
-    from kafkafs.schemas.source_schemas import SourceSchemas
 
 TTL_FROZEN = 3600.0
 TTL_LIVE = 0.5
@@ -89,14 +88,6 @@ class Context:
         from engine.replay.source_state import SourceState
 
         return SourceState(self.source, logs=self.internal_logs)
-
-    @made_once
-    def source_schemas(self) -> SourceSchemas:
-        """The schemas in the registry's topic of the source."""
-        # Imported here, since most sources have none.
-        from kafkafs.schemas.source_schemas import SourceSchemas
-
-        return SourceSchemas(self.source)
 
     @property
     def budgets(self) -> Budgets:

@@ -36,7 +36,7 @@ def schemas_folder(path: str, context: Context, until: Timestamp | None) -> Dire
     """Return `/schemas/`, now or as of a time."""
 
     def store() -> SchemaStore:
-        found = context.source_schemas.store()
+        found = context.schemas.source_store()
         return found if until is None else found.as_of(until)
 
     return SchemasFolder(path, context, store)
