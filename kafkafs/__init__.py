@@ -27,6 +27,8 @@ if getattr(engine, "__distribution__", None) != "kafkafs":
 from engine.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafkafs.api.consumer_record import ConsumerRecord
     from kafkafs.api.opened_partition import OpenedPartition, RecordRange
     from kafkafs.api.opened_source import OpenedSource, OpenedTopic
@@ -63,7 +65,10 @@ def __getattr__(name: str) -> object:
 
 
 def open(  # noqa: A001
-    *paths: str | os.PathLike[str], values: str = "auto", snapshot: bool = False
+    *paths: str | os.PathLike[str],
+    values: str = "auto",
+    snapshot: bool = False,
+    schemas: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = "auto",
 ) -> OpenedSource:
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
@@ -71,16 +76,23 @@ def open(  # noqa: A001
         paths: the source; several log dirs of one broker are one source.
         values: the form of keys and values in the tree's record lines: auto, text, json, base64, hex or none.
         snapshot: look once and hold the files open, so that a running broker changes nothing that is shown.
+        schemas: schemas of keys and values: "auto" for those in the source, "none", or the paths of log dirs, files
+            or directories of schemas; "auto" may be among the paths.
 
     Returns:
         Topics, partitions, records and tables of the source, and its tree; a context manager.
 
     Raises:
-        SourceError: the source does not exist or cannot be read.
+        SourceError: the source, or a path of schemas, does not exist or cannot be read.
+        SchemaFileError: a file of schemas breaks its format.
+        OSError: the schemas cannot be read.
     """
     from kafkafs.api.opened_source import OpenedSource
     from kafkafs.api.source_logs import SourceLogs
     from kafkafs.tree.context import TreeOptions
 
-    options = TreeOptions(values=values, snapshot=snapshot)
+    chosen = [schemas] if isinstance(schemas, str | os.PathLike) else schemas
+    options = TreeOptions(
+        values=values, snapshot=snapshot, schemas=tuple(os.fspath(each) for each in chosen)
+    )
     return OpenedSource(SourceLogs([os.fspath(path) for path in paths], options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from engine.lines.line_decoder import LineDecoder
 from engine.lines.record_line import internal_decoder
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
+from kafkafs.schemas.known_schemas import AUTO, NONE
 from kafkafs.tree.context import TreeOptions
 from kafkafs.tree.tree import Tree
 
@@ -31,15 +33,23 @@ class SourceLogs:
         source: the source in the engine.
 
     Raises:
-        SourceError: the source does not exist or cannot be read.
+        SourceError: the source, or a path of schemas, does not exist or cannot be read.
+        SchemaFileError: a file of schemas breaks its format.
+        OSError: the schemas cannot be read.
     """
 
     def __init__(self, paths: Sequence[str], options: TreeOptions | None = None) -> None:
         self.paths = tuple(os.path.abspath(path) for path in paths)
-        self.options = options or TreeOptions()
+        self.options = _with_absolute_paths(options or TreeOptions())
         self.source: LogSource = open_source(
             paths, snapshot=self.options.snapshot, budgets=self.options.budgets
         )
+        if any(path not in (AUTO, NONE) for path in self.options.schemas):
+            try:
+                _ = self.tree  # a wrong path of schemas is an error now, not at the first record
+            except BaseException:
+                self.source.close()
+                raise
 
     def __reduce__(self) -> tuple[type[SourceLogs], tuple[tuple[str, ...], TreeOptions]]:
         return SourceLogs, (self.paths, self.options)
@@ -93,3 +103,9 @@ class SourceLogs:
     def state(self) -> SourceState:
         """What Kafka's own topics add up to."""
         return self.tree.context.state
+
+
+def _with_absolute_paths(options: TreeOptions) -> TreeOptions:
+    """Return options that mean the same schemas in another working directory."""
+    schemas = (each if each in (AUTO, NONE) else os.path.abspath(each) for each in options.schemas)
+    return replace(options, schemas=tuple(schemas))

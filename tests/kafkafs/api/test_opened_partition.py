@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import kafkafs
-from engine.errors import CorruptRecordError
+from engine.errors import CorruptRecordError, SourceError
 from kafkafs.api.consumer_record import ConsumerRecord
 from kafkafs.api.opened_source import OpenedSource
 from tests.builders import NONE, Producer, Rec, batch, end_marker, values
@@ -184,6 +184,30 @@ def test_values_with_a_schema_are_decoded_as_in_the_record_line() -> None:
                     assert record.decoded().value == line["value"]
                     compared += 1
         assert compared > 10
+
+
+def test_a_source_without_the_registrys_topic_takes_schemas_of_another_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = DATA / "schemas-confluent" / "data"
+    shutil.copytree(folder / "avro-evolution-0", tmp_path / "avro-evolution-0")
+    with kafkafs.open(folder) as whole, kafkafs.open(folder, schemas="none") as bare:
+        wanted = [record.decoded() for record in whole["avro-evolution", 0]]
+        raw = [record.decoded() for record in bare["avro-evolution", 0]]
+    assert any(isinstance(each.value, dict) for each in wanted)
+    assert not any(isinstance(each.value, dict) for each in raw)
+    with kafkafs.open(tmp_path) as alone:
+        assert [record.decoded() for record in alone["avro-evolution", 0]] == raw
+    monkeypatch.chdir(folder.parent)
+    for schemas in (folder, "data", ["auto", str(folder)]):
+        with kafkafs.open(tmp_path, schemas=schemas) as alone:
+            copied = pickle.dumps(alone)
+            assert [record.decoded() for record in alone["avro-evolution", 0]] == wanted
+    monkeypatch.chdir(tmp_path)
+    with pickle.loads(copied) as again:
+        assert [record.decoded() for record in again["avro-evolution", 0]] == wanted
+    with pytest.raises(SourceError):
+        kafkafs.open(tmp_path, schemas="/no/such")
 
 
 def test_damage_is_an_error_with_file_position_and_offsets_or_is_skipped(tmp_path: Path) -> None:
