@@ -8,7 +8,7 @@ replicas fill in lives that compaction has removed from the newest log.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -51,17 +51,17 @@ class _OfSubject(NamedTuple):
     version: int | None
 
 
-class _Newest(NamedTuple):
-    """The newest value of a setting."""
+class Change(NamedTuple):
+    """A value that a setting was given; None for its deletion."""
 
-    offset: Offset
+    timestamp: Timestamp
     value: JsonValue
 
 
-Settings: TypeAlias = Mapping[tuple[str, str | None], dict[str, JsonValue]]
-"""Configurations and modes by key type, CONFIG or MODE, and subject, None for all subjects."""
-Associations: TypeAlias = Mapping[tuple[str, bool], tuple[str, ...]]
-"""Subjects by topic and by whether they are for its keys."""
+Settings: TypeAlias = Mapping[tuple[str, str | None], Sequence[Change]]
+"""Changes, oldest first, by key type, CONFIG or MODE, and subject, None for all subjects."""
+Associations: TypeAlias = Mapping[tuple[str, bool, str], Sequence[Change]]
+"""Changes, oldest first, by topic, by whether they are about its keys, and by subject; True associates the subject."""
 
 
 class Collected:
@@ -77,8 +77,8 @@ class Collected:
         self._definitions: dict[Definition, Definition] = {}
         self._versions: dict[tuple[str, int], dict[tuple[object, ...], _Event]] = {}
         self._subjects: dict[str, dict[Offset, _OfSubject]] = {}
-        self._settings: dict[tuple[str, str | None], _Newest] = {}
-        self._associations: dict[tuple[str, bool, str], _Newest] = {}
+        self._settings: dict[tuple[str, str | None], dict[Offset, Change]] = {}
+        self._associations: dict[tuple[str, bool, str], dict[Offset, Change]] = {}
 
     def add(self, record: RegistryRecord, offset: Offset, timestamp: Timestamp, file: str) -> None:
         """Add a record of a file; a record that was added before, from another file, counts once.
@@ -96,9 +96,11 @@ class Collected:
                 self._charge(0)
                 self._of(subject)[offset] = _OfSubject(offset, timestamp, None)
             case Setting(keytype, subject, value):
-                self._put(self._settings, (keytype, subject), offset, value)
+                change = Change(timestamp, value)
+                self._put(self._settings, (keytype, subject), offset, change)
             case Association(topic, is_key, subject, is_gone):
-                self._put(self._associations, (topic, is_key, subject), offset, not is_gone)
+                change = Change(timestamp, None if is_gone else True)
+                self._put(self._associations, (topic, is_key, subject), offset, change)
             case None:
                 pass
 
@@ -120,12 +122,11 @@ class Collected:
     def _of(self, subject: str) -> dict[Offset, _OfSubject]:
         return self._subjects.setdefault(subject, {})
 
-    def _put(self, newest: dict[Key, _Newest], key: Key, offset: Offset, value: JsonValue) -> None:
-        known = newest.get(key)
-        if known is None:
-            self._charge(0)
-        if known is None or known.offset <= offset:
-            newest[key] = _Newest(offset, value)
+    def _put(
+        self, known: dict[Key, dict[Offset, Change]], key: Key, offset: Offset, change: Change
+    ) -> None:
+        self._charge(len(json.dumps(change.value)))
+        known.setdefault(key, {})[offset] = change
 
     def _charge(self, size: int) -> None:
         if self._cost + size + _EVENT_COST > self._limit:
@@ -143,17 +144,13 @@ class Collected:
 
     @property
     def settings(self) -> Settings:
-        """The configurations and modes that are not deleted."""
-        return {key: each.value for key, each in self._settings.items() if each.value is not None}
+        """The changes of configurations and modes."""
+        return _in_order(self._settings)
 
     @property
     def associations(self) -> Associations:
-        """The subjects that topics are associated with."""
-        found: dict[tuple[str, bool], tuple[str, ...]] = {}
-        for (topic, is_key, subject), each in sorted(self._associations.items()):
-            if each.value:
-                found[topic, is_key] = (*found.get((topic, is_key), ()), subject)
-        return found
+        """The changes of the subjects that topics are associated with."""
+        return _in_order(self._associations)
 
     def _lives(self, subject: str, version: int, events: list[_Event]) -> Iterator[_Life]:
         """Yield the lives of a version, oldest first."""
@@ -225,6 +222,10 @@ class _Life:
             rule_set=_loaded(definition.rule_set),
             is_encrypted=definition.is_encrypted,
         )
+
+
+def _in_order(changes: Mapping[Key, Mapping[Offset, Change]]) -> dict[Key, Sequence[Change]]:
+    return {key: [found[offset] for offset in sorted(found)] for key, found in changes.items()}
 
 
 def _loaded(text: str | None) -> dict[str, JsonValue] | None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from engine.log.partition_choice import NamePattern
 from engine.replay.bounded_cache import BoundedCache
 from engine.replay.log_replay import MOST_INSTANTS
 from engine.units import Offset, Position, Timestamp
-from kafkafs.schemas.collected import Associations, Settings
+from kafkafs.schemas.collected import Associations, Change, Settings
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Form, Framing
 from kafkafs.schemas.schema import (
     DEFAULT_CONTEXT,
     Candidate,
+    JsonValue,
     Reference,
     Schema,
     SchemaKind,
@@ -23,6 +25,8 @@ from kafkafs.schemas.schema import (
     in_context,
     split_subject,
 )
+
+Key = TypeVar("Key")
 
 MOST_REFERENCES = 1000
 """Most schemas that one schema may need, directly or through others."""
@@ -86,7 +90,7 @@ class SchemaStore:
     Args:
         schemas: the schemas, in any order.
         problems: records and files without a schema.
-        settings, associations: as the registry has them.
+        settings, associations: all changes of them that are known.
         mapped: schemas of bare keys and values; the first that fits a topic counts.
     """
 
@@ -100,8 +104,8 @@ class SchemaStore:
         mapped: Iterable[Mapped] = (),
     ) -> None:
         self.schemas: Sequence[Schema] = tuple(sorted(schemas, key=_place))
-        self.settings: Settings = settings or {}
-        self.associations: Associations = associations or {}
+        self._setting_changes: Settings = settings or {}
+        self._association_changes: Associations = associations or {}
         self.mapped: Sequence[Mapped] = tuple(mapped)
         self._problems = tuple(problems)
         self._likely: dict[tuple[str, bool], list[str]] = {}
@@ -118,29 +122,41 @@ class SchemaStore:
         """Return a store with the schemas of several; the first one's settings and mappings win."""
         if len(stores) == 1:
             return stores[0]
-        turned = stores[::-1]
         return cls(
             (schema for store in stores for schema in store.schemas),
             problems=(problem for store in stores for problem in store._problems),
-            settings={key: value for store in turned for key, value in store.settings.items()},
-            associations={
-                key: value for store in turned for key, value in store.associations.items()
-            },
+            settings=dict(ChainMap(*(dict(store._setting_changes) for store in stores))),
+            associations=dict(ChainMap(*(dict(store._association_changes) for store in stores))),
             mapped=(each for store in stores for each in store.mapped),
         )
 
     def as_of(self, at: Timestamp) -> SchemaStore:
-        """Return the schemas that there were at a time, with their states; settings stay the newest ones."""
+        """Return the schemas and settings that there were at a time, with their states."""
         return self._at_times.get(at)
 
     def _made_at(self, at: Timestamp) -> SchemaStore:
         return SchemaStore(
             filter(None, (as_of(schema, at) for schema in self.schemas)),
             problems=self._problems,
-            settings=self.settings,
-            associations=self.associations,
+            settings=_until(self._setting_changes, at),
+            associations=_until(self._association_changes, at),
             mapped=self.mapped,
         )
+
+    @cached_property
+    def settings(self) -> Mapping[tuple[str, str | None], dict[str, JsonValue]]:
+        """The configurations and modes by key type, CONFIG or MODE, and subject, None for all subjects."""
+        newest = {key: changes[-1].value for key, changes in self._setting_changes.items()}
+        return {key: value for key, value in newest.items() if value is not None}
+
+    @cached_property
+    def associations(self) -> Mapping[tuple[str, bool], tuple[str, ...]]:
+        """The subjects that topics are associated with, by topic and by whether they are for its keys."""
+        found: dict[tuple[str, bool], tuple[str, ...]] = {}
+        for (topic, is_key, subject), changes in sorted(self._association_changes.items()):
+            if changes[-1].value:
+                found[topic, is_key] = (*found.get((topic, is_key), ()), subject)
+        return found
 
     @cached_property
     def problems(self) -> Sequence[SchemaProblem]:
@@ -357,6 +373,12 @@ def _place(schema: Schema) -> tuple[str, str, int, int, str]:
     context, name = split_subject(schema.subject or "")
     offset = -1 if schema.origin.offset is None else schema.origin.offset
     return context, name, schema.version or 0, offset, schema.origin.path
+
+
+def _until(changes: Mapping[Key, Sequence[Change]], at: Timestamp) -> dict[Key, Sequence[Change]]:
+    """Return the changes up to a time; keys without one are left out."""
+    found = {key: [each for each in some if each.timestamp <= at] for key, some in changes.items()}
+    return {key: some for key, some in found.items() if some}
 
 
 def _is_of_time(schema: Schema, at: Timestamp | None) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from engine.budgets import Budgets
 from engine.log.log_directory import open_source
+from kafkafs.schemas.exporting import import_requests
 from kafkafs.schemas.schema import Reference, Schema, SchemaKind
 from kafkafs.schemas.source_schemas import SourceSchemas
 from tests.builders import Rec, batch, patched, write_segment
@@ -172,6 +173,29 @@ def test_settings_are_the_newest_ones(tmp_path: Path) -> None:
         ("MODE", "orders-value"): [("mode", "READONLY")],
     }
     assert store.problems == ()
+
+
+def test_settings_of_an_instant_are_those_that_the_registry_had_then(tmp_path: Path) -> None:
+    store = written(
+        tmp_path,
+        subject_record("CONFIG", None, NOW, compatibilityLevel="NONE"),
+        subject_record("MODE", "orders-value", NOW + 1, mode="READONLY"),
+        subject_record("CONFIG", None, NOW + 2, compatibilityLevel="FULL"),
+        record({"keytype": "MODE", "subject": "orders-value", "magic": 0}, None, NOW + 3),
+    )
+
+    def at(time: int) -> list[object]:
+        return [list(value.values())[1] for value in store.as_of(time).settings.values()]
+
+    assert at(NOW - 1) == []
+    assert at(NOW) == ["NONE"]
+    assert at(NOW + 1) == ["NONE", "READONLY"]
+    assert at(NOW + 2) == ["FULL", "READONLY"]
+    assert at(NOW + 3) == ["FULL"]
+    requests = import_requests(store.as_of(NOW + 1)).requests
+    assert ("/config", {"compatibility": "NONE"}) in [
+        (each["path"], each["body"]) for each in requests
+    ]
 
 
 def test_an_association_names_the_subject_of_a_topic(tmp_path: Path) -> None:

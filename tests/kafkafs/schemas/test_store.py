@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.log.partition_choice import NamePattern
+from kafkafs.schemas.collected import Change
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Form, Framing, framings
 from kafkafs.schemas.schema import Candidate, Origin, Reference, Schema, SchemaKind
@@ -223,8 +224,12 @@ def test_references_are_bounded_and_may_be_deep() -> None:
 
 
 def test_a_union_has_all_schemas_and_the_first_settings(tmp_path: Path) -> None:
-    first = SchemaStore([referring("a")], settings={("MODE", None): {"mode": "IMPORT"}})
-    second = SchemaStore([referring("b")], settings={("MODE", None): {"mode": "READWRITE"}})
+    first = SchemaStore(
+        [referring("a")], settings={("MODE", None): [Change(5, {"mode": "IMPORT"})]}
+    )
+    second = SchemaStore(
+        [referring("b")], settings={("MODE", None): [Change(9, {"mode": "READWRITE"})]}
+    )
     union = SchemaStore.union([first, second])
     assert union.subjects() == ["a", "b"]
     assert union.settings == {("MODE", None): {"mode": "IMPORT"}}
