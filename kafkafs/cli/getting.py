@@ -5,13 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from kafkafs import amounts
-from kafkafs.cli.arguments import jobs_option, one_source_argument, open_log_source, values_option
+from kafkafs.cli.arguments import (
+    jobs_option,
+    one_source_argument,
+    open_log_source,
+    schemas_option,
+    values_option,
+)
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import (
     PARTITION_OPTION,
@@ -29,11 +35,16 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
+    from engine.log.log_view import LogView
     from engine.log.partition_log import PartitionLog
-    from kafkafs.decode.searching.key_search import KeyFindings, KeySearch
+    from kafkafs.decode.searching.key_search import KeyFindings, KeySearch, Passed
+    from kafkafs.decode.searching.live_key_search import LiveKeySearch
     from kafkafs.decode.searching.search import DamageFacts, Match
+    from kafkafs.decode.searching.wanted_key import WantedKey
+    from kafkafs.schemas.known_schemas import KnownSchemas
 
-_FORMATS = ("text", "hex", "base64")
+_JSON = "json"
+_FORMATS = ("text", "hex", "base64", _JSON)
 _MOST_NAMES = 4
 
 
@@ -64,7 +75,7 @@ class _Partitioner(click.ParamType["int"]):
     type=click.Choice(_FORMATS),
     default="text",
     show_default=True,
-    help="Form of KEY on the command line.",
+    help="Form of KEY on the command line; json: as the record line shows the key.",
 )
 @click.option(
     "-a", "--all", "is_history", is_flag=True, help="Print all records of the key, by offset."
@@ -87,6 +98,7 @@ class _Partitioner(click.ParamType["int"]):
 @click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
 @jobs_option
 @values_option
+@schemas_option
 @verbosity_options
 def get(
     source: str,
@@ -98,6 +110,7 @@ def get(
     chosen_partitions: tuple[str, ...],
     count: int | None,
     jobs: int,
+    schemas: tuple[str, ...],
     **lines: Any,  # noqa: ANN401 - which records are read, and how they are shown
 ) -> None:
     """Print the newest record of KEY in TOPIC as a record line.
@@ -108,11 +121,16 @@ def get(
     kafkafs get /var/lib/kafka/data customers 4711 --all | jq .value
     kafkafs get /var/lib/kafka/data orders --key-format hex 0000002a
     kafkafs get /var/lib/kafka/data orders 4711 --partitioner murmur2
+    kafkafs get /var/lib/kafka/data orders --key-format json '{"id":4711}'
 
     All partitions of TOPIC are searched, each from its newest segment on: producers
     may have another partitioner, and a topic may have got partitions. If several
     partitions hold KEY, the newest record of each is printed, and the partitions
     are named. --partition and --partitioner read fewer. A null value is a tombstone.
+
+    --key-format json finds a key by the JSON that the record line shows for it:
+    decoded with its schema or as Kafka's own, JSON itself, or "text". Spaces and the
+    order of names do not count. It decodes every key, so the bytes are found faster.
 
     Exit status: 0 printed, 1 there is no such record (or --value has no value, or
     several), 3 a part could not be searched that may hold a newer record.
@@ -121,17 +139,24 @@ def get(
         raise click.UsageError("--partition and --partitioner cannot be combined")
     if is_history and only_value:
         raise click.UsageError("--value writes one value: leave out --all")
-    wanted = _key_bytes(key, key_format)
+    if count is not None and key_format == _JSON:
+        raise click.UsageError("--partitioner needs the bytes of KEY: use hex or base64")
+    from kafkafs.schemas.known_schemas import KnownSchemas
+
+    wanted = None if key_format == _JSON else _key_bytes(key, key_format)
     with open_log_source((source,)) as opened, Progress("searched") as progress:
         logs = _chosen_logs(opened, topic, chosen_partitions)
-        if count is not None:
+        if count is not None and wanted is not None:
             logs = _log_of_key(opened, logs, topic, wanted, count)
-        searches = _searches(logs, wanted, **lines)
-        lookup = _Lookup(opened, topic, wanted, searches, progress)
+        known = KnownSchemas(opened, schemas)
+        sought = _json_key(key, topic, known) if wanted is None else _bytes_key(wanted)
+        threads = 1 if len(logs) >= jobs and not is_history else jobs
+        make = _search_maker(sought, known, threads, **lines)
+        lookup = _Lookup(opened, topic, wanted, _parts(logs, make), progress)
         if is_history:
             lookup.print_all()
         else:
-            lookup.print_newest(jobs, only_value=only_value)
+            lookup.print_newest(jobs if threads == 1 else 1, only_value=only_value)
 
 
 def _key_bytes(text: str, form: str) -> bytes:
@@ -148,6 +173,27 @@ def _key_bytes(text: str, form: str) -> bytes:
     except (ValueError, binascii.Error) as error:
         raise click.BadParameter(f"not {form}: {error}", param_hint="KEY") from None
     return os.fsencode(text)
+
+
+def _bytes_key(key: bytes) -> WantedKey:
+    from kafkafs.decode.searching.wanted_key import KeyOfBytes
+
+    return KeyOfBytes(key)
+
+
+def _json_key(text: str, topic: str, known: KnownSchemas) -> WantedKey:
+    """Return a key by its JSON.
+
+    Raises:
+        click.BadParameter: the text is no JSON.
+    """
+    from engine.lines.record_line import internal_decoder
+    from kafkafs.decode.searching.wanted_key import KeyOfJson
+
+    try:
+        return KeyOfJson(text, internal_decoder(topic) or known.decoder(topic))
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"not json: {error}", param_hint="KEY") from None
 
 
 def _chosen_logs(
@@ -211,31 +257,41 @@ class _Part(NamedTuple):
 
     name: str
     number: int
-    search: KeySearch | None
+    search: LiveKeySearch | None
 
 
-def _searches(
-    logs: Mapping[str, PartitionLog], key: bytes, *, values: str, committed: bool
-) -> list[_Part]:
-    from engine import kernel
-    from kafkafs.decode.searching.key_search import KeySearch
+def _parts(logs: Mapping[str, PartitionLog], make: Callable[[LogView], KeySearch]) -> list[_Part]:
+    from kafkafs.decode.searching.live_key_search import LiveKeySearch
 
     found = []
     for name, log in logs.items():
-        view = log.view_or_none()
-        search = None
-        if view is not None:
-            options = kernel.LineOptions(
-                *view.partition,
-                values=values,
-                committed=committed,
-                log_start_offset=view.log_start_offset,
-                from_offset=view.log_start_offset,
-                to_offset=view.last_stable_offset if committed else view.log_end_offset,
-            )
-            search = KeySearch(view, key, options)
+        readable = log.view_or_none() is not None
+        search = LiveKeySearch(log, make) if readable else None
         found.append(_Part(name, log.topic_partition.partition, search))
     return found
+
+
+def _search_maker(
+    key: WantedKey, known: KnownSchemas, jobs: int, *, values: str, committed: bool
+) -> Callable[[LogView], KeySearch]:
+    from engine import kernel
+    from kafkafs.decode.searching.key_search import KeySearch
+
+    def make(view: LogView) -> KeySearch:
+        topic, partition = view.partition
+        options = kernel.LineOptions(
+            topic,
+            partition,
+            values=values,
+            decode_with=known.decoder(topic),
+            committed=committed,
+            log_start_offset=view.log_start_offset,
+            from_offset=view.log_start_offset,
+            to_offset=view.last_stable_offset if committed else view.log_end_offset,
+        )
+        return KeySearch(view, key, options, jobs)
+
+    return make
 
 
 class _Lookup:
@@ -245,7 +301,7 @@ class _Lookup:
         self,
         source: LogSource,
         topic: str,
-        key: bytes,
+        key: bytes | None,
         parts: Sequence[_Part],
         progress: Progress,
     ) -> None:
@@ -258,17 +314,16 @@ class _Lookup:
 
     def print_all(self) -> None:
         """Print all records of the key, partition by partition."""
-        records = sum(
-            self._print_lines(part.search.lines(), part) for part in self._parts if part.search
-        )
+        records = sum(self._print_lines(part.search.lines()) for part in self._parts if part.search)
         self._say_read([])
         self._end(is_found=bool(records))
 
     def print_newest(self, jobs: int, *, only_value: bool) -> None:
         """Print the newest record of each partition that holds the key, or the one value."""
         from engine.workers import Workers
+        from kafkafs.decode.searching.key_search import KeySearch
 
-        found: list[tuple[_Part, KeySearch, int]] = []
+        found: list[tuple[_Part, LiveKeySearch, KeyFindings]] = []
         read: list[KeyFindings] = []
         with Workers(min(jobs, len(self._parts)), "get") as workers:
             for part, findings in workers.map(_newest, self._parts):
@@ -277,28 +332,35 @@ class _Lookup:
                 self._progress.advance(findings.size)
                 read.append(findings)
                 if findings.offset is not None:
-                    found.append((part, part.search, findings.offset))
+                    found.append((part, part.search, findings))
                 self._report(part, findings)
         self._say_read(read)
         if len(found) > 1:
             found = self._say_several(found, only_value=only_value)
-        is_shown = True
-        for part, search, offset in found:
+        is_found = is_shown = False
+        for part, search, findings in found:
             if only_value:
-                is_shown = _write_value(part, search, offset)
-            elif not self._print_lines(search.lines(offset, offset + 1), part):
-                fail(f"{part.name}: the record at offset {offset} was removed during the search")
-                raise click.exceptions.Exit(EXIT_CANNOT_READ)
-        self._end(is_found=bool(found), is_shown=is_shown)
+                now, value = search.at_newest(findings, KeySearch.value)
+                is_found |= value is not None
+                is_shown = value is not None and _write_value(part, now, value[0])
+            else:
+                _, lines = search.at_newest(findings, KeySearch.line)
+                is_found |= lines is not None
+                is_shown |= bool(self._print_lines(lines or ()))
+        self._end(is_found=is_found, is_shown=is_shown)
 
-    def _print_lines(self, items: Iterator[Match | DamageFacts], part: _Part) -> int:
+    def _print_lines(self, items: Iterable[Match | DamageFacts | Passed]) -> int:
         """Print lines, and report damaged places; return the number of records."""
+        from kafkafs.decode.searching.key_search import Passed
+
         records = 0
         for item in items:
             if isinstance(item, dict):
                 self._places += 1
                 self._progress.clear()
                 report(item, as_json=False)
+            elif isinstance(item, Passed):
+                self._progress.advance(item.size)
             else:
                 write_output(item.text)
                 records += item.records
@@ -324,20 +386,20 @@ class _Lookup:
             note(f"read {names} from the log start to the end")
             return
         segments = sum(each.segments for each in read)
-        total = sum(len(part.search.view) for part in self._parts if part.search)
+        total = sum(len(part.search.search.view) for part in self._parts if part.search)
         bytes_read = amounts.size(sum(each.size for each in read))
         note(f"read {names}, the newest segments first: {segments} of {total}, {bytes_read}")
 
     def _say_several(
-        self, found: list[tuple[_Part, KeySearch, int]], *, only_value: bool
-    ) -> list[tuple[_Part, KeySearch, int]]:
+        self, found: list[tuple[_Part, LiveKeySearch, KeyFindings]], *, only_value: bool
+    ) -> list[tuple[_Part, LiveKeySearch, KeyFindings]]:
         """Name the partitions with the key; return them, that of the default partitioner first."""
         from engine.replay.key_partitions import partition_of_key
 
-        where = ", ".join(f"{part.name} (offset {offset})" for part, _, offset in found)
+        where = ", ".join(f"{part.name} (offset {each.offset})" for part, _, each in found)
         sentence = f"{len(found)} partitions hold the key: {where}"
         count = _stated_count(self._source, self._topic)
-        if count:
+        if count and self._key is not None:
             number = partition_of_key(self._key, count)
             found = sorted(found, key=lambda each: each[0].number != number)
             sentence += f"; the default partitioner sends it to partition {number}"
@@ -369,16 +431,10 @@ def _newest(part: _Part) -> KeyFindings | None:
     return None if part.search is None else part.search.newest()
 
 
-def _write_value(part: _Part, search: KeySearch, offset: int) -> bool:
-    """Write the value at an offset; return whether there is one."""
-    for item in search.chunks(offset, offset + 1):
-        if isinstance(item, dict):
-            continue
-        value = item.columns.value(int(item.hits[-1]))
-        if value is None:
-            fail(f"{part.name}: the newest record of the key is a tombstone (offset {offset})")
-            return False
-        write_output(bytes(value), flush=True)
-        return True
-    fail(f"{part.name}: the record at offset {offset} was removed during the search")
-    raise click.exceptions.Exit(EXIT_CANNOT_READ)
+def _write_value(part: _Part, findings: KeyFindings, value: bytes | None) -> bool:
+    """Write a value; return whether there is one."""
+    if value is None:
+        fail(f"{part.name}: the newest record of the key is a tombstone (offset {findings.offset})")
+        return False
+    write_output(value, flush=True)
+    return True

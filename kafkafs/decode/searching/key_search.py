@@ -1,6 +1,6 @@
 """Search for the records of one key: the newest one, or all in offset order.
 
-Keys are compared as bytes. Control records have no key of a producer and are left out.
+Control records have no key of a producer and are left out.
 """
 
 from __future__ import annotations
@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
 
 from engine import kernel
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.units import Offset
+from engine.workers import Workers
 from kafkafs.decode.searching.required_literal import RequiredLiteral
 from kafkafs.decode.searching.search import (
     Chunk,
@@ -23,6 +26,7 @@ from kafkafs.decode.searching.search import (
     Search,
     controls,
 )
+from kafkafs.decode.searching.wanted_key import WantedKey
 
 _MOST_PLACES = 20
 
@@ -52,6 +56,18 @@ class KeyFindings:
             self.damage.append(facts)
 
 
+class Passed(NamedTuple):
+    """A run of batches that was searched.
+
+    Attributes:
+        size: bytes of the batches.
+        next_offset: offset after the last record; all records of the key below it have been yielded.
+    """
+
+    size: int
+    next_offset: Offset
+
+
 class KeySearch:
     """A search of a partition for the records with one key.
 
@@ -59,19 +75,20 @@ class KeySearch:
         view: the partition.
         key: the key; a null key is no key.
         options: the fields of lines, and the range of offsets.
+        jobs: number of threads that search.
+
+    Searches raise FileNotFoundError for a segment that was deleted or replaced since the view was made, other OSError.
     """
 
     def __init__(
-        self,
-        view: LogView,
-        key: bytes,
-        options: kernel.LineOptions,
+        self, view: LogView, key: WantedKey, options: kernel.LineOptions, jobs: int = 1
     ) -> None:
         self.view = view
         self._key = key
         self._options = options
-        pattern = re.compile(rb"\A%b\Z" % re.escape(key), re.DOTALL)
-        literal = RequiredLiteral(key, fold=False, is_all=True)
+        self._jobs = jobs
+        pattern = re.compile(re.escape(key.content), re.DOTALL)
+        literal = RequiredLiteral(key.content, fold=False, is_all=True)
         self._query = Query(pattern, frozenset({"key"}), literal, None)
 
     def newest(self) -> KeyFindings:
@@ -81,8 +98,8 @@ class KeySearch:
             findings.segments += 1
             newer = findings.places, list(findings.damage)
             for item in self._items(self._between(start, stop)):
-                if isinstance(item, int):
-                    findings.size += item
+                if isinstance(item, Passed):
+                    findings.size += item.size
                 elif isinstance(item, Chunk):
                     findings.offset = int(item.columns.offset[item.hits[-1]])
                     # Damage before the record in its segment cannot hold a newer one.
@@ -93,20 +110,26 @@ class KeySearch:
                 break
         return findings
 
-    def chunks(
-        self, start: Offset | None = None, stop: Offset | None = None
-    ) -> Iterator[Chunk | DamageFacts]:
-        """Yield the records of the key in a range of offsets, some at a time, and the damaged places."""
-        for item in self._items(self._between(start, stop)):
-            if not isinstance(item, int):
-                yield item
+    def value(self, offset: Offset) -> tuple[bytes | None] | None:
+        """Return the value of the key's record at an offset; None without such a record."""
+        for item in self._items(self._between(offset, offset + 1)):
+            if isinstance(item, Chunk):
+                value = item.columns.value(int(item.hits[-1]))
+                return (None if value is None else bytes(value),)
+        return None
+
+    def line(self, offset: Offset) -> Iterator[Match] | None:
+        """Return the line of the key's record at an offset, in parts; None without such a record."""
+        parts = (each for each in self.lines(offset, offset + 1) if isinstance(each, Match))
+        first = next(parts, None)
+        return None if first is None else chain([first], parts)
 
     def lines(
         self, start: Offset | None = None, stop: Offset | None = None
-    ) -> Iterator[Match | DamageFacts]:
-        """Yield the lines of the key's records in a range of offsets, and the damaged places."""
+    ) -> Iterator[Match | DamageFacts | Passed]:
+        """Yield the lines of the key's records in a range of offsets, the damaged places, and what was searched."""
         shown = Search(self.view, self._query, self._options)
-        for item in self.chunks(start, stop):
+        for item in self._items(self._between(start, stop)):
             if isinstance(item, Chunk):
                 yield from shown.lines(item, item.hits)
             else:
@@ -137,13 +160,17 @@ class KeySearch:
         )
         return Search(self.view, self._query, options)
 
-    def _items(self, search: Search) -> Iterator[Chunk | DamageFacts | int]:
-        """Yield the records of the key, the damaged places, and the size of each run of batches."""
-        for segment, part in search.parts():
-            if isinstance(part, BatchRun):
-                yield int(part.table["size"].sum())
+    def _items(self, search: Search) -> Iterator[Chunk | DamageFacts | Passed]:
+        """Yield the records of the key and the damaged places of each run of batches, and then its end, in log order."""
+
+        def work(task: tuple[LogSegment, ScanItem]) -> Iterator[Chunk | DamageFacts | Passed]:
+            segment, part = task
             yield from self._found(search, segment, part)
-            del part  # free it before the next one is read: a batch may be as large as the budget
+            if isinstance(part, BatchRun):
+                yield Passed(int(part.table["size"].sum()), part.next_offset)
+
+        with Workers(self._jobs, "get") as workers:
+            yield from workers.flat_map(work, search.parts(), _is_large)
 
     def _found(
         self, search: Search, segment: LogSegment, part: ScanItem
@@ -152,8 +179,12 @@ class KeySearch:
             if not isinstance(found, Chunk):
                 yield found
                 continue
-            columns, hits = found.columns, found.hits
-            hits = hits[columns.key_size[hits] == len(self._key)]  # those that hold it are it
-            hits = hits[~controls(found.run)[columns.row[hits]]]
+            hits = found.hits
+            hits = hits[~controls(found.run)[found.columns.row[hits]]]
+            hits = self._key.among(found.columns, hits)
             if len(hits):
                 yield found._replace(hits=hits, shown=hits)
+
+
+def _is_large(task: tuple[LogSegment, ScanItem]) -> bool:
+    return isinstance(task[1], BatchRun) and task[1].is_large

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from kafkafs.cli import cli
 from tests.builders import Producer, Rec, batch, end_marker
-from tests.fixtures_data import WITH_TRUTH, log_dir, truth_partitions, truth_records
+from tests.fixtures_data import DATA, WITH_TRUTH, log_dir, truth_partitions, truth_records
 from tests.kafkafs.built_logs import BuiltLog
 
 SAMPLE = log_dir("sample")
@@ -210,3 +210,63 @@ def test_the_whole_of_a_partitions_folder_is_a_source() -> None:
 )
 def test_options_that_contradict_each_other_are_refused(options: list[str]) -> None:
     assert get(SAMPLE, "orders", "k3", *options).exit_code == 2
+
+
+SCHEMAS = DATA / "schemas-confluent" / "data"
+
+
+def test_a_key_and_its_values_are_shown_by_their_schemas() -> None:
+    for topic in ("avro-evolution", "proto-keys"):
+        wanted = [
+            line
+            for line in CliRunner()
+            .invoke(cli, ["cat", str(SCHEMAS), f"{topic}-0/offset/0.."])
+            .stdout.splitlines()
+            if '"keyEncoding":"' in line
+        ]
+        assert wanted
+        for line in wanted:
+            key = json.dumps(json.loads(line)["key"], indent=1)
+            done = get(SCHEMAS, topic, "--key-format", "json", key, "--all")
+            assert line in done.stdout.splitlines()
+            assert done.exit_code == 0
+
+
+def test_without_schemas_a_decoded_key_is_not_found_and_bytes_are_shown() -> None:
+    found = [SCHEMAS, "avro-evolution", "--key-format", "json", '"user-0"']
+    assert get(*found).exit_code == 0
+    assert get(*found, "--schemas", "none").exit_code == 1
+    bare = json.loads(get(*found[:2], "--schemas", "none", "--key-format", "hex",
+                          "00000000090c757365722d30").stdout)  # fmt: skip
+    assert bare["offset"] == 0
+    assert "schema" not in bare
+
+
+def test_the_order_of_names_and_spaces_do_not_count_in_a_json_key(tmp_path: Path) -> None:
+    keys = [
+        b'{"a":1,"b":[true]}',
+        b'{"b":[true],"a":1}',
+        b'{"a":1.5,"b":[1]}',
+        b"text",
+        b"\xff",
+        None,
+    ]
+    BuiltLog(tmp_path).segment([batch([Rec(b"v", key=key) for key in keys])], 0)
+    asked = [("orders", "--key-format", "json", key) for key in
+             ('{"b": [true], "a": 1}', '"text"', '"/w=="', "null", '{"a":1,"b":[1]}')]  # fmt: skip
+    assert [places(get(tmp_path, *each)) for each in asked] == [[(0, 1)], [(0, 3)], [], [], []]
+    assert places(get(tmp_path, *asked[0], "--all")) == [(0, 0), (0, 1)]
+
+
+def test_a_key_of_kafkas_own_topics_is_found_by_its_json() -> None:
+    name = "__consumer_offsets"
+    source = log_dir("current")
+    lines = CliRunner().invoke(cli, ["cat", str(source), f"{name}-0/offset/0.."]).stdout
+    first = json.loads(lines.splitlines()[0])
+    done = get(source, name, "--key-format", "json", json.dumps(first["key"]), "-p", "0", "--all")
+    assert json.loads(done.stdout.splitlines()[0]) == first
+
+
+@pytest.mark.parametrize("options", [["{"], ['"k3"', "--partitioner", "murmur2:2"]])
+def test_a_json_key_has_to_be_json_and_has_no_partition(options: list[str]) -> None:
+    assert get(SAMPLE, "orders", "--key-format", "json", *options).exit_code == 2

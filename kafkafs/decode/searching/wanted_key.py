@@ -1,0 +1,91 @@
+"""Keys that a search looks for: some bytes, or JSON that the record line shows for a key."""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+import numpy as np
+
+from engine.columns.columns import Columns
+from engine.lines.json_text import bytes_json
+from engine.lines.line_decoder import LineDecoder
+from kafkafs.decode.searching.search import Indices
+
+
+class WantedKey(Protocol):
+    """A key.
+
+    Attributes:
+        content: bytes that the key contains.
+    """
+
+    content: bytes
+
+    def among(self, columns: Columns, records: Indices) -> Indices:
+        """Return those of some records whose key it is; the key of each one holds `content`."""
+
+
+class KeyOfBytes:
+    """A key with exactly some bytes.
+
+    Args:
+        content: the bytes.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def among(self, columns: Columns, records: Indices) -> Indices:
+        """Return the records whose key is no longer than the bytes."""
+        found: Indices = records[columns.key_size[records] == len(self.content)]
+        return found
+
+
+class KeyOfJson:
+    """A key that is shown as some JSON: decoded with a schema or as Kafka's own, JSON itself, or text.
+
+    Spaces and the order of names do not count. Each key of the log is decoded.
+
+    Args:
+        text: one JSON value.
+        decoder: decoder of the topic's keys; None without one.
+
+    Raises:
+        ValueError: the text is no JSON.
+    """
+
+    content = b""
+
+    def __init__(self, text: str, decoder: LineDecoder | None) -> None:
+        self._wanted = _canonical(text)
+        self._decoder = decoder
+
+    def among(self, columns: Columns, records: Indices) -> Indices:
+        """Return the records whose key is shown as the JSON."""
+        return np.array([each for each in records.tolist() if self._is_at(columns, each)], np.intp)
+
+    def _is_at(self, columns: Columns, index: int) -> bool:
+        key = columns.key(index)
+        if key is None:
+            return False
+        key = bytes(key)
+        decoder = self._decoder
+        headers = columns.headers(index) if columns.headers_count[index] > 0 else []
+        if decoder is not None and decoder.may_decode(key, None, headers):
+            shown = decoder.fields(key, None, headers, int(columns.timestamp[index]))[0]
+            if shown is not None and shown.text is not None:
+                return self._is(shown.text)
+        text, encoding = bytes_json(key)
+        return encoding != "base64" and self._is(text)
+
+    def _is(self, text: bytes) -> bool:
+        try:
+            return _canonical(text) == self._wanted
+        except (ValueError, RecursionError):  # Python's own bounds on numbers and depth
+            return False
+
+
+def _canonical(text: str | bytes) -> str:
+    """Return the one form of all equal JSON texts."""
+    return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
