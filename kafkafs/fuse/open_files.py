@@ -67,9 +67,11 @@ class OpenFiles:
             self._forget_size(record)
             raise FUSEError(errno.ESTALE)
         size = content.size
-        if size != record.sent_size:
+        if record.sent_size not in (size, NO_SIZE):
             # With a stale size in the kernel tar would pad and cp truncate. This makes the kernel ask before it
-            # reads. Attributes only: a full invalidation waits for reads that only this daemon can answer.
+            # reads. Attributes only: a full invalidation waits for reads that only this daemon can answer. Once
+            # only: the kernel drops an answer that it asked for before the last invalidation, and a reader who
+            # waits for that answer goes on with the stale size.
             self._forget_size(record)
         identity = content.identity
         keep = record.identity is None or record.identity == identity

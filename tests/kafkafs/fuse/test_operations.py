@@ -225,6 +225,23 @@ def test_attributes_are_invalidated_exactly_when_the_kernels_size_is_wrong() -> 
     assert told == [inode]
 
 
+def test_a_second_open_does_not_invalidate_the_attributes_that_the_first_reader_has_asked_for() -> (
+    None
+):
+    log = Growing("log", b"one")
+    told: list[int] = []
+    operations = Operations(Folder("", [log]), SLOW, invalidate=told.append)
+    inode = look_up(operations, "log")
+    log.data += b"two"
+    answer(operations.open(inode, 0, CONTEXT))
+    answer(operations.open(inode, 0, CONTEXT))
+    assert told == [inode]
+    assert answer(operations.getattr(inode, CONTEXT)).st_size == len(b"onetwo")
+    log.data += b"three"
+    answer(operations.open(inode, 0, CONTEXT))
+    assert told == [inode, inode]
+
+
 def test_the_bytes_of_a_small_file_are_sent_when_it_is_first_opened() -> None:
     files = [
         Bytes("small", b"bytes"),
