@@ -1,7 +1,8 @@
 """Protobuf schemas: `.proto` texts or FileDescriptorProtos in base64 to linked descriptors.
 
 protoc, in this process by `grpcio-tools`, compiles the texts. It reads files, so texts lie in a temporary folder meanwhile;
-protoc itself refuses imports with `..` in them. Files that a registry does not ask for as references are found here, too:
+protoc itself refuses imports with `..` in them. Texts that may import a FileDescriptorProto are compiled in a process of
+their own, because protoc takes such files only on its command line. Files that a registry does not ask for as references are found here, too:
 Google's well-known and common types, and Confluent's own.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 import ast
 import binascii
 import re
+import subprocess
+import sys
 import threading
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,6 +77,12 @@ _MARK = "option deprecated = true;"
 _OLD_SYNTAX = 'syntax = "proto2"; '
 """What a file without a syntax has; written out, because protoc warns on the process's standard error."""
 
+_MOST_SECONDS = 60
+_PROTOC = (
+    "import sys; sys.path[:] = eval(sys.argv.pop(1)); "
+    "from grpc_tools import protoc; sys.exit(protoc.main(sys.argv))"
+)
+
 _compiling = threading.Lock()
 """protoc keeps state of its plugins in the process."""
 
@@ -111,14 +120,14 @@ def link(text: str, references: Iterable[tuple[str, str]] = ()) -> LinkedFile:
         while name in files:
             name = "_" + name
         texts[name] = text
-        protos.update(_compiled(texts, [name]))
+        protos.update({**_compiled(texts, [name], binary), **protos})
     else:
         main.name = name
         protos[name] = main
         imports = [each for proto in protos.values() for each in proto.dependency]
         wanted = [each for each in dict.fromkeys(imports) if each not in protos]
         if wanted:
-            protos.update({**_compiled(texts, wanted), **protos})
+            protos.update({**_compiled(texts, wanted, binary), **protos})
     _add(pool, protos, name)
     return LinkedFile(pool.FindFileByName(name), pool)
 
@@ -143,16 +152,24 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _compiled(texts: Mapping[str, str], wanted: list[str]) -> dict[str, FileDescriptorProto]:
-    """Return the descriptors of files and of what they import, each after what it imports."""
+def _compiled(
+    texts: Mapping[str, str], wanted: list[str], binary: Mapping[str, FileDescriptorProto]
+) -> dict[str, FileDescriptorProto]:
+    """Return the descriptors of files and of what they import.
+
+    Args:
+        texts: files by name.
+        wanted: names of files to compile.
+        binary: files that the texts may import, too.
+    """
     try:
-        return _compiled_once(texts, wanted)
+        return _compiled_once(texts, wanted, binary)
     except UndecodableError:
         mended = {name: _BARE_BYTES.sub(r'\1"\2"', text) for name, text in texts.items()}
         mended = {name: _MAP_ENTRY.sub(_MARK, text) for name, text in mended.items()}
         if mended == texts:
             raise
-        found = _compiled_once(mended, wanted)
+        found = _compiled_once(mended, wanted, binary)
         for name in texts:
             if name in found and mended[name] != texts[name]:
                 for message in found[name].message_type:
@@ -169,7 +186,9 @@ def _restore_entries(message: DescriptorProto) -> None:
         _restore_entries(each)
 
 
-def _compiled_once(texts: Mapping[str, str], wanted: list[str]) -> dict[str, FileDescriptorProto]:
+def _compiled_once(
+    texts: Mapping[str, str], wanted: list[str], binary: Mapping[str, FileDescriptorProto]
+) -> dict[str, FileDescriptorProto]:
     with needed("schemas", "Protobuf"):
         import grpc_tools
         from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -185,6 +204,8 @@ def _compiled_once(texts: Mapping[str, str], wanted: list[str]) -> dict[str, Fil
                     text = _OLD_SYNTAX + text
                 path.write_text(text, encoding="utf-8")
             folders = [folder, str(built_in), *_common_protos()]
+            if binary and texts:
+                return _compiled_apart(folders, wanted, binary)
             for name in wanted:
                 with _compiling:
                     made = protoc.get_protos(name.encode(), [each.encode() for each in folders])
@@ -196,6 +217,31 @@ def _compiled_once(texts: Mapping[str, str], wanted: list[str]) -> dict[str, Fil
     except protoc.ProtocErrors as error:
         raise UndecodableError(_first_error(error)) from None
     return found
+
+
+def _compiled_apart(
+    folders: list[str], wanted: list[str], binary: Mapping[str, FileDescriptorProto]
+) -> dict[str, FileDescriptorProto]:
+    """Return what `_compiled` does, made by a process of protoc; the first folder takes its files."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    for name in wanted:
+        if name.startswith(("-", "@")):  # protoc would take it as an option
+            raise UndecodableError(f"an import has the name {name!r}")
+    given, made = (Path(folders[0]) / name for name in ("given.binpb", "made.binpb"))
+    given.write_bytes(FileDescriptorSet(file=binary.values()).SerializeToString())
+    options = [f"--proto_path={each}" for each in folders]
+    options += [f"--descriptor_set_in={given}", "--include_imports", f"--descriptor_set_out={made}"]
+    command = [sys.executable, "-c", _PROTOC, repr(sys.path), *options, *wanted]
+    try:
+        run = subprocess.run(command, capture_output=True, timeout=_MOST_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise UndecodableError(f"the schema takes more than {_MOST_SECONDS} s to compile") from None
+    if run.returncode:
+        said = run.stderr.decode("utf-8", "replace").replace(f"{folders[0]}/", "")
+        raise UndecodableError(_not_compiling(said.splitlines()))
+    files = FileDescriptorSet.FromString(made.read_bytes()).file
+    return {each.name: each for each in files}
 
 
 def _serialized(code: bytes) -> bytes:
@@ -214,8 +260,11 @@ def _serialized(code: bytes) -> bytes:
 
 
 def _first_error(error: Exception) -> str:
-    lines = str(error).splitlines() or ["no reason given"]
-    return f"the schema does not compile: {lines[0][:300]}"
+    return _not_compiling(str(error).splitlines())
+
+
+def _not_compiling(lines: list[str]) -> str:
+    return f"the schema does not compile: {(lines or ['no reason given'])[0][:300]}"
 
 
 def _common_protos() -> Iterator[str]:

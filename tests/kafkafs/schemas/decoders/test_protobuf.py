@@ -173,6 +173,61 @@ def test_a_descriptor_in_base64_is_a_schema_and_a_reference() -> None:
     assert binary.decode(data) == mixed.decode(data) == texts.decode(data)
 
 
+IMPORTED = """
+    syntax = "proto2"; package dir; import "google/protobuf/descriptor.proto";
+    import "dir/deep.proto";
+    message Base { optional int32 n = 1; map<string, Deep> deep = 2; extensions 10 to 20; enum Size { S = 3; L = 5; } }
+    extend google.protobuf.FieldOptions { optional Base note = 50000; }
+"""
+DEEP = 'syntax = "proto3"; package dir; message Deep { optional bool b = 1; }'
+IMPORTING = """
+    syntax = "proto2"; import "dir/base.proto";
+    message A { optional dir.Base base = 1; optional dir.Base.Size size = 2 [default = L, (dir.note) = {n: 4}]; }
+    extend dir.Base { optional string more = 11; }
+"""
+
+
+def in_base64(text: str, references: list[tuple[str, str]]) -> str:
+    linked = ProtobufDecoder(text, references)._linked
+    proto = descriptor_pb2.FileDescriptorProto()
+    linked.file.CopyToProto(proto)
+    return b64encode(proto.SerializeToString()).decode()
+
+
+@pytest.mark.parametrize("deep", ["text", "base64"])
+@pytest.mark.parametrize("base", ["text", "base64"])
+def test_a_text_imports_a_descriptor_in_base64(
+    base: str, deep: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    deep_reference = ("dir/deep.proto", DEEP if deep == "text" else in_base64(DEEP, []))
+    imported = IMPORTED if base == "text" else in_base64(IMPORTED, [deep_reference])
+    decoder = ProtobufDecoder(IMPORTING, [deep_reference, ("dir/base.proto", imported)])
+    data = b"\x0a\x11\x08\x07\x12\x07\x0a\x01k\x12\x02\x08\x01\x5a\x04more"
+    assert decoder.decode(data) == {
+        "base": {"n": 7, "deep": {"k": {"b": True}}, "[more]": "more"}, "size": "L",
+    }  # fmt: skip
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_beside_a_descriptor_in_base64_has_a_reason(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    references = [("dir/deep.proto", in_base64(DEEP, []))]
+    with pytest.raises(UndecodableError, match=r"does not compile: main\.proto.*Missing"):
+        ProtobufDecoder(
+            'import "dir/deep.proto"; message A { required Missing m = 1; }', references
+        )
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["--python_out=.", "@options"])
+def test_an_import_is_no_option_of_protoc(name: str) -> None:
+    main = descriptor_pb2.FileDescriptorProto(name="m.proto", dependency=[name])
+    text = b64encode(main.SerializeToString()).decode()
+    with pytest.raises(UndecodableError, match="an import has the name"):
+        ProtobufDecoder(text, [("b.proto", in_base64(DEEP, [])), ("c.proto", DEEP)])
+
+
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
