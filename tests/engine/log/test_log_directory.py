@@ -519,3 +519,21 @@ def test_without_a_log_dir_nothing_is_known_of_its_checkpoints() -> None:
     partition = TopicPartition("topic", 0)
     assert read.high_watermark(partition) is read.recovery_point(partition) is None
     assert not read.stopped_cleanly()
+
+
+def test_checkpoints_are_looked_at_again_after_a_fifth_of_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = LogWriter(tmp_path)
+    partition = TopicPartition("topic", 0)
+    now = 100.0
+    monkeypatch.setattr("engine.log.source_checkpoints.monotonic", lambda: now)
+    with SourceRoot(str(tmp_path)) as root:
+        writer.high_watermark(5)
+        read = SourceCheckpoints(root, Problems())
+        assert read.high_watermark(partition) == 5
+        writer.high_watermark(6)
+        now = 100.1875
+        assert read.high_watermark(partition) == 5
+        now = 100.21
+        assert read.high_watermark(partition) == 6

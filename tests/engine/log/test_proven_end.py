@@ -189,9 +189,10 @@ def test_an_index_without_its_records_file_names_a_segment_and_its_last_entry(
         offset_index([(12, 0), (10, 90)], 8),
         offset_index([(10, 90), (12, 0)], 8),
         offset_index([(12, 0)], 8)[:-1],
+        offset_index([(12, 0)], 8) + b"\0",
         bytes(16),
     ],
-    ids=["offsets go back", "positions go back", "cut", "zeros"],
+    ids=["offsets go back", "positions go back", "cut", "more than whole entries", "zeros"],
 )
 def test_an_index_that_is_out_of_order_proves_its_name_alone(
     writer: LogWriter, data: bytes

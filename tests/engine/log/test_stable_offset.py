@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from engine.log.segment.log_segment import LogSegment
+from engine.log.stable_offset import transaction_state
 from engine.log.transactions import OngoingTxn
 from tests.builders import Producer, Rec, SnapshotEntry, batch, producer_snapshot
 from tests.engine.log.folders import LogWriter
@@ -41,8 +43,9 @@ def test_batches_before_a_snapshot_count_once_although_offsets_go_back(writer: L
     """Where offsets go back the whole segment is read."""
     writer.append_transactional(1, 1)
     writer.append_end(1, commit=True)
-    writer.append(batch([Rec(b"v")], 9), batch([Rec(b"v")], 3), batch([Rec(b"v")], 4))
-    write_snapshot(writer, 2)
+    writer.append_transactional(2, 1)  # the snapshot after it says that it is not open
+    writer.append(batch([Rec(b"v")], 9), batch([Rec(b"v")], 4), batch([Rec(b"v")], 5))
+    write_snapshot(writer, 3)
     writer.append(batch([Rec(b"v")], 10, producer=Producer(id=7, sequence=0), transactional=True))
     assert writer.view().open_transactions == (OngoingTxn(7, 0, 10),)
 
@@ -201,3 +204,22 @@ def test_the_epochs_of_batches_go_on_behind_an_empty_segment(writer: LogWriter) 
     view = writer.view()
     assert view.base_offsets == (0, 2, 5)
     assert [(entry.epoch, entry.start_offset) for entry in view.leader_epochs] == [(1, 0), (3, 5)]
+
+
+def test_the_search_for_open_transactions_has_one_large_batch_in_memory_at_a_time(
+    writer: LogWriter,
+) -> None:
+    size = 8 << 20
+    writer.append_transactional(1, 1)
+    for number in range(3):
+        writer.append_records(bytes([number]) * size)
+    writer.batches.clear()
+    view = writer.view()
+    tracemalloc.start()
+    try:
+        ongoing = transaction_state(view, view.log_end_offset).ongoing
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [txn.first_offset for txn in ongoing] == [0]
+    assert size < peak < 1.5 * size

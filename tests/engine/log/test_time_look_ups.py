@@ -235,3 +235,79 @@ def test_what_later_views_know_of_segments_is_kept_apart_for_records_and_for_all
     later = writer.next_view()
     assert [found_at(later, NOW + 5, records_only=only) for only in (False, True)] == [1, 2]
     assert [found_at(later, NOW + 25, records_only=only) for only in (False, True)] == [3, 3]
+
+
+# How much is read
+
+
+def newest_asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The base offsets of the segments that are asked for their newest time, from now on."""
+    asked: list[int] = []
+    newest = LogSegment.newest
+
+    def noted(self: LogSegment, *, records_only: bool = False) -> TimestampOffset:
+        asked.append(self.base_offset)
+        return newest(self, records_only=records_only)
+
+    monkeypatch.setattr(LogSegment, "newest", noted)
+    return asked
+
+
+def test_segments_behind_the_first_that_is_new_enough_are_not_asked(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        writer.append_records(Rec(b"v", timestamp=NOW + 10 * number))
+        writer.roll()
+    view = writer.view()
+    asked = newest_asked(monkeypatch)
+    assert found_at(view, NOW + 25) == 3
+    assert asked == [0, 1, 2, 3, 3]
+    asked.clear()
+    assert found_at(view, NOW + 15) == 2
+    assert asked == [2]  # the times of those before are known
+    asked.clear()
+    assert found_at(view, NOW + 35) == 4
+    assert asked == [4, 4]
+
+
+def test_the_newest_time_of_a_segment_is_looked_up_once(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = with_markers(writer, 3)
+    known = segment.max_timestamp, segment.newest(records_only=True)
+    monkeypatch.setattr(LogSegment, "scan", lambda *_, **__: pytest.fail("it is known"))
+    assert (segment.max_timestamp, segment.newest(records_only=True)) == known
+
+
+def test_an_entry_that_no_batch_confirms_is_looked_at_once(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_markers(writer, 0)
+    index = writer.folder / f"{0:020}.timeindex"
+    entries = [(NOW + 3, 3), (NOW + 50, 4), (NOW + 60, 5)]
+    index.write_bytes(time_index(entries))
+    sought = []
+    seek = LogSegment.seek
+
+    def noted(self: LogSegment, offset: int) -> object:
+        sought.append(offset)
+        return seek(self, offset)
+
+    monkeypatch.setattr(LogSegment, "seek", noted)
+    segment = writer.view().segment_at(0)
+    assert segment.max_timestamp == TimestampOffset(NOW + 7, 7)
+    assert sought == [5, 4, 3]
+    sought.clear()
+    assert segment.newest(records_only=True) == TimestampOffset(NOW + 7, 7)
+    assert sought == [5, 4, 3]
+
+
+def test_an_entry_of_the_time_index_past_the_log_is_passed(writer: LogWriter) -> None:
+    """A broker that stopped suddenly may have kept the index, but not the end of the records file."""
+    with_markers(writer, 0)
+    index = writer.folder / f"{0:020}.timeindex"
+    index.write_bytes(time_index([(NOW + 3, 3), (NOW + 50, 500)]))
+    segment = writer.view().segment_at(0)
+    assert segment.newest(records_only=True) == TimestampOffset(NOW + 7, 7)
+    assert segment.max_timestamp == TimestampOffset(NOW + 7, 7)

@@ -543,3 +543,59 @@ def test_damage_before_a_batch_or_after_its_marker_took_no_marker_of_it(writer: 
             rows = item.table["base_offset"].tolist()
             found |= {base: int(each) for base, each in zip(rows, fates, strict=True) if each}
     assert found == {first: COMMITTED}
+
+
+def test_a_marker_counts_for_its_own_batch_wherever_the_read_began(writer: LogWriter) -> None:
+    for number in range(8):
+        writer.append_end(number, commit=number % 3 != 0)
+    size = writer.records_file.stat().st_size // 8
+    segment = writer.view().segment_at(0)
+    for skipped in range(8):
+        found = []
+        for item in segment.scan(skipped * size):
+            assert isinstance(item, BatchRun)
+            found += [(event.producer_id, event.ended) for event in events(item)]
+        assert found == [(n, COMMITTED if n % 3 else ABORTED) for n in range(skipped, 8)]
+
+
+def test_a_part_of_a_file_before_a_known_one_ends_where_that_begins(writer: LogWriter) -> None:
+    for producer in range(1, 5):
+        writer.append_end(producer, commit=True)
+        writer.append(batch([Rec(b"x" * 600_000)], writer.next_offset))
+    segment = writer.view().segment_at(0)
+    cache = MarkerCache()
+    at = segment.tail_end // 4
+    second = cache.chunk_at(segment, 2 * at)
+    assert min(second.markers) == 3
+    first = cache.chunk_at(segment, at)
+    assert (list(first.markers), first.end) == ([2], 2 * at)
+    assert cache.chunk_at(segment, 0).end == at
+    assert cache.chunk_at(segment, 2 * at) is second
+
+
+@pytest.mark.parametrize(("begins", "is_read_on"), [(0, False), (1, True)])
+def test_behind_two_parts_of_the_log_only_transactions_that_ended_are_looked_for(
+    writer: LogWriter, begins: int, is_read_on: bool
+) -> None:
+    """An open transaction of the producer that begins after the batch is another one."""
+    writer.append_transactional(1, 1)
+    for _ in range(9):
+        writer.append_records(b"x" * 600_000)
+    view = writer.view()
+    segment = view.segment_at(0)
+    asked: list[int] = []
+
+    def ongoing() -> list[OngoingTxn]:
+        asked.append(begins)
+        return [OngoingTxn(1, 0, begins)]
+
+    cache = MarkerCache()
+    finder = FateFinder(view.segments_from, ongoing, cache, dict)
+    run = next(iter(segment.scan(chunk=1000)))
+    assert isinstance(run, BatchRun)
+    fates = finder.fates(segment, run)
+    assert fates is not None
+    assert fates.tolist() == [OPEN]
+    assert asked == [begins]
+    ((starts, _),) = cache._files.values()
+    assert (len(starts) > 2) is is_read_on

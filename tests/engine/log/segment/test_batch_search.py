@@ -8,7 +8,7 @@ import pytest
 
 from engine.coding.compression import CompressionType
 from engine.errors import CorruptRecordError
-from engine.log.segment.batch_search import BatchSearch, Landing, land
+from engine.log.segment.batch_search import BatchSearch, Landing, good_batch, land, proven_hint
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, headers
@@ -283,3 +283,69 @@ def test_an_old_wrapper_behind_a_batch_that_is_too_far_ahead_is_found(
         run = segment.batch(offset)
         assert run is not None
         assert run.position == segment.end - len(wrapper)
+
+
+# Good batches by position
+
+
+def test_a_batch_at_a_position_is_read_if_it_is_good(tmp_path: Path) -> None:
+    made = [batch([Rec(b"v")] * 3, base) for base in (0, 3)]
+    segment = segment_of(tmp_path, [*made, patched(made[0], len(made[0]) - 1, b"?")])
+    size = len(made[0])
+    run = good_batch(segment.file, size, size, 1 << 20)
+    assert run is not None
+    assert (run.base_offset, run.position, run.buffer) == (3, size, made[1])
+    assert good_batch(segment.file, 2 * size, size, 1 << 20) is None
+    assert good_batch(segment.file, 3 * size, size, 1 << 20) is None
+    assert good_batch(segment.file, size, size - 1, 1 << 20) is None
+
+
+# Index entries that lead before or behind their batch
+
+
+def single_records(
+    tmp_path: Path, entries: list[int], changes: dict[int, bytes]
+) -> tuple[LogSegment, int]:
+    """A complete segment of batches of one record with some changed, with entries at these offsets; a batch's size."""
+    made = [batch([Rec(b"v" * 40)], base) for base in range(16)]
+    size = len(made[0])
+    writer = LogWriter(tmp_path)
+    writer.append(*(patched(each, 0, changes.get(n, each[:8])) for n, each in enumerate(made)))
+    writer.roll(base_offset=16, index_interval=None)
+    index = offset_index([(offset, offset * size) for offset in entries])
+    (writer.folder / f"{0:020}.index").write_bytes(index)
+    return writer.view().segment_at(0), size
+
+
+def test_an_entry_at_a_batch_below_the_entry_before_is_not_used(tmp_path: Path) -> None:
+    """The checksum does not cover the base offset: 7 was 10."""
+    segment, size = single_records(tmp_path, [9, 10], {10: (7).to_bytes(8, "big")})
+    assert proven_hint(segment, 10) == (9 * size, 9)
+    (problem,) = segment.files.problems.entries()
+    assert (problem["kind"], problem["position"]) == ("offset_index", 10 * size)
+
+
+@pytest.mark.parametrize("entries", [[8, 9, 10], [7, 8, 10], [8, 10]])
+def test_the_entry_before_a_wrong_one_is_the_next_to_try(
+    tmp_path: Path, entries: list[int]
+) -> None:
+    segment, size = single_records(tmp_path, entries, {10: (99).to_bytes(8, "big")})
+    best = entries[-2]
+    assert proven_hint(segment, 10) == (best * size, best)
+
+
+# Offsets that a wrong base offset hides
+
+
+@pytest.mark.parametrize("stated", [0, 1])
+def test_the_offset_of_a_batch_that_states_one_before_it_is_lost(
+    tmp_path: Path, stated: int
+) -> None:
+    writer = LogWriter(tmp_path)
+    writer.append(one(0), one(1), patched(one(2), 0, stated.to_bytes(8, "big")), one(3), one(4))
+    writer.roll(base_offset=5, index_interval=None)
+    segment = writer.view().segment_at(0)
+    with pytest.raises(CorruptRecordError, match="not above") as refused:
+        segment.batch(2)
+    assert (refused.value.expected, refused.value.found) == (2, stated)
+    assert [found_base(segment, offset) for offset in (1, 3, 4)] == [1, 3, 4]

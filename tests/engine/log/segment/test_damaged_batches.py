@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from engine.files.source_files import SourceRoot
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.resync import Resync
-from engine.log.segment.scan import BatchRun, Damage, Disorder, scan, whole_run
+from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan, whole_run
 from engine.memory_gate import LARGE
 from engine.units import MAX_INT32, Position
 from tests.builders import CompressionType, Rec, batch, empty_batch, message_set, patched
@@ -459,3 +460,111 @@ def test_a_batch_out_of_order_is_not_quiet() -> None:
     assert not disorder.is_quiet
     assert disorder.kind == "offset_order"
     assert (disorder.expected, disorder.found, disorder.last_offset) == (6, 0, 2)
+
+
+# Damage beside damage
+
+
+def without_magic(data: bytes) -> bytes:
+    """The batch with an unknown magic: none of its header counts."""
+    return patched(data, 16, b"\x09")
+
+
+def test_what_a_damaged_batch_without_a_header_held_is_not_told_by_a_damaged_one_before_it() -> (
+    None
+):
+    """A checksum that is wrong may be wrong for the offsets, too."""
+    data = b"".join([three(0), spoiled(three(10)), without_magic(three(13)), three(16), three(19)])
+    _, damages = split(everything(data))
+    assert [(each.kind, each.first_offset, each.last_offset) for each in damages] == [
+        (DamageKind.CRC_MISMATCH, 10, 12),
+        (DamageKind.UNKNOWN_MAGIC, 3, 15),
+    ]
+
+
+def test_behind_a_batch_with_unreadable_records_the_offsets_go_on(tmp_path: Path) -> None:
+    """Its header can be read: the batch after it, with an unreadable header, begins at the next offset."""
+    first = three(0, SECTOR)
+    made = [first, three(3, 800), three(6), three(9)]
+    at = len(first) - len(first) % SECTOR
+    with folder_with(tmp_path, b"".join(made)) as root:
+        file = root.open("a.log")
+        with unreadable_bytes({tmp_path / "a.log": [(at, at + SECTOR)]}):
+            good, damages = split(list(scan(file, 0, sum(map(len, made)))))
+    assert [base for _, base, _ in good] == [6, 9]
+    assert [(each.first_offset, each.last_offset) for each in damages] == [(0, 2), (3, 5)]
+
+
+def test_a_record_that_ends_where_a_sector_begins_is_on_readable_bytes(tmp_path: Path) -> None:
+    first = batch([Rec(b"a" * 100), Rec(b"b" * 50), Rec(b"c" * 900)], 0)
+    end = first.index(b"b" * 50) + 51  # of the second record: the count of its headers is the last
+    made = [batch([Rec(b"v" * (2 * SECTOR - 70 - end))], 0), first]
+    filler = 2 * SECTOR - end - len(made[0])
+    made[0] = batch([Rec(b"v" * (2 * SECTOR - 70 - end + filler))], 0)
+    made[1] = patched(first, 0, (1).to_bytes(8, "big"))
+    assert len(made[0]) + end == 2 * SECTOR
+    with folder_with(tmp_path, b"".join([*made, three(4)])) as root:
+        file = root.open("a.log")
+        with unreadable_bytes({tmp_path / "a.log": [(2 * SECTOR, 3 * SECTOR)]}):
+            _, (damage,) = split(list(scan(file, 0, file.size())))
+    assert isinstance(damage, Damage)
+    assert damage.unproven == ((1, 2),)
+
+
+@pytest.mark.parametrize("tail", [5, 20, 40])
+def test_a_batch_that_ends_in_an_unreadable_sector_of_filler_is_not_good(
+    tmp_path: Path, tail: int
+) -> None:
+    """Unreadable bytes read as 0xFF: the checksum of a batch with such bytes would be right."""
+    section = three(3)[61:] + b"\xff" * 60
+    inner = batch([Rec(b"v")] * 3, 3, section=section)
+    head = batch([Rec(b"v" * (4 * SECTOR - len(inner) + tail - 70))], 0)
+    head = patched(head, 8, (-1).to_bytes(4, "big", signed=True))
+    at = len(head) + len(inner) - tail
+    assert at == 4 * SECTOR
+    data = head + inner + three(6) + three(9) + three(12, SECTOR)
+    with folder_with(tmp_path, data) as root:
+        file = root.open("a.log")
+        with unreadable_bytes({tmp_path / "a.log": [(at, at + SECTOR)]}):
+            good, _ = split(list(scan(file, 0, len(data))))
+    assert 3 not in [base for _, base, _ in good]
+
+
+# Bounds of a scan
+
+
+@pytest.mark.parametrize("chunk", [61, 100, 1 << 20])
+def test_a_scan_ends_at_its_end_however_much_is_read_at_a_time(chunk: int) -> None:
+    made = [three(3 * n) for n in range(9)]
+    size = len(made[0])
+    items = list(scan(Bytes(b"".join(made)), 2 * size, 5 * size, chunk=chunk))
+    good, damages = split(items)
+    assert [base for _, base, _ in good] == [6, 9, 12]
+    assert damages == []
+    for item in items:
+        assert isinstance(item, BatchRun)
+        assert item.start_position + len(item.buffer) <= 5 * size
+
+
+def test_a_scan_up_to_the_first_damage_has_one_large_batch_in_memory_at_a_time(
+    tmp_path: Path,
+) -> None:
+    size = 8 << 20
+    made = [batch([Rec(bytes([number]) * size)], number) for number in range(4)]
+    with folder_with(tmp_path, b"".join(made)) as root:
+        del made
+        file = root.open("a.log")
+        items = scan(file, 0, file.size(), resync=False, chunk=1000)
+        tracemalloc.start()
+        try:
+            count = sum(isinstance(item, BatchRun) for item in map(_forgotten, items))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert count == 4
+    assert size < peak < 1.5 * size
+
+
+def _forgotten(item: ScanItem) -> ScanItem:
+    """The item without its bytes."""
+    return item._replace(buffer=b"") if isinstance(item, BatchRun) else item

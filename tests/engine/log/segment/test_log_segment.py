@@ -63,9 +63,11 @@ def complete(
         lambda segment: segment.batch(2),
         lambda segment: segment.positions(0, 1),
         lambda segment: segment.next_offset,
+        lambda segment: segment.find_timestamp(1 << 50, 0),
+        lambda segment: segment.max_timestamp,
         lambda segment: newest_between(segment, 0, segment.end),
     ],
-    ids=["first", "middle", "beyond", "positions", "end", "newest"],
+    ids=["first", "middle", "beyond", "positions", "end", "time", "largest", "newest"],
 )
 def test_a_look_up_has_one_large_batch_in_memory_at_a_time(
     tmp_path: Path, look_up: Callable[[LogSegment], object]
@@ -618,6 +620,9 @@ def test_walked_places_are_spaced_and_searched() -> None:
     assert hints.position(5) == -5
     assert hints.floor(10) == (10, 0)
     assert hints.floor(12) == (10, 0)
+    assert hints.position(9) == -9
+    assert hints.position(10) == hints.position(14) == 0
+    assert hints.position(15) == 5000
     assert hints.floor(15) == (15, 5000)
     assert hints.position(109) == 95_000
     hints.append(20, 10**9)  # offsets that go back are no places to begin at

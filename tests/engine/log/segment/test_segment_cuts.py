@@ -123,3 +123,41 @@ def test_a_cut_at_an_old_wrapper_has_the_offset_of_its_first_record(
     (found,) = cut(segment, whole(segment), 2)
     number = sum(sum(map(len, batches[:n])) < found.position for n in range(9))
     assert (found.base_offset, found.first_offset) == (3 * number + 2, 3 * number)
+
+
+def indexed(folder: Path, entries: list[int]) -> tuple[LogSegment, int]:
+    """A segment with index entries at the batches of these numbers, and the size of a batch."""
+    writer = LogWriter(folder)
+    writer.append(*made())
+    size = writer.records_file.stat().st_size // COUNT
+    writer.roll(base_offset=2 * COUNT, index_interval=None)
+    index = offset_index([(2 * number, number * size) for number in entries])
+    (writer.folder / f"{0:020}.index").write_bytes(index)
+    return writer.view().segment_at(0), size
+
+
+def test_cuts_are_where_the_index_has_entries_and_no_place_is_cut_twice(tmp_path: Path) -> None:
+    segment, size = indexed(tmp_path, [50, 100, 150, 190, 199])
+    for pieces, expected in ((2, [100]), (4, [50, 100, 150]), (8, [50, 100, 150, 190])):
+        found = cut(segment, whole(segment), pieces)
+        assert [each.position // size for each in found] == expected
+
+
+@pytest.mark.parametrize(("past", "number"), [(-1, 60), (0, 60), (1, 61)])
+def test_a_cut_is_the_first_entry_at_or_after_its_target(
+    tmp_path: Path, past: int, number: int
+) -> None:
+    segment, size = indexed(tmp_path, [40, 60, 61, 80])
+    middle = Extent(60 * size + past - 100, 60 * size + past + 100, 120)
+    wide = middle._replace(start=20 * size, stop=100 * size + 2 * past)
+    assert cut(segment, wide, 2) == [Cut(number * size, 2 * number, 2 * number)]
+
+
+def test_only_a_part_of_an_index_leaves_the_segment_to_be_read(tmp_path: Path) -> None:
+    """An index that is cut inside an entry is not of a segment that was closed in order."""
+    segment, size = indexed(tmp_path, [50, 120])
+    assert [each.position // size for each in cut(segment, whole(segment), 2)] == [120]
+    index = tmp_path / "topic-0" / f"{0:020}.index"
+    index.write_bytes(index.read_bytes() + b"\0")
+    segment = open_source(str(tmp_path)).partitions()["topic-0"].view().segment_at(0)
+    assert [each.position // size for each in cut(segment, whole(segment), 2)] == [100]
