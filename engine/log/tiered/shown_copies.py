@@ -142,8 +142,8 @@ class ShownCopies:
         """Return the files of a segment under the names that a log dir has for them."""
         copy = chosen.copy
         names = {log_file_name(copy.base_offset): copy.path}
-        if chosen.is_cut:
-            self._cut(copy.path, cut_position(self._root, chosen))
+        end = cut_position(self._root, chosen) if chosen.is_cut else None
+        self._cut(copy.path, end)
         for suffix, name in _INDEX_NAMES.items():
             path = copy.files.get(suffix)
             if path is None:

@@ -15,7 +15,7 @@ from engine.log.tiered.copies import TieredCopy, choose, cut_position, encoding_
 from engine.log.tiered.folders import candidates, is_number
 from engine.units import EpochEntry
 from tests.builders import Rec, batch, offset_index
-from tests.engine.log.folders import LogWriter
+from tests.engine.log.folders import LogWriter, offsets_of
 from tests.tiered_folders import TOPIC_ID, TieredWriter, segment_id
 
 BASE = 10
@@ -448,3 +448,53 @@ def test_closing_a_source_of_copies_closes_all_its_folders(tmp_path: Path) -> No
     source.close()
     with pytest.raises(ValueError, match="is closed"):
         root.list_apart(f"orders-0-{TOPIC_ID}")
+
+
+def test_a_copy_that_no_other_overlaps_any_more_is_shown_whole(tmp_path: Path) -> None:
+    """A broker deletes the copies of a segment in any order."""
+    writer = LogWriter(tmp_path / "log", "orders-0")
+    for epoch in (0, 0, 1, 1):
+        writer.append_records(b"v" * 40, leader_epoch=epoch)
+    later = LogWriter(tmp_path / "later", "orders-0", base_offset=2)
+    later.append_records(b"w", leader_epoch=2)
+    tiered = TieredWriter(tmp_path / "copies", "orders-0")
+    tiered.copy(writer.folder, 0, epochs=[(0, 0), (1, 2)])
+    other = tiered.copy(later.folder, 2, epochs=[(0, 0), (2, 2)])
+    log = open_source(str(tmp_path / "copies")).partitions()["orders-0"]
+    assert (log.view().log_end_offset, len(log.view())) == (3, 2)
+    for file in tiered.folder.glob(f"{other.stem}*"):
+        file.unlink()
+    assert log.view(max_age=0).log_end_offset == 4
+    assert offsets_of(log.view()) == [0, 1, 2, 3]
+
+
+def test_an_empty_folder_with_the_name_of_a_partition_is_shown_as_one(tmp_path: Path) -> None:
+    """`<topic>-<number>-<id>` without copies; a folder `<topic>-<id>` without numbers is none."""
+    writer = LogWriter(tmp_path / "log", "orders-0")
+    writer.append_records(b"v")
+    one = TieredWriter(tmp_path / "copies", "orders-0")
+    one.copy(writer.folder, 0)
+    for name in (f"orders-1-{TOPIC_ID}", f"notes-{TOPIC_ID}"):
+        (tmp_path / "copies" / name).mkdir()
+    source = open_source(str(tmp_path / "copies"))
+    assert list(source.partitions()) == ["orders-0", "orders-1"]
+    assert [each.name for each in source.others] == [f"notes-{TOPIC_ID}"]
+
+
+def test_a_partition_metadata_that_is_made_up_leads_to_the_folder(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "log", "orders-0")
+    writer.append_records(b"v")
+    tiered = TieredWriter(tmp_path / "copies", "orders-0")
+    log = tiered.copy(writer.folder, 0)
+    (root,) = open_source(str(tmp_path / "copies")).roots
+    folder = tiered.folder.name
+    assert root.real("orders-0/partition.metadata") == folder
+    assert root.real("orders-0") == folder
+    assert root.real(f"orders-0/{0:020}.log") == f"{folder}/{log.name}"
+    assert root.real("orders-0/notes.txt") == f"{folder}/notes.txt"
+
+
+def test_a_records_file_alone_has_the_number_of_no_partition(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(b"".join(batches(0, base=0)))
+    (log,) = open_source(str(tmp_path / "a.log")).partitions().values()
+    assert log.topic_partition == ("a", -1)
