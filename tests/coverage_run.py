@@ -1,18 +1,21 @@
 """The command scripts/coverage: lines and branches of the engine that a run of the tests reaches.
 
 Python modules are measured by coverage.py, the compiled kernel by gcov: it is built without optimization into a folder
-of its own, and the tests use that build. A line counts as reached when any test runs it. --save writes the sums of
-each group of modules to tests/coverage.tsv.
+of its own, and the tests use that build. A line counts as reached when any test runs it. The tests run folder by
+folder; --resume leaves out the folders that passed in a run that was stopped, or that failed, while the engine is the
+same. --save writes the sums of each group of modules to tests/coverage.tsv.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -24,6 +27,7 @@ KEPT = ROOT / "build" / "coverage"
 SETTINGS = KEPT / "settings"
 DATA = KEPT / "data"
 JSON = KEPT / "python.json"
+PASSED = KEPT / "passed.json"
 TESTS = (
     "tests/engine",
     "tests/conformance",
@@ -102,25 +106,25 @@ def main() -> int:
     KEPT.mkdir(parents=True, exist_ok=True)
     SETTINGS.write_text(RULES)
     library = sanitized.build(flags=FLAGS)
-    for old in library.parent.glob("*.gcda"):
-        old.unlink()
     coverage = [sys.executable, "-m", "coverage"]
     rules = f"--rcfile={SETTINGS}"
+    engine = _digest_of_engine()
+    passed = _passed(engine) if options.resume else []
+    if not passed:
+        for old in (DATA, *library.parent.glob("*.gcda")):
+            old.unlink(missing_ok=True)
     environment = {**os.environ, "KAFKAFS_MEASURED_KERNEL": str(library)}
-    tests = [
-        *coverage,
-        "run",
-        rules,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.measured_kernel",
-        "-q",
-        *options.tests,
-    ]
-    status = subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode
-    if status:
-        print("tests failed: nothing is saved", file=sys.stderr)
+    run = [*coverage, "run", rules, "--append", "-m", "pytest", "-p", "tests.measured_kernel", "-q"]
+    wanted = list(parts(options.tests))
+    for tests in wanted:
+        if tests in passed:
+            continue
+        status = subprocess.run([*run, *tests], cwd=ROOT, env=environment, check=False).returncode
+        if not status:
+            passed.append(tests)
+            PASSED.write_text(json.dumps({"engine": engine, "passed": passed}))
+    if any(tests not in passed for tests in wanted):
+        print("tests failed: nothing is saved; --resume runs their folders again", file=sys.stderr)
         return 1
     subprocess.run([*coverage, "json", rules, "-q", "-o", str(JSON)], cwd=ROOT, check=True)
     python = json.loads(JSON.read_text())["files"]
@@ -138,6 +142,32 @@ def main() -> int:
     return 0
 
 
+def parts(tests: Sequence[str]) -> Iterator[list[str]]:
+    """Yield what is run at a time: each folder in a folder of tests, and the test files beside these folders."""
+    for path in tests:
+        folders = [
+            each for each in sorted((ROOT / path).glob("*/")) if any(each.rglob("test_*.py"))
+        ]
+        files = sorted((ROOT / path).glob("test_*.py"))
+        yield from ([f"{path}/{each.name}"] for each in folders)
+        if files or not folders:
+            yield [f"{path}/{each.name}" for each in files] or [path]
+
+
+def _passed(engine: str) -> list[list[str]]:
+    """Return the parts of earlier runs that passed with the same engine."""
+    kept = json.loads(PASSED.read_text()) if PASSED.exists() else {}
+    return list(kept["passed"]) if kept.get("engine") == engine else []
+
+
+def _digest_of_engine() -> str:
+    found = hashlib.sha256()
+    for path in sorted((ROOT / "engine").rglob("*.*")):
+        if path.suffix in (".py", ".pyx", ".pxd", ".h"):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/coverage", description=(__doc__ or "").partition("\n\n")[2]
@@ -147,6 +177,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--missing", action="store_true", help="list the lines that no test reaches"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out folders that passed with the same engine"
     )
     parser.add_argument("--save", action="store_true", help=f"write {SAVED.relative_to(ROOT)}")
     return parser.parse_args()
