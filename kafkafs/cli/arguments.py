@@ -20,6 +20,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource, Unread
+    from kafkafs.decode.record_format import RecordFormat
     from kafkafs.tree.tree import Tree
 
 Answer = TypeVar("Answer")
@@ -67,6 +68,37 @@ def schemas_option(command: Command) -> Command:
         help="Schemas of keys and values: those in SOURCE, none, or those in PATH, which is"
         " a log dir, a file or a directory of schemas. Can be given several times.",
     )(command)
+
+
+class _Format(click.ParamType["RecordFormat"]):
+    """Format of records, as `kcat -f` has it."""
+
+    name = "format"
+
+    def convert(
+        self,
+        value: str | RecordFormat,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> RecordFormat:
+        from kafkafs.decode.record_format import FormatError, RecordFormat
+
+        if isinstance(value, RecordFormat):
+            return value
+        try:
+            return RecordFormat.parse(os.fsencode(value))
+        except FormatError as error:
+            return self.fail(str(error), param, ctx)
+
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=_Format(),
+    metavar="FORMAT",
+    help="Print each record as kcat -f does, in place of its line: %s value, %k key, %S %K sizes,"
+    r" %h headers, %t topic, %p partition, %o offset, %T timestamp, \n, \t, \xNN.",
+)
 
 
 def source_paths(sources: tuple[str, ...]) -> list[str]:
@@ -153,6 +185,11 @@ class Failures:
         """Report a record stream with error lines in place of damaged bytes."""
         fail(f'{path}: some of it is damaged; its lines {{"error": ...}} say where and why')
         self._is_damaged = True
+
+    def note_reported(self, *, is_unread: bool) -> None:
+        """Count a place that was reported; `is_unread` if it could not be read, else it is damaged."""
+        self.count += is_unread
+        self._is_damaged |= not is_unread
 
     def tried(self, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
         """Return the result of a call; report an error and return None."""

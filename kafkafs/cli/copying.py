@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +16,7 @@ from engine.errors import UnreadableError
 from kafkafs.cli.arguments import (
     Failures,
     clean_path,
+    format_option,
     jobs_option,
     one_source_argument,
     open_tree,
@@ -24,7 +25,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
-from kafkafs.cli.options.paths import node_at
+from kafkafs.cli.options.paths import found_at, node_at
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import fail, write_output
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from engine.log.log_bound import LogRange
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
+    from kafkafs.decode.record_format import RecordFormat
     from kafkafs.tree.tree import Tree
 
 _ERROR_LINE = re.compile(rb'\{"error":\{.*?"kind":"(\w+)"')
@@ -50,6 +52,7 @@ PIECE = 1 << 20
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names.paths)
 @partition_options
 @range_options
+@format_option
 @jobs_option
 @values_option
 @schemas_option
@@ -59,6 +62,7 @@ def cat(
     paths: tuple[str, ...],
     choice: PartitionChoice,
     extent: LogRange,
+    form: RecordFormat | None,
     jobs: int,
     values: str,
     schemas: tuple[str, ...],
@@ -71,9 +75,12 @@ def cat(
     kafkafs cat /var/lib/kafka/data orders-0/offset/100..200 | jq .value
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
     kafkafs cat /var/lib/kafka/data --topic orders --from today-1d --to today
+    kafkafs cat /var/lib/kafka/data --topic orders --format '%k %s\\n'
 
     Without a PATH, --topic, --partition, --from and --to choose records, which are
-    written partition by partition, as in PARTITION/offset/A..B.
+    written partition by partition, as in PARTITION/offset/A..B. With --format a PATH
+    names records: a partition, or within it records, committed, one of their files,
+    offset/RANGE or time/PERIOD; or time/PERIOD. Damaged places are reported.
 
     Reports on standard error what cannot be read, and writes the rest. Exit status: 0 complete, 1 some
     of it is damaged or no record is chosen, 3 some of it could not be read.
@@ -89,7 +96,11 @@ def cat(
         Failures() as failures,
         Progress("written", quiet=sys.stdout.isatty()) as progress,
     ):
-        for path in paths or chosen_ranges(tree.source, choice, extent, failures):
+        ranges = paths or chosen_ranges(tree.source, choice, extent, failures)
+        if form is not None:
+            print_formatted(tree.source, ranges, form, jobs, failures, progress)
+            return
+        for path in ranges:
             node = failures.tried(resolved, tree, path)
             if isinstance(node, Directory):
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
@@ -101,6 +112,52 @@ def cat(
                         write_output(data)
                         progress.advance(len(data))
                 errors.report(failures)
+            write_output(b"", flush=True)
+
+
+def print_formatted(
+    source: LogSource,
+    paths: Iterable[str],
+    form: RecordFormat,
+    jobs: int,
+    failures: Failures,
+    progress: Progress,
+) -> None:
+    """Write the texts of the records that paths name, and report the damaged places between them."""
+    from engine.kernel import LineOptions
+    from engine.workers import Workers
+    from kafkafs.cli.printing.damage import report
+    from kafkafs.cli.printing.grep_output import is_large
+    from kafkafs.decode.searching.search import Match, Search
+    from kafkafs.tree.selection import select
+
+    with Workers(jobs, "cat") as workers:
+        for path in paths:
+            selections = failures.tried(found_at, source, path, lambda name: select(source, name))
+            searches = [
+                Search(
+                    each.view,
+                    None,
+                    LineOptions(
+                        *each.view.partition,
+                        committed=each.committed,
+                        log_start_offset=each.view.log_start_offset,
+                        from_offset=each.from_offset,
+                        to_offset=each.to_offset,
+                    ),
+                    form=form,
+                )
+                for each in selections or ()
+            ]
+            parts = ((search, *part) for search in searches for part in search.parts())
+            for item in workers.flat_map(lambda part: part[0].results(*part[1:]), parts, is_large):
+                if isinstance(item, Match):
+                    write_output(item.text)
+                    progress.advance(len(item.text))
+                else:
+                    progress.clear()
+                    report(item, as_json=False)
+                    failures.note_reported(is_unread=item["kind"].encode() in UNREAD_KINDS)
             write_output(b"", flush=True)
 
 

@@ -12,6 +12,7 @@ import click
 
 from kafkafs import amounts
 from kafkafs.cli.arguments import (
+    format_option,
     jobs_option,
     one_source_argument,
     open_log_source,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.log_view import LogView
     from engine.log.partition_log import PartitionLog
+    from kafkafs.decode.record_format import RecordFormat
     from kafkafs.decode.searching.key_search import KeyFindings, KeySearch, Passed
     from kafkafs.decode.searching.live_key_search import LiveKeySearch
     from kafkafs.decode.searching.search import DamageFacts, Match
@@ -96,6 +98,7 @@ class _Partitioner(click.ParamType["int"]):
     "by default N is the number in the cluster's metadata.",
 )
 @click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@format_option
 @jobs_option
 @values_option
 @schemas_option
@@ -119,6 +122,7 @@ def get(
     kafkafs get /var/lib/kafka/data customers 4711
     kafkafs get /var/lib/kafka/data customers 4711 --value > customer.json
     kafkafs get /var/lib/kafka/data customers 4711 --all | jq .value
+    kafkafs get /var/lib/kafka/data customers 4711 --all --format '%o %s\\n'
     kafkafs get /var/lib/kafka/data orders --key-format hex 0000002a
     kafkafs get /var/lib/kafka/data orders 4711 --partitioner murmur2
     kafkafs get /var/lib/kafka/data orders --key-format json '{"id":4711}'
@@ -137,6 +141,8 @@ def get(
     """
     if count is not None and chosen_partitions:
         raise click.UsageError("--partition and --partitioner cannot be combined")
+    if only_value and lines["form"] is not None:
+        raise click.UsageError("--value writes the value alone: leave out --format")
     if is_history and only_value:
         raise click.UsageError("--value writes one value: leave out --all")
     if count is not None and key_format == _JSON:
@@ -272,7 +278,13 @@ def _parts(logs: Mapping[str, PartitionLog], make: Callable[[LogView], KeySearch
 
 
 def _search_maker(
-    key: WantedKey, known: KnownSchemas, jobs: int, *, values: str, committed: bool
+    key: WantedKey,
+    known: KnownSchemas,
+    jobs: int,
+    *,
+    values: str,
+    committed: bool,
+    form: RecordFormat | None,
 ) -> Callable[[LogView], KeySearch]:
     from engine import kernel
     from kafkafs.decode.searching.key_search import KeySearch
@@ -289,7 +301,7 @@ def _search_maker(
             from_offset=view.log_start_offset,
             to_offset=view.last_stable_offset if committed else view.log_end_offset,
         )
-        return KeySearch(view, key, options, jobs)
+        return KeySearch(view, key, options, jobs, form)
 
     return make
 

@@ -16,6 +16,7 @@ from engine.log.log_view import LogView
 from engine.log.partition_choice import NamedPartition, PartitionChoice
 from kafkafs.cli.arguments import (
     clean_path,
+    format_option,
     jobs_option,
     open_log_source,
     schemas_option,
@@ -33,6 +34,7 @@ from kafkafs.cli.options.verbosity import quiet_option, verbose_option
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import verbosity
+from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.shown_text import printable
 from kafkafs.schemas.known_schemas import KnownSchemas
@@ -134,6 +136,7 @@ COUNT = click.IntRange(min=0)
     is_flag=True,
     help="Print damage, and with -c, -l and -o the results, as JSON lines.",
 )
+@format_option
 @jobs_option
 @values_option
 @schemas_option
@@ -150,6 +153,7 @@ def grep(
     jobs: int,
     values: str,
     schemas: tuple[str, ...],
+    form: RecordFormat | None,
     **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
     """Print the lines of records with a key, value or header that matches PATTERN.
@@ -160,6 +164,7 @@ def grep(
     kafkafs grep -i timeout /var/lib/kafka/data --topic 'pay*' --from -1h
     kafkafs grep -c --field headers trace-9f /var/lib/kafka/data orders-0
     kafkafs grep -e refund -e Zürich -C 2 /var/lib/kafka/data time/2024-01-01
+    kafkafs grep refund /var/lib/kafka/data --format '%t %p %o %k\\n'
 
     PATH is a partition, or within it records, committed, one of their files,
     offset/RANGE or time/PERIOD; or time/PERIOD for all partitions. PATTERN is a
@@ -193,6 +198,8 @@ def grep(
     for name in ("before", "after"):
         shown[name] = around if shown[name] is None else shown[name]
     output = GrepOutput(GrepFlags(**shown, quiet=verbosity().is_quiet))
+    if form is not None and not output.flags.prints_whole_records:
+        raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
     with (
         open_log_source((source,)) as logs,
         Progress("searched") as progress,
@@ -214,6 +221,7 @@ def grep(
             replace(
                 search_of(each, query, values, known, only_count=not output.flags.makes_lines),
                 is_inverted=is_inverted,
+                form=form,
             )
             for each in selections
         ]

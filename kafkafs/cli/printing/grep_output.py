@@ -50,6 +50,12 @@ class GrepFlags:
         """Whether the lines of records are printed."""
         return not (self.only_count or self.only_names or self.only_matching or self.quiet)
 
+    @property
+    def prints_whole_records(self) -> bool:
+        """Whether records are printed, with nothing beside them, or nothing is printed at all."""
+        is_other = self.only_count or self.only_names or self.only_matching or self.numbered
+        return not (is_other or self.before or self.after)
+
 
 class GrepOutput:
     """Prints what searches find, and ends the command."""
@@ -71,9 +77,9 @@ class GrepOutput:
                 progress.clear()
                 report(item, as_json=flags.as_json)
             else:
-                text, count = item if self._has_context else self._cut(item, total)
-                total += count
-                self._print(text)
+                match = item if self._has_context else self._cut(item, total)
+                total += match.records
+                self._print(match.text)
                 is_enough = flags.max_count is not None and total >= flags.max_count
                 if flags.quiet or (is_enough and not self._has_context):
                     break
@@ -143,10 +149,7 @@ class GrepOutput:
     def _cut(self, match: Match, total: int) -> Match:
         """Return a match without the lines of more records than are wanted."""
         most = None if self.flags.max_count is None else self.flags.max_count - total
-        if most is None or match.records <= most:
-            return match
-        lines = match.text.split(b"\n", most)
-        return Match(b"\n".join(lines[:most]) + b"\n", most)
+        return match if most is None else match.first(most)
 
     def _print(self, text: bytes) -> None:
         if self.flags.quiet or (self.flags.only_count and not self.flags.only_names):

@@ -17,6 +17,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.units import Offset
 from engine.workers import Workers
+from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.required_literal import RequiredLiteral
 from kafkafs.decode.searching.search import (
     Chunk,
@@ -76,14 +77,21 @@ class KeySearch:
         key: the key; a null key is no key.
         options: the fields of lines, and the range of offsets.
         jobs: number of threads that search.
+        form: the text of each record, in place of its line.
 
     Searches raise FileNotFoundError for a segment that was deleted or replaced since the view was made, other OSError.
     """
 
     def __init__(
-        self, view: LogView, key: WantedKey, options: kernel.LineOptions, jobs: int = 1
+        self,
+        view: LogView,
+        key: WantedKey,
+        options: kernel.LineOptions,
+        jobs: int = 1,
+        form: RecordFormat | None = None,
     ) -> None:
         self.view = view
+        self._form = form
         self._key = key
         self._options = options
         self._jobs = jobs
@@ -128,7 +136,7 @@ class KeySearch:
         self, start: Offset | None = None, stop: Offset | None = None
     ) -> Iterator[Match | DamageFacts | Passed]:
         """Yield the lines of the key's records in a range of offsets, the damaged places, and what was searched."""
-        shown = Search(self.view, self._query, self._options)
+        shown = Search(self.view, self._query, self._options, form=self._form)
         for item in self._items(self._between(start, stop)):
             if isinstance(item, Chunk):
                 yield from shown.lines(item, item.hits)

@@ -25,10 +25,13 @@ class RequiredLiteral(NamedTuple):
     is_all: bool
 
 
+NO_LITERAL = RequiredLiteral(b"", False, False)
+
+
 def required_literal(pattern: re.Pattern[bytes]) -> RequiredLiteral:
     """Return the longest run of plain bytes that every match of a pattern contains."""
     if pattern.flags & re.LOCALE:
-        return RequiredLiteral(b"", False, False)
+        return NO_LITERAL
     best = current = b""
     parsed = regex_parser.parse(pattern.pattern, pattern.flags)
     for byte in _bytes_of(parsed):

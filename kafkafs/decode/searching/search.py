@@ -29,8 +29,9 @@ from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
+from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.regex_automaton import automaton_of
-from kafkafs.decode.searching.required_literal import RequiredLiteral, required_literal
+from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
 
 DamageFacts: TypeAlias = dict[str, Any]
@@ -99,10 +100,24 @@ class Query(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Lines of matching records, and their number. Of records that are only counted there are no lines."""
+    """Lines of matching records, and their number. Of records that are only counted there are no lines.
+
+    Attributes:
+        sizes: of the texts of the records in bytes, where these need not be lines.
+    """
 
     text: bytes
     records: int
+    sizes: tuple[int, ...] | None = None
+
+    def first(self, most: int) -> Match:
+        """Return the lines of at most so many records."""
+        if self.records <= most:
+            return self
+        if self.sizes is not None:
+            return Match(self.text[: sum(self.sizes[:most])], most, self.sizes[:most])
+        lines = self.text.split(b"\n", most)
+        return Match(b"\n".join(lines[:most]) + b"\n", most)
 
 
 class Found(NamedTuple):
@@ -137,17 +152,19 @@ class Search:
 
     Attributes:
         view: the records.
-        query: what to find.
+        query: what to find; None for all records.
         options: the fields of the lines, and the range of offsets.
         only_count: make no lines.
         is_inverted: whether the records are wanted that do not match.
+        form: the text of each record, in place of its line. Control records have none.
     """
 
     view: LogView
-    query: Query
+    query: Query | None
     options: kernel.LineOptions
     only_count: bool = False
     is_inverted: bool = False
+    form: RecordFormat | None = None
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
@@ -165,20 +182,20 @@ class Search:
 
     def found(self, segment: LogSegment, part: ScanItem) -> Iterator[list[Found] | DamageFacts]:
         """Yield what matches in a part, one list for each matching record, and the places that cannot be searched."""
+        query = self.query
+        assert query is not None
         for chunk in self.chunks(segment, part):
             if not isinstance(chunk, Chunk):
                 yield chunk
                 continue
             is_control = controls(chunk.run)
             for index in chunk.hits.tolist():
-                texts = fields_of(
-                    chunk.columns, index, self.query, self.options.decoder, is_control
-                )
+                texts = fields_of(chunk.columns, index, query, self.options.decoder, is_control)
                 offset = int(chunk.columns.offset[index])
                 yield [
                     Found(offset, field, match[0])
                     for field, text in texts
-                    for match in self.query.pattern.finditer(text)
+                    for match in query.pattern.finditer(text)
                     if match[0]
                 ]
 
@@ -198,7 +215,7 @@ class Search:
     def _chunks_of(
         self, segment: LogSegment, run: BatchRun, *, with_shown: bool
     ) -> Iterator[Chunk | DamageFacts]:
-        literal = self.query.literal
+        literal = NO_LITERAL if self.query is None else self.query.literal
         decoder = self.options.decoder
         marks = None if decoder is None else decoder.marks
         has_all_decoded = decoder is not None and marks is None
@@ -241,18 +258,26 @@ class Search:
         indices: Indices,
     ) -> Indices:
         """Return those of some records that are in the range and have lines."""
-        indices = indices[~left_out(run, fates, self.options)[columns.row[indices]]]
+        left = left_out(run, fates, self.options)
+        if self.form is not None:
+            left |= controls(run)
+        indices = indices[~left[columns.row[indices]]]
         offsets = columns.offset[indices]
         return indices[(offsets >= self.options.from_offset) & (offsets < self.options.to_offset)]
 
     def _matching(self, run: BatchRun, columns: kernel.Columns) -> Indices:
         """Return the indexes of the records that match in one of the query's fields."""
+        if self.query is None:
+            return np.arange(len(columns))
         if self.options.decoder is not None:
             return matching_decoded(columns, self.query, self.options.decoder, controls(run))
         return matching_records(columns, self.query)
 
     def lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
-        """Yield the lines of some records. Long lines come in several parts."""
+        """Yield the lines of some records, or their texts. Long lines come in several parts."""
+        if self.form is not None:
+            yield from self._texts(self.form, chunk.columns, indices)
+            return
         run, fates = chunk.run, chunk.fates
         columns = chosen(chunk.columns, indices)
         record = 0
@@ -286,6 +311,24 @@ class Search:
                     text = piece.text or b""
                     yield Match(text, int(text.endswith(b"\n")))
                 record += 1
+
+    def _texts(
+        self, form: RecordFormat, columns: kernel.Columns, indices: Indices
+    ) -> Iterator[Match]:
+        """Yield the texts of some records, about ENOUGH bytes at a time."""
+        pieces: list[bytes] = []
+        sizes: list[int] = []
+        waiting = 0
+        for index in indices.tolist():
+            text = form.text(columns, index, self.view.partition)
+            pieces += text
+            sizes.append(sum(map(len, text)))
+            waiting += sizes[-1]
+            if waiting >= ENOUGH:
+                yield Match(b"".join(pieces), len(sizes), tuple(sizes))
+                pieces, sizes, waiting = [], [], 0
+        if sizes:
+            yield Match(b"".join(pieces), len(sizes), tuple(sizes))
 
 
 def search(
