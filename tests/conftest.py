@@ -61,6 +61,7 @@ LAYERS = (
     "kafkafs/dump",
     "kafkafs/fuse/pyfuse3_patches",
     "kafkafs/fuse",
+    "kafkafs/export",
     "kafkafs/mount",
     "kafkafs/report",
     "kafkafs/api",

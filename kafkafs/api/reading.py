@@ -19,7 +19,12 @@ _COMMITTED = {"read_uncommitted": False, "read_committed": True}
 
 
 def row_options(
-    isolation: str, on_corrupt: str, budgets: Budgets, *, decoder_of: DecoderOf | None = None
+    isolation: str,
+    on_corrupt: str,
+    budgets: Budgets,
+    *,
+    decoder_of: DecoderOf | None = None,
+    keeps_bytes: bool = False,
 ) -> RowOptions:
     """Return the options of reading splits.
 
@@ -28,6 +33,7 @@ def row_options(
         on_corrupt: "raise", "skip" or "row".
         budgets: limits on memory and entries.
         decoder_of: returns the decoder of a topic's keys and values; None for raw bytes.
+        keeps_bytes: whether keys and values stay bytes beside decoded columns.
 
     Raises:
         ValueError: an unknown isolation or treatment of damage.
@@ -36,6 +42,7 @@ def row_options(
         committed=_one_of(_COMMITTED, "isolation", isolation),
         on_corrupt=_one_of(_ON_CORRUPT, "on_corrupt", on_corrupt),
         decoder_of=decoder_of,
+        keeps_bytes=keeps_bytes,
         budgets=budgets,
     )
 

@@ -24,7 +24,7 @@ from kafkafs.api.moments import Moment
 from kafkafs.api.reading import Corrupt, Isolation, row_options
 from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.table.arrow_columns import CORRUPT, USUAL, record_schema
+from kafkafs.table.arrow_columns import CORRUPT, DECODED, USUAL, record_schema
 from kafkafs.table.header_walk import walk_headers
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
@@ -66,7 +66,8 @@ class Scan:
         isolation: "read_committed" leaves out aborted records, and ends at the first open transaction.
         where: a `pyarrow.compute` expression over all columns.
         decode: show the keys and values that `ConsumerRecord.decoded` decodes as JSON; or a function that returns the
-            decoder of a topic, None for raw bytes.
+            decoder of a topic, None for raw bytes. Without it the columns `decodedKey` and `decodedValue` have that
+            JSON as text, null where nothing is decoded, beside bytes that stay as they are.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
         threads: number of threads; by default one for each core, at most 8.
 
@@ -93,14 +94,22 @@ class Scan:
         threads: int | None = None,
     ) -> None:
         self._logs = logs
-        decoder_of = (logs.decoder if decode else None) if isinstance(decode, bool) else decode
-        self._options = row_options(
-            isolation, on_corrupt, logs.source.budgets, decoder_of=decoder_of
-        )
         if columns is None:
             columns = [*USUAL, *([CORRUPT] if on_corrupt == "row" else [])]
         self.schema: pa.Schema = record_schema(columns)
         self._where = None if where is None else WhereFilter(where)
+        named = {*columns, *(() if self._where is None else self._where.columns)}
+        keeps_bytes = decode is False and not named.isdisjoint(DECODED)
+        decoder_of = decode if not isinstance(decode, bool) else None
+        if decode is True or keeps_bytes:
+            decoder_of = logs.decoder
+        self._options = row_options(
+            isolation,
+            on_corrupt,
+            logs.source.budgets,
+            decoder_of=decoder_of,
+            keeps_bytes=keeps_bytes,
+        )
         self._keys = None if keys is None else tuple(map(_key, _several(keys)))
         self._choice = ScanChoice(
             topics=topics,

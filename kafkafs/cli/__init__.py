@@ -39,6 +39,7 @@ COMMANDS = {
     "completion": Named("completing.shells", "Print the script that completes in a shell."),
     "cp": Named("copying", "Copy a file or a folder of the tree."),
     "dump": Named("dumping", "Print the content of files as DumpLogSegments does."),
+    "export": Named("exporting", "Write records to files, by topic and day."),
     "get": Named("getting", "Print the newest record of a key."),
     "grep": Named("searching", "Print the record lines that match a pattern."),
     "groups": Named("cluster.groups", "Describe consumer, share and streams groups."),

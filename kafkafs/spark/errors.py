@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from engine.units import Offset, TopicPartition
-
-
-class OptionError(ValueError):
-    """An unknown, malformed or contradictory option; raised before any task starts."""
+from kafkafs.export.errors import OptionError as OptionError
 
 
 class DataLossError(RuntimeError):

@@ -25,12 +25,17 @@ RECORD_FIELDS: dict[str, pa.DataType] = {
     "codec": pa.string(),
     "segment": pa.int64(),
     "batchPosition": pa.int64(),
+    "decodedKey": pa.string(),
+    "decodedValue": pa.string(),
     "_corrupt": pa.string(),
 }
-"""All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null."""
+"""All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null.
+`decodedKey` and `decodedValue` are the JSON that keys and values decode to, with schemas or in Kafka's own topics.
+"""
 
 USUAL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 CORRUPT = "_corrupt"
+DECODED = ("decodedKey", "decodedValue")
 
 
 def record_schema(names: Sequence[str]) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -28,9 +29,7 @@ _CODECS = pa.array(CODEC_NAMES, pa.string())
 def record_batches(schema: pa.Schema, rows: Rows) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of at most MOST_ROWS rows and about MOST_BYTES, unless one record is larger."""
     for part in _parts(rows):
-        some = Rows(
-            rows.partition, rows.segment, rows.columns, rows.table, rows.fates, part, rows.decoder
-        )
+        some = replace(rows, indices=part)
         arrays = [_builder(field)(some) for field in schema]
         if arrays:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -91,11 +90,22 @@ def _bytes(rows: Rows, field: str) -> pa.Array:
 
 
 def _key(rows: Rows) -> pa.Array:
-    return _bytes(rows, "key") if rows.decoder is None else pa.array(rows.decoded[0], pa.binary())
+    if rows.decoder is None or rows.keeps_bytes:
+        return _bytes(rows, "key")
+    return pa.array(rows.decoded[0], pa.binary())
 
 
 def _value(rows: Rows) -> pa.Array:
-    return _bytes(rows, "value") if rows.decoder is None else pa.array(rows.decoded[1], pa.binary())
+    if rows.decoder is None or rows.keeps_bytes:
+        return _bytes(rows, "value")
+    return pa.array(rows.decoded[1], pa.binary())
+
+
+def _decoded(rows: Rows, field: int) -> pa.Array:
+    """Return the JSON of decoded keys (0) or values (1); null where nothing is decoded."""
+    if rows.decoder is None:
+        return _same(None, pa.string(), len(rows))
+    return pa.array(rows.decoded_json[field], pa.binary()).cast(pa.string())
 
 
 def _timestamps(rows: Rows) -> pa.Array:
@@ -168,6 +178,8 @@ def _of_batch(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
 _BUILDERS: dict[str, Callable[[Rows], pa.Array]] = {
     "key": _key,
     "value": _value,
+    "decodedKey": lambda rows: _decoded(rows, 0),
+    "decodedValue": lambda rows: _decoded(rows, 1),
     "topic": lambda rows: _same(rows.partition.topic, pa.string(), len(rows)),
     "partition": lambda rows: _same(rows.partition.partition, pa.int32(), len(rows)),
     "offset": lambda rows: pa.array(rows.numbers("offset")),

@@ -21,6 +21,7 @@ class RowOptions:
         committed: leave out records of aborted transactions.
         on_corrupt: what to do at damage: "fail", "skip" or "row".
         decoder_of: returns the decoder of a topic's keys and values, None for raw bytes; picklable.
+        keeps_bytes: whether keys and values stay bytes, and only decodedKey and decodedValue have what is decoded.
         budgets: limits on memory and entries.
     """
 
@@ -28,4 +29,5 @@ class RowOptions:
     committed: bool = False
     on_corrupt: str = "fail"
     decoder_of: DecoderOf | None = None
+    keeps_bytes: bool = False
     budgets: Budgets = DEFAULT_BUDGETS

@@ -29,6 +29,7 @@ class Rows:
         fates: fate of each row of the table; None when none is transactional.
         indices: chosen records, ascending.
         decoder: decoder of keys and values; None for raw bytes.
+        keeps_bytes: whether keys and values stay bytes, beside the columns of decoded ones.
     """
 
     partition: TopicPartition
@@ -38,6 +39,7 @@ class Rows:
     fates: npt.NDArray[np.uint8] | None
     indices: Indices
     decoder: LineDecoder | None = None
+    keeps_bytes: bool = False
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -56,7 +58,21 @@ class Rows:
     @cached_property
     def decoded(self) -> tuple[list[bytes | None], list[bytes | None]]:
         """The keys and the values as JSON; bytes that the decoder leaves alone stay as they are."""
-        assert self.decoder is not None
+        columns, places = self.columns, self.indices.tolist()
+        keys, values = self.decoded_json
+        return (
+            [columns.key(at) if key is None else key for at, key in zip(places, keys, strict=True)],
+            [
+                columns.value(at) if value is None else value
+                for at, value in zip(places, values, strict=True)
+            ],
+        )
+
+    @cached_property
+    def decoded_json(self) -> tuple[list[bytes | None], list[bytes | None]]:
+        """The JSON of the keys and the values; None for bytes that the decoder leaves alone."""
+        if self.decoder is None:
+            return [None] * len(self), [None] * len(self)
         columns, keys, values = self.columns, [], []
         for index in self.indices.tolist():
             key, value, headers = columns.key(index), columns.value(index), columns.headers(index)
@@ -64,8 +80,8 @@ class Rows:
             if self.decoder.may_decode(key, value, headers):
                 timestamp = int(columns.timestamp[index])
                 shown = self.decoder.fields(key, value, headers, timestamp)
-            keys.append(_shown(key, shown[0]))
-            values.append(_shown(value, shown[1]))
+            keys.append(None if shown[0] is None else shown[0].text)
+            values.append(None if shown[1] is None else shown[1].text)
         return keys, values
 
     def of_batch(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -76,7 +92,3 @@ class Rows:
         """
         column: npt.NDArray[Any] = values[self.numbers("row")]
         return column
-
-
-def _shown(data: bytes | None, field: DecodedField | None) -> bytes | None:
-    return data if field is None or field.text is None else field.text

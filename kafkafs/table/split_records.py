@@ -113,7 +113,16 @@ class SplitRecords:
         for columns in run.columns(table, self._options.budgets):
             indices = self._indices(columns, split)
             decoder = None if decoder_of is None else decoder_of(split.partition.topic)
-            yield Rows(split.partition, split.segment, columns, table, fates, indices, decoder)
+            yield Rows(
+                split.partition,
+                split.segment,
+                columns,
+                table,
+                fates,
+                indices,
+                decoder,
+                self._options.keeps_bytes,
+            )
             for problem in columns.problems:
                 yield from self._problem(split, problem, table[problem.row], segment.path)
 

@@ -19,7 +19,8 @@ import click
 
 from kafkafs.cli.arguments import Command
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.table import cell, print_json, print_table
+from kafkafs.cli.printing.job_tables import show
+from kafkafs.cli.printing.table import print_json
 from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.decode.shown_text import printable
@@ -28,8 +29,8 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafkafs.job_summary import JobSummary
     from kafkafs.spark.jobs.progress import OnProgress
-    from kafkafs.spark.jobs.summary import JobSummary
 
 MOST_WARNINGS = 20
 _PYTHON = re.compile(
@@ -110,21 +111,6 @@ def report_damage(damages: Sequence[str], count: int) -> None:
         click.echo(f"kafkafs: {where}: {facts['reason']}", err=True)
     if count > MOST_WARNINGS:
         click.echo(f"kafkafs: {count - MOST_WARNINGS} more damaged places", err=True)
-
-
-def show(summary: JobSummary, *, err: bool = False) -> None:
-    """Print the tables of a summary."""
-    for place, table in enumerate(summary.tables()):
-        if place:
-            click.echo(err=err)
-        if table.title:
-            click.echo(printable(table.title), err=err)
-        header, rows = table.header, table.rows
-        if (
-            not any(header) and rows
-        ):  # a list of facts has no header: its first row takes that place
-            header, rows = [cell(value) for value in rows[0]], rows[1:]
-        print_table(header, rows, err=err)
 
 
 @contextmanager

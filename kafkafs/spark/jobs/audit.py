@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from engine.check.rules.rules import RULES, Severity
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.log.log_directory import open_source
+from kafkafs.export.target import TargetFiles
+from kafkafs.job_summary import Table, size
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.audit_plan import TASK_BYTES, AuditPlan, plan_audit
 from kafkafs.spark.jobs.files.exported_rows import FORMATS
-from kafkafs.spark.jobs.files.target_files import TargetFiles, target_files
+from kafkafs.spark.jobs.files.target_files import target_files
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
-from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.source.options.source_paths import resolved
 from kafkafs.spark.source.planning.volume import Volume
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructField, StructType
 
 from engine.budgets import MiB
-from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.conditions import check_condition
-from kafkafs.spark.jobs.files.export_ledger import (
+from kafkafs.export.chunks import ExportChunk
+from kafkafs.export.ledger import (
     DAMAGE,
     LOCK,
     Done,
@@ -24,13 +23,15 @@ from kafkafs.spark.jobs.files.export_ledger import (
     offsets_done,
     topic_ids_done,
 )
-from kafkafs.spark.jobs.files.export_plan import ExportChunk, plan_chunks
+from kafkafs.export.summary import ExportSummary
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.conditions import check_condition
+from kafkafs.spark.jobs.files.export_plan import plan_chunks
 from kafkafs.spark.jobs.files.exported_rows import VALUES, check_form, files_writer
 from kafkafs.spark.jobs.files.target_files import outside_of, target_files
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import records_of, settings
-from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.reading import Moment
 from kafkafs.spark.source.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
 
@@ -50,78 +51,6 @@ _PLACE = StructType(
         for name in ("topic", "partition", "offset", "segment", "batchPosition", CORRUPT)
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ExportSummary:
-    """Result of an export.
-
-    Attributes:
-        target: URI of the target, as Spark reads it.
-        form: format of the files.
-        chunks: chunks that this run wrote.
-        before: chunks of earlier runs.
-    """
-
-    target: str
-    form: str
-    chunks: Sequence[Done] = field(repr=False)
-    before: Sequence[Done] = field(repr=False)
-
-    @property
-    def records(self) -> int:
-        """Number of records that this run wrote."""
-        return sum(sum(chunk.records.values()) for chunk in self.chunks)
-
-    @property
-    def damaged(self) -> int:
-        """Number of places that this run could not read; each is a line below _export/damage."""
-        return sum(chunk.damaged for chunk in self.chunks)
-
-    @property
-    def findings(self) -> int:
-        """Number of damaged places."""
-        return self.damaged
-
-    def facts(self) -> dict[str, Any]:
-        """Return the result as JSON."""
-        topics = _by_topic(self.chunks)
-        earlier = sum(sum(chunk.records.values()) for chunk in self.before)
-        return {
-            "target": self.target,
-            "format": self.form,
-            "records": self.records,
-            "recordsBefore": earlier,
-            "bytesRead": sum(chunk.source_bytes for chunk in self.chunks),
-            "bytesWritten": sum(topic["bytes"] for topic in topics),
-            "files": sum(topic["files"] for topic in topics),
-            "damagedPlaces": self.damaged,
-            "topics": topics,
-        }
-
-    def tables(self) -> list[Table]:
-        """Return tables of topics, and of amounts."""
-        topics = _by_topic(self.chunks)
-        rows: list[Sequence[object]] = [
-            (
-                *(topic["topic"], topic["partitions"], topic["records"]),
-                *(topic["files"], size(topic["bytes"]), topic["firstDay"], topic["lastDay"]),
-            )
-            for topic in topics
-        ]
-        facts = self.facts()
-        written = size(facts["bytesWritten"])
-        rows.append(("total", None, facts["records"], facts["files"], written, None, None))
-        header = ("topic", "partitions", "records", "files", "size", "first day", "last day")
-        lines: list[tuple[str, object]] = [
-            ("read", size(facts["bytesRead"])),
-            ("written", f"{self.target} ({self.form})"),
-        ]
-        if self.before:
-            lines.append(("there before", f"{facts['recordsBefore']} records"))
-        if self.damaged:
-            lines.append(("damaged", f"{self.damaged} places, see {self.target}/{DAMAGE}"))
-        return [Table("", header, rows), Table("", ("", ""), lines)]
 
 
 def export(
@@ -304,36 +233,3 @@ class _Export:
         how = self._options.on_corrupt
         options = replace(self._options, on_corrupt="fail" if how == "fail" else "row")
         return records_of(self._spark, chunk.splits, schema, options)
-
-
-def _by_topic(chunks: Sequence[Done]) -> list[dict[str, Any]]:
-    """Return partitions, records, files, bytes and days of each topic."""
-    partitions: dict[str, set[str]] = {}
-    found: dict[str, dict[str, Any]] = {}
-    for chunk in chunks:
-        for name in chunk.ranges:
-            partitions.setdefault(name.rpartition("-")[0], set()).add(name)
-        for topic, count in chunk.records.items():
-            facts = found.setdefault(topic, {"records": 0, "files": 0, "bytes": 0, "days": set()})
-            facts["records"] += count
-        for moved in chunk.files:
-            folders = dict(part.partition("=")[::2] for part in moved.path.split("/")[:-1])
-            if "topic" not in folders:
-                continue
-            facts = found[folders["topic"]]
-            facts["files"] += 1
-            facts["bytes"] += moved.size
-            if not folders["date"].startswith("__"):
-                facts["days"].add(folders["date"])
-    return [
-        {
-            "topic": topic,
-            "partitions": len(partitions[topic]),
-            "records": facts["records"],
-            "files": facts["files"],
-            "bytes": facts["bytes"],
-            "firstDay": min(facts["days"], default=None),
-            "lastDay": max(facts["days"], default=None),
-        }
-        for topic, facts in sorted(found.items())
-    ]

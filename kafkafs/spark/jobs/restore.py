@@ -12,13 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from engine.budgets import MiB
 from engine.units import Offset
+from kafkafs.export.ledger import MANIFEST, Done, Ledger
+from kafkafs.export.target import LocalFiles, TargetFiles
+from kafkafs.job_summary import Table, size
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.files.export_ledger import MANIFEST, Done, Ledger
 from kafkafs.spark.jobs.files.exported_rows import read_files
-from kafkafs.spark.jobs.files.target_files import LocalFiles, TargetFiles, target_files
+from kafkafs.spark.jobs.files.target_files import target_files
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.split_frames import settings
-from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.sink.job_folder import refuse_target
 from kafkafs.spark.sink.log_dir_assembly import read_manifest
 from kafkafs.spark.sink.write_options import WriteOptions, parse_write_options

@@ -17,6 +17,7 @@ from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import TimestampType
 from engine.record.fate import Fate
 from engine.record.record import Header, Record
+from kafkafs.job_summary import Table, size
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
 from kafkafs.spark.jobs.files.exported_rows import check_form, files_writer
@@ -25,7 +26,6 @@ from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.record_filter import Predicate, SearchFilter
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import frame_of, settings
-from kafkafs.spark.jobs.summary import Table, size
 from kafkafs.spark.reading import Moment
 from kafkafs.spark.source.columns import CORRUPT, RECORDS
 from kafkafs.spark.source.options.read_options import ReadOptions

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.budgets import MiB
-from kafkafs.spark.source.planning.task_packing import largest_first, packed
 from kafkafs.spark.source.rows import BatchReader, SplitReader
 from kafkafs.spark.source.worker_process import make_ready
+from kafkafs.table.task_packing import largest_first, packed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,10 +12,10 @@ from pyspark.sql import Window, functions as F  # noqa: N812 - as everybody call
 from pyspark.sql.types import StructField, StructType
 
 from engine.units import Timestamp
+from kafkafs.job_summary import Table, percent, size
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import batches_of, records_of
-from kafkafs.spark.jobs.summary import Table, percent, size
 from kafkafs.spark.reading import Moment
 from kafkafs.spark.source.columns import BATCHES, CORRUPT, RECORDS
 from kafkafs.spark.source.options.read_options import ReadOptions

@@ -17,6 +17,7 @@ import kafkafs
 from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.log.segment.log_segment import LogSegment
 from kafkafs.api.opened_source import OpenedSource
+from kafkafs.table.arrow_columns import DECODED
 from tests.builders import Rec, batch
 from tests.fixtures_data import (
     WITH_TRUTH,
@@ -28,6 +29,7 @@ from tests.fixtures_data import (
 from tests.kafkafs.built_logs import BuiltLog, text_batch
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
+pc = pytest.importorskip("pyarrow.compute")
 duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed: scripts/setup dev")
 pl = pytest.importorskip("polars", reason="Polars is not installed: scripts/setup dev")
 pd = pytest.importorskip("pandas", reason="pandas is not installed: scripts/setup dev")
@@ -507,3 +509,26 @@ def test_records_deleted_during_a_scan_are_an_error(tmp_path: Path) -> None:
                 file.unlink()
         with pytest.raises(kafkafs.LostRecordsError, match=r"offsets \[395, 790\) of orders-0"):
             list(batches)
+
+
+def test_decoded_columns_are_the_json_beside_the_bytes() -> None:
+    with kafkafs.open(log_dir("schemas-confluent")) as source:
+        plain = source.scan(columns=["topic", "offset", "key", "value"]).to_arrow().to_pylist()
+        both = (
+            source.scan(columns=["topic", "offset", "key", "value", *DECODED])
+            .to_arrow()
+            .to_pylist()
+        )
+        shown = source.scan(columns=["key", "value"], decode=True).to_arrow().to_pylist()
+        found = source.scan(
+            columns=["decodedValue"], where=pc.field("decodedValue").is_valid()
+        ).to_arrow()
+    assert [{name: row[name] for name in plain[0]} for row in both] == plain
+    decoded = 0
+    for row, json_row in zip(both, shown, strict=True):
+        for name, column in (("key", "decodedKey"), ("value", "decodedValue")):
+            text = row[column]
+            decoded += text is not None
+            assert json_row[name] == (row[name] if text is None else text.encode())
+    assert decoded
+    assert len(found) == sum(row["decodedValue"] is not None for row in both)

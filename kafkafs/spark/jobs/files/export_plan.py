@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from engine.log.log_view import LogView
 from engine.units import Offset, TopicPartition
+from kafkafs.export.chunks import ExportChunk, chunked
 from kafkafs.spark.errors import DataLossError, could_not_read, partition_offset_changed
 from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import ReadOptions
@@ -15,33 +15,6 @@ from kafkafs.spark.source.options.source_paths import open_paths
 from kafkafs.spark.source.planning.offset_ranges import log_end, resolve_partitions
 from kafkafs.table.log_dir_owners import owners_by_root
 from kafkafs.table.splits import QueryRange, Split, plan
-
-MOST_TOPICS = 16
-"""Most topics of a chunk: the records of each are counted by an expression."""
-
-
-class ExportChunk(NamedTuple):
-    """Part of an export that is written at once.
-
-    Attributes:
-        splits: splits sorted by partition and offset; none if the partitions have no records.
-        ranges: offsets [start, stop) that the chunk covers, by partition.
-        size: bytes of the source.
-    """
-
-    splits: tuple[Split, ...]
-    ranges: Mapping[TopicPartition, tuple[Offset, Offset]]
-    size: int
-
-    @property
-    def topics(self) -> list[str]:
-        """Names of the topics, sorted."""
-        return sorted({partition.topic for partition in self.ranges})
-
-    @property
-    def topic_ids(self) -> dict[TopicPartition, str]:
-        """Topic ids of the partitions that have one."""
-        return {each.partition: each.topic_id for each in self.splits if each.topic_id is not None}
 
 
 def plan_chunks(
@@ -77,7 +50,7 @@ def plan_chunks(
                 empty[wanted.partition] = wanted.start, max(wanted.start, wanted.stop)
     finally:
         source.close()
-    chunks = _chunks(splits, chunk_bytes)
+    chunks = chunked(splits, chunk_bytes)
     if empty:
         chunks.append(ExportChunk((), empty, 0))
     return chunks
@@ -117,30 +90,3 @@ def _left(
         # The log begins with empty segments before this one.
         splits[0] = replace(splits[0], part_start=wanted.start)
     return splits
-
-
-def _chunks(splits: list[Split], chunk_bytes: int) -> list[ExportChunk]:
-    chunks: list[ExportChunk] = []
-    taken: list[Split] = []
-    topics: set[str] = set()
-    size = 0
-    for split in splits:
-        topic = split.partition.topic
-        is_full = size + split.size > chunk_bytes or len(topics | {topic}) > MOST_TOPICS
-        if taken and is_full:
-            chunks.append(_chunk(taken))
-            taken, topics, size = [], set(), 0
-        taken.append(split)
-        topics.add(topic)
-        size += split.size
-    if taken:
-        chunks.append(_chunk(taken))
-    return chunks
-
-
-def _chunk(splits: list[Split]) -> ExportChunk:
-    ranges: dict[TopicPartition, tuple[Offset, Offset]] = {}
-    for split in splits:
-        start, stop = split.wanted
-        ranges[split.partition] = ranges.get(split.partition, (start, stop))[0], stop
-    return ExportChunk(tuple(splits), ranges, sum(split.size for split in splits))

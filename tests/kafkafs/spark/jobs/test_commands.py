@@ -21,8 +21,8 @@ from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.cli.spark import commands as spark_group
 from kafkafs.cli.spark.job import failure_of
 from kafkafs.cli.spark.progress import shown_progress
+from kafkafs.job_summary import percent, size
 from kafkafs.spark.jobs.progress import JobProgress, JobWatch
-from kafkafs.spark.jobs.summary import percent, size
 from tests.fixtures_data import copy_of, log_dir
 
 if TYPE_CHECKING:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 from engine.writing.disk import Disk
+from tests.builders import Rec, batch
 from tests.fixtures_data import copy_of, log_dir, truth_partitions, truth_records
+from tests.kafkafs.built_logs import BuiltLog
 from tests.spark_rows import Seen, by_partition, expected
 
 if TYPE_CHECKING:
@@ -21,10 +24,11 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kafkafs.cli import cli
+from kafkafs.export.target import LocalFiles
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.jobs.export import ExportSummary, export
 from kafkafs.spark.jobs.files.exported_rows import read_files
-from kafkafs.spark.jobs.files.target_files import LocalFiles
 from kafkafs.spark.jobs.progress import JobProgress
 
 ORDERS = ["orders-0", "orders-1"]
@@ -261,3 +265,74 @@ def test_nothing_to_export_is_an_empty_export(spark: SparkSession, tmp_path: Pat
     assert summary.records == 0
     assert exported(spark, tmp_path / "out", "csv") == {}
     assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("kind", ["current", "legacy"])
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_kafkafs_export_writes_the_files_that_the_job_writes(
+    spark: SparkSession, tmp_path: Path, kind: str, form: str
+) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    export(spark, str(log_dir(kind)), str(theirs), form=form)
+    done = CliRunner().invoke(cli, ["export", str(log_dir(kind)), str(mine), "--format", form])
+    assert done.exit_code == 0, done.output
+    assert exported(spark, mine, form) == exported(spark, theirs, form)
+    folders = [{name.rpartition("/")[0] for name in data_files(each)} for each in (mine, theirs)]
+    assert folders[0] == folders[1]
+    if form == "parquet":
+        schemas = [
+            {pq.read_schema(each / name).remove_metadata() for name in data_files(each)}
+            for each in (mine, theirs)
+        ]
+        assert schemas[0] == schemas[1]
+    else:
+        lines = [
+            sorted(
+                tuple(map(repr, row))
+                for name in data_files(each)
+                for row in spark.read.csv(str(each / name), header=True, escape='"').collect()
+            )
+            for each in (mine, theirs)
+        ]
+        assert lines[0] == lines[1]
+
+
+def test_folders_are_named_as_the_job_names_them(spark: SparkSession, tmp_path: Path) -> None:
+    stamps = [
+        -1,
+        -2,
+        0,
+        1_700_000_000_000,
+        253_402_300_800_000,
+        -62_167_219_200_001,
+        9_000_000_000_000_000,
+    ]
+    batches = [batch([Rec(b"v", timestamp=each)], place) for place, each in enumerate(stamps)]
+    for name in ("a=b-0", "50%-0", "{it's} [^]-0", "é-0"):
+        BuiltLog(tmp_path / "data", name).segment(batches, 0)
+    export(spark, str(tmp_path / "data"), str(tmp_path / "theirs"))
+    done = CliRunner().invoke(cli, ["export", str(tmp_path / "data"), str(tmp_path / "mine")])
+    assert done.exit_code == 0, done.output
+    mine, theirs = (
+        {name.rpartition("/")[0] for name in data_files(tmp_path / each)}
+        for each in ("mine", "theirs")
+    )
+    assert mine == theirs
+    assert len(mine) == 4 * len(stamps)
+
+
+def test_the_job_and_kafkafs_export_continue_each_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "data", tmp_path / "out"
+    log = BuiltLog(source)
+    log.segment([batch([Rec(b"a")], 0)], 0)
+    export(spark, str(source), str(target))
+    log.append(batch([Rec(b"b")], 1))
+    arguments = ["export", str(source), str(target), "--json"]
+    done = CliRunner().invoke(cli, arguments)
+    assert json.loads(done.stdout)["records"] == 1
+    log.append(batch([Rec(b"c")], 2))
+    assert export(spark, str(source), str(target), resume=True).records == 1
+    rows = exported(spark, target, "parquet")["orders-0"]
+    assert [row[4] for row in rows] == [b"a", b"b", b"c"]

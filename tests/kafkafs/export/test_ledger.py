@@ -11,8 +11,7 @@ import pytest
 
 from engine.units import TopicPartition
 from engine.writing.disk import Disk, WritableFile
-from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.files.export_ledger import (
+from kafkafs.export.ledger import (
     LOCK,
     MANIFEST,
     Done,
@@ -21,7 +20,9 @@ from kafkafs.spark.jobs.files.export_ledger import (
     Moved,
     offsets_done,
 )
-from kafkafs.spark.jobs.files.target_files import LocalFiles, outside_of
+from kafkafs.export.target import LocalFiles
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.files.target_files import outside_of
 
 AS = Manifest("json", "text", {})
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from engine.units import Offset, TopicPartition
 from engine.writing.disk import TEMPORARY_SUFFIX
-from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.files.target_files import TargetFiles
+from kafkafs.export.errors import OptionError
+from kafkafs.export.target import TargetFiles
 
 FOLDER = "_export"
 MANIFEST = f"{FOLDER}/manifest.json"
@@ -46,7 +46,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A file of a chunk: the path where Spark wrote it, its final path, its bytes."""
+    """A file of a chunk: the path where it was written, its final path, its bytes."""
 
     staged: str
     path: str
@@ -107,6 +107,10 @@ class Ledger:
         if others:
             raise OptionError(f"{uri} is not empty: choose another target, or move it away")
 
+    def is_begun(self) -> bool:
+        """Return whether the target has an export."""
+        return self._files.exists(MANIFEST)
+
     def begin(self, manifest: Manifest) -> list[Done]:
         """Begin or resume a checked export; return the chunks that are written already."""
         if not self._files.exists(MANIFEST):
@@ -149,7 +153,7 @@ class Ledger:
         return self._files.exists(WHOLE)
 
     def staging(self, number: int) -> str:
-        """Return the folder in which Spark writes a chunk, relative to the target.
+        """Return the folder in which a chunk is written, relative to the target.
 
         Each run has its own: executors of a killed run may go on writing for a moment.
         """
@@ -159,6 +163,7 @@ class Ledger:
         """Make a chunk count: sync and describe its files, then move them to their places."""
         for moved in chunk.files:
             self._files.sync(moved.staged)
+        self._files.sync_names({moved.staged.rpartition("/")[0] for moved in chunk.files})
         facts = asdict(chunk)
         self._files.write(f"{FOLDER}/chunk-{chunk.number:06}.json", _rendered(facts))
         self._finish(chunk)
@@ -169,7 +174,7 @@ class Ledger:
         self._files.write(WHOLE, b"")
 
     def moved(self, number: int, staged: str, place: str) -> Iterator[Moved]:
-        """Yield the files that Spark wrote below `staged`, with their final paths below `place`."""
+        """Yield the files that were written below `staged`, with their final paths below `place`."""
         for found in self._files.files(staged):
             folder, _, name = found.path.rpartition("/")
             path = "/".join(part for part in (place, folder, f"chunk-{number:06}-{name}") if part)

@@ -1,0 +1,285 @@
+"""`kafkafs export`: write records to Parquet, CSV, JSON lines, Avro or Arrow files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.arguments import (
+    VALUE_MODES,
+    jobs_option,
+    open_log_source,
+    schemas_option,
+    source_argument,
+    source_paths,
+)
+from kafkafs.cli.completing import names
+from kafkafs.cli.options.partitions import (
+    NothingMatchedError,
+    partition_options,
+    require_choice,
+    require_partitions,
+)
+from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.output import fail, sentence_of
+from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.verbosity import note
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from engine.log.log_bound import LogRange
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_choice import PartitionChoice
+    from engine.log.partition_log import PartitionLog
+    from engine.units import TopicPartition
+    from kafkafs.export.export import ExportOptions
+    from kafkafs.export.summary import ExportSummary
+    from kafkafs.schemas.known_schemas import KnownSchemas
+
+_FORMATS = ("parquet", "csv", "jsonl", "avro", "arrow")
+_CODECS = ("none", "snappy", "zstd", "gzip", "lz4", "brotli", "deflate")
+
+
+@click.command()
+@source_argument
+@click.argument("target", metavar="TARGET", shell_complete=names.files)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
+)
+@click.option(
+    "--columns",
+    metavar="LIST",
+    help="Columns of the files, comma-separated; decodedKey and decodedValue are the JSON of what "
+    "--schemas decodes. Not for jsonl.",
+)
+@click.option(
+    "--compression",
+    "codec",
+    type=click.Choice(_CODECS),
+    help="Codec of the files; by default snappy (parquet), deflate (avro), lz4 (arrow) or none.",
+)
+@click.option(
+    "--row-group",
+    "group_bytes",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Bytes of records in a row group or batch, before compression; by default 64 MiB.",
+)
+@click.option(
+    "--chunk-size",
+    "chunk_bytes",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Bytes of logs in a chunk; by default 1 GiB.",
+)
+@click.option(
+    "--values",
+    type=click.Choice(VALUE_MODES),
+    help="Form of keys and values in csv (text, which is the default, or base64) and in jsonl.",
+)
+@schemas_option
+@partition_options
+@range_options
+@click.option("--internal", is_flag=True, help="Include Kafka's own topics.")
+@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@click.option(
+    "--on-corrupt",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Fail at a damaged place, or list the place and continue.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@jobs_option
+@verbosity_options
+def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa: ANN401
+    """Write records to files, by topic and day.
+
+    \b
+    kafkafs export /var/lib/kafka/data /lake/kafka
+    kafkafs export /backup/broker-1 /lake -t orders --from 2024-01-01
+    kafkafs export data out --format jsonl --compression gzip
+    kafkafs export data out --columns offset,timestamp,decodedValue
+    kafkafs export data out --format csv --on-corrupt skip --json
+
+    Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC), as
+    kafkafs spark export writes them. Records are written in chunks; each chunk is
+    complete or absent. The same command continues a stopped export, and adds newer
+    records to a finished one; nothing is written twice.
+
+    Exit status: 0 all is exported, 1 without damaged or deleted records, 2 refused
+    before anything was written, 3 cannot read, or damage with --on-corrupt fail.
+    """
+    from kafkafs.export.errors import OptionError
+    from kafkafs.table.errors import LostRecordsError, RecreatedTopicError, TimestampRangeError
+
+    as_json = given.pop("as_json")
+    with open_log_source(sources) as source, Progress("read") as progress:
+        try:
+            summary = _export(source, sources, target, progress, **given)
+        except OptionError as error:
+            raise NothingMatchedError(str(error)) from error
+        except (LostRecordsError, RecreatedTopicError, TimestampRangeError) as error:
+            fail(str(error))
+            raise click.exceptions.Exit(EXIT_CANNOT_READ) from error
+        progress.clear()
+        _print(summary, as_json=as_json)
+
+
+def _export(
+    source: LogSource,
+    sources: tuple[str, ...],
+    target: str,
+    progress: Progress,
+    *,
+    choice: PartitionChoice,
+    internal: bool,
+    schemas: tuple[str, ...],
+    **given: Any,  # noqa: ANN401 - options of the export
+) -> ExportSummary:
+    try:
+        from kafkafs.export.export import export as run
+    except ImportError as error:
+        raise _missing("pyarrow", "arrow") from error
+    from engine.errors import CorruptRecordError
+    from kafkafs.export.target import LocalFiles, refuse_inside
+    from kafkafs.table.log_dir_owners import owners_by_root
+
+    if not target.strip():
+        raise click.BadParameter("name a folder", param_hint="TARGET")
+    files = LocalFiles(os.path.abspath(target))
+    refuse_inside(files.path, source_paths(sources))
+    logs = _chosen(source, choice, internal=internal)
+    options = _options(source, schemas, **given)
+    owners = owners_by_root(source)
+
+    def plan(size: int) -> None:
+        progress.total = size
+
+    try:
+        return run(
+            logs,
+            files,
+            options,
+            {partition: owners[log.root] for partition, log in logs.items()},
+            plan,
+            progress.advance,
+        )
+    except CorruptRecordError as error:
+        fail(f"{sentence_of(error)}; --on-corrupt skip lists such places and continues")
+        raise click.exceptions.Exit(EXIT_CANNOT_READ) from error
+
+
+def _options(
+    source: LogSource,
+    schemas: tuple[str, ...],
+    *,
+    form: str,
+    values: str | None,
+    columns: str | None,
+    **given: Any,  # noqa: ANN401 - options of the export
+) -> ExportOptions:
+    from kafkafs.export.export import ExportOptions
+    from kafkafs.schemas.known_schemas import KnownSchemas
+
+    usual = "auto" if form == "jsonl" else "text"
+    allowed = {"jsonl": VALUE_MODES, "csv": ("text", "base64")}.get(form, ())
+    if values is not None and values not in allowed:
+        raise click.BadParameter(
+            f"{form} has {' or '.join(allowed) or 'bytes as they are'}, not {values!r}",
+            param_hint="--values",
+        )
+    if form == "avro":
+        try:
+            import fastavro  # noqa: F401 - here, and not when the first file is written
+        except ImportError as error:
+            raise _missing("fastavro", "avro") from error
+    chosen = None
+    if columns is not None:
+        chosen = tuple(name.strip() for name in columns.split(",") if name.strip())
+        if not chosen:
+            raise click.BadParameter("name a column", param_hint="--columns")
+    extent: LogRange = given.pop("extent")
+    options = ExportOptions(
+        form=form,
+        values=values or usual,
+        columns=chosen,
+        extent=extent,
+        schemas=schemas,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    if not options.decodes:
+        return options
+    return replace(options, decoder_of=partial(_decoder, KnownSchemas(source, schemas), form))
+
+
+def _decoder(known: KnownSchemas, form: str, topic: str) -> Any:  # noqa: ANN401
+    from engine.lines.record_line import internal_decoder
+
+    # Record lines decode Kafka's own topics themselves.
+    own = None if form == "jsonl" else internal_decoder(topic)
+    return own or known.decoder(topic)
+
+
+def _chosen(
+    source: LogSource, choice: PartitionChoice, *, internal: bool
+) -> dict[TopicPartition, PartitionLog]:
+    """Return the chosen partitions; Kafka's own only if they are named or wanted.
+
+    Raises:
+        NothingMatchedError: there are none.
+    """
+    from engine.log.partition_choice import TopicItem
+    from engine.topics.topic_names import KAFKA_TOPICS
+
+    there = require_partitions(source)
+    require_choice(choice, there)
+    named = {
+        item.text
+        for item in choice.topics
+        if isinstance(item, TopicItem) and item.topic.regex is None
+    }
+    found, left = {}, set()
+    for name, log in there.items():
+        partition = log.topic_partition
+        if not choice.takes(log) or not (name == str(partition) or not log.folder):
+            continue
+        is_named = partition.topic in named or bool(choice.folders()) or not log.folder
+        if partition.topic in KAFKA_TOPICS and not (internal or is_named):
+            left.add(partition.topic)
+        else:
+            found[partition] = log
+    if not found:
+        own = f": {', '.join(sorted(left))} are Kafka's own, add --internal" if left else ""
+        raise NothingMatchedError(f"there are no partitions to export{own}")
+    if left:
+        note(
+            f"not exported, as Kafka's own: {', '.join(sorted(left))} (--internal takes these too)"
+        )
+    return found
+
+
+def _missing(package: str, extra: str) -> NothingMatchedError:
+    return NothingMatchedError(f"this export needs {package}: pip install 'kafkafs[{extra}]'")
+
+
+def _print(summary: ExportSummary, *, as_json: bool) -> None:
+    from kafkafs.cli.printing.job_tables import show
+    from kafkafs.cli.printing.table import print_json
+
+    if as_json:
+        print_json(summary.facts())
+    else:
+        show(summary)
+    if summary.findings:
+        raise click.exceptions.Exit(EXIT_FINDINGS)

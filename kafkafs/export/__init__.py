@@ -1,0 +1,1 @@
+"""Export of records to files by topic and day, with a ledger beside them."""

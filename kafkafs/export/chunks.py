@@ -1,0 +1,69 @@
+"""Chunks of an export: each is written at once, so that finished ones need no repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from engine.units import Offset, TopicPartition
+from kafkafs.table.splits import Split
+
+MOST_TOPICS = 16
+"""Most topics of a chunk: the records of each are counted by an expression."""
+
+
+class ExportChunk(NamedTuple):
+    """Part of an export that is written at once.
+
+    Attributes:
+        splits: splits sorted by partition and offset; none if the partitions have no records.
+        ranges: offsets [start, stop) that the chunk covers, by partition.
+        size: bytes of the source.
+    """
+
+    splits: tuple[Split, ...]
+    ranges: Mapping[TopicPartition, tuple[Offset, Offset]]
+    size: int
+
+    @property
+    def topics(self) -> list[str]:
+        """Names of the topics, sorted."""
+        return sorted({partition.topic for partition in self.ranges})
+
+    @property
+    def topic_ids(self) -> dict[TopicPartition, str]:
+        """Topic ids of the partitions that have one."""
+        return {each.partition: each.topic_id for each in self.splits if each.topic_id is not None}
+
+
+def chunked(splits: Sequence[Split], chunk_bytes: int) -> list[ExportChunk]:
+    """Return splits in chunks of about `chunk_bytes` bytes.
+
+    Args:
+        splits: splits sorted by partition and offset.
+        chunk_bytes: bytes of the source in a chunk; a larger split has a chunk of its own.
+    """
+    chunks: list[ExportChunk] = []
+    taken: list[Split] = []
+    topics: set[str] = set()
+    size = 0
+    for split in splits:
+        topic = split.partition.topic
+        is_full = size + split.size > chunk_bytes or len(topics | {topic}) > MOST_TOPICS
+        if taken and is_full:
+            chunks.append(_chunk(taken))
+            taken, topics, size = [], set(), 0
+        taken.append(split)
+        topics.add(topic)
+        size += split.size
+    if taken:
+        chunks.append(_chunk(taken))
+    return chunks
+
+
+def _chunk(splits: list[Split]) -> ExportChunk:
+    ranges: dict[TopicPartition, tuple[Offset, Offset]] = {}
+    for split in splits:
+        start, stop = split.wanted
+        ranges[split.partition] = ranges.get(split.partition, (start, stop))[0], stop
+    return ExportChunk(tuple(splits), ranges, sum(split.size for split in splits))

@@ -1,0 +1,7 @@
+"""Errors that refuse an export."""
+
+from __future__ import annotations
+
+
+class OptionError(ValueError):
+    """An unknown, malformed or contradictory option; raised before anything is written."""

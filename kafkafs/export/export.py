@@ -1,0 +1,300 @@
+"""Export of records to files in the folders topic=…/date=…, in chunks that each are complete or absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+
+from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from engine.log.log_bound import LogRange
+from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from engine.processes import in_any_order
+from engine.units import Offset, TopicPartition
+from kafkafs.export.chunks import ExportChunk, chunked
+from kafkafs.export.errors import OptionError
+from kafkafs.export.export_task import (
+    GROUP_BYTES,
+    ExportTaskWriter,
+    FileOptions,
+    TaskResult,
+    tasks_of,
+)
+from kafkafs.export.file_columns import USUAL, check_columns, decodes
+from kafkafs.export.file_writers import FORMATS
+from kafkafs.export.ledger import (
+    DAMAGE,
+    LOCK,
+    Done,
+    Ledger,
+    Manifest,
+    Moved,
+    offsets_done,
+    topic_ids_done,
+)
+from kafkafs.export.summary import ExportSummary, Gap
+from kafkafs.export.target import LocalFiles
+from kafkafs.table.row_options import DecoderOf, RowOptions
+from kafkafs.table.splits import QueryRange, Split, plan, reaches_lost_segment
+
+CHUNK_BYTES = 1024 * MiB
+SPLIT_BYTES = 16 * MiB
+
+Logs = Mapping[TopicPartition, PartitionLog]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """Options of an export.
+
+    Attributes:
+        form: "parquet", "csv", "jsonl", "avro" or "arrow".
+        values: "text" or "base64" for bytes in CSV; in record lines a form of values.
+        codec: codec of the files; None for the usual one of the format.
+        columns: names of columns; None for the usual ones. Record lines have none.
+        committed: leave out aborted records, and end at the first open transaction.
+        on_corrupt: "fail" at a damaged place, or "skip" and list it.
+        decoder_of: returns the decoder of a topic; None for bytes.
+        schemas: the schemas of the decoder, for the ledger.
+        extent: offsets or times to read.
+        group_bytes: bytes of records that are written at once.
+        chunk_bytes: bytes of logs in a chunk, about.
+        jobs: number of processes.
+        budgets: limits on memory.
+
+    Raises:
+        OptionError: the options contradict each other.
+    """
+
+    form: str = "parquet"
+    values: str = "text"
+    codec: str | None = None
+    columns: tuple[str, ...] | None = None
+    committed: bool = False
+    on_corrupt: str = "fail"
+    decoder_of: DecoderOf | None = None
+    schemas: tuple[str, ...] = ("auto",)
+    extent: LogRange = field(default_factory=LogRange)
+    group_bytes: int = GROUP_BYTES
+    chunk_bytes: int = CHUNK_BYTES
+    jobs: int = 1
+    budgets: Budgets = DEFAULT_BUDGETS
+
+    def __post_init__(self) -> None:
+        FORMATS[self.form].codec(self.codec)
+        if self.form == "jsonl" and self.columns is not None:
+            raise OptionError("jsonl has record lines: choose columns with another format")
+        check_columns(self.columns or ())
+
+    @property
+    def decodes(self) -> bool:
+        """Whether keys and values are decoded."""
+        return self.form == "jsonl" or decodes(self.columns or ())
+
+    @property
+    def files(self) -> FileOptions:
+        """What the files look like."""
+        return FileOptions(
+            form=self.form,
+            columns=() if self.form == "jsonl" else self.columns or USUAL,
+            values=self.values,
+            codec=FORMATS[self.form].codec(self.codec),
+            group_bytes=self.group_bytes,
+        )
+
+    @property
+    def rows(self) -> RowOptions:
+        """How records are read."""
+        return RowOptions(
+            committed=self.committed,
+            on_corrupt="row" if self.on_corrupt == "skip" else "fail",
+            decoder_of=self.decoder_of if self.decodes else None,
+            keeps_bytes=True,
+            budgets=self.budgets,
+        )
+
+    @property
+    def manifest(self) -> Manifest:
+        """The settings that stay the same when an export goes on."""
+        filters = {}
+        if self.committed:
+            filters["isolationLevel"] = "read_committed"
+        if self.columns not in (None, USUAL):
+            filters["columns"] = ",".join(self.columns or ())
+        if self.decodes and self.schemas != ("auto",):
+            filters["schemas"] = ",".join(self.schemas)
+        return Manifest(self.form, self.values, filters)
+
+
+def export(
+    logs: Logs,
+    files: LocalFiles,
+    options: ExportOptions,
+    owners: Mapping[TopicPartition, str | None],
+    take_plan: Callable[[int], None] = lambda _: None,
+    take_note: Callable[[int], None] = lambda _: None,
+) -> ExportSummary:
+    """Write the records of some partitions to files; an export that is there already goes on.
+
+    Args:
+        logs: the partitions of an open source.
+        files: the target.
+        options: see `ExportOptions`.
+        owners: owners of the log dirs of the partitions, see `kafkafs.table.log_dir_owners`.
+        take_plan: is called with the bytes of logs to read.
+        take_note: is called with bytes that were read.
+
+    Raises:
+        OptionError: the target has something else, or an export that these logs and options do not continue.
+        CorruptBatchError: damage, and `on_corrupt` is "fail"; finished chunks stay.
+        LostRecordsError: the broker deleted records since the export began.
+        TimestampRangeError: a timestamp overflows microseconds.
+        OSError: the target cannot be written.
+    """
+    ledger = Ledger(files)
+    ledger.check(options.manifest, resume=True)
+    earlier = ledger.done() if ledger.is_begun() else []
+    chunks, gaps = plan_export(logs, options, owners, earlier)
+    if not earlier and not any(chunk.splits for chunk in chunks):
+        raise OptionError("there are no records to export")
+    take_plan(sum(chunk.size for chunk in chunks))
+    with files.lock(LOCK):
+        before = ledger.begin(options.manifest)
+        if offsets_done(before) != offsets_done(earlier):
+            raise OptionError(f"{files.path} was changed by another export: try again")
+        written = []
+        for place, chunk in enumerate(chunks):
+            number = len(before) + place + 1
+            try:
+                written.append(_write(logs, files, ledger, options, number, chunk, take_note))
+            except BaseException:
+                with suppress(OSError):
+                    files.remove(ledger.staging(number))
+                raise
+        ledger.end()
+    return ExportSummary(files.path, options.form, written, before, gaps)
+
+
+def _write(
+    logs: Logs,
+    files: LocalFiles,
+    ledger: Ledger,
+    options: ExportOptions,
+    number: int,
+    chunk: ExportChunk,
+    take_note: Callable[[int], None],
+) -> Done:
+    staged = ledger.staging(number)
+    records, damaged = dict.fromkeys(chunk.topics, 0), 0
+    tasks = tasks_of(chunk.splits, options.jobs)
+    writer = ExportTaskWriter(logs, options.rows, options.files, f"{files.path}/{staged}")
+    weights = [task.size for task in tasks]
+    if tasks:
+        results = in_any_order(writer.write, tasks, options.jobs, weights, take_note)
+        with closing(results) as done:
+            for _, result in done:
+                damaged += _added(records, result)
+    moved: list[Moved] = list(ledger.moved(number, f"{staged}/records", ""))
+    if damaged:
+        moved += ledger.moved(number, f"{staged}/damage", DAMAGE)
+    ranges = {str(partition): span for partition, span in chunk.ranges.items()}
+    ids = {str(partition): topic_id for partition, topic_id in chunk.topic_ids.items()}
+    finished = Done(number, ranges, records, tuple(moved), damaged, chunk.size, ids)
+    ledger.record(finished)
+    return finished
+
+
+def _added(records: dict[str, int], result: TaskResult) -> int:
+    """Add the records of a task; return its damaged places."""
+    for topic, count in result.records.items():
+        records[topic] += count
+    return result.damaged
+
+
+def plan_export(
+    logs: Logs,
+    options: ExportOptions,
+    owners: Mapping[TopicPartition, str | None],
+    earlier: Sequence[Done],
+) -> tuple[list[ExportChunk], list[Gap]]:
+    """Return the chunks that are left to write, and the offsets that are lost to an export that goes on.
+
+    Raises:
+        OptionError: a log does not continue what was exported of it.
+    """
+    done, topic_ids = offsets_done(list(earlier)), topic_ids_done(list(earlier))
+    begun = _first_offsets(earlier)
+    splits: list[Split] = []
+    gaps: list[Gap] = []
+    empty: dict[TopicPartition, tuple[Offset, Offset]] = {}
+    for partition, log in sorted(logs.items()):
+        view = log.view()
+        _refuse_another(partition, topic_ids.get(partition), view)
+        wanted = _wanted(view, options)
+        if partition in done:
+            wanted, gap = _rest(view, wanted, begun[partition], done[partition])
+            gaps += gap
+        found: list[Split] = []
+        if wanted.start < wanted.stop or reaches_lost_segment(view, wanted):
+            found = list(plan(view, wanted, SPLIT_BYTES, owners.get(partition)))
+        if found and wanted.start < found[0].part_start:
+            # The log begins with empty segments before this one.
+            found[0] = replace(found[0], part_start=wanted.start)
+        splits += found
+        if not found and partition not in done:
+            empty[partition] = wanted.start, max(wanted.start, wanted.stop)
+    chunks = chunked(splits, options.chunk_bytes)
+    if empty and (chunks or earlier):
+        chunks.append(ExportChunk((), empty, 0))
+    return chunks, gaps
+
+
+def _wanted(view: LogView, options: ExportOptions) -> QueryRange:
+    end = view.last_stable_offset if options.committed else view.log_end_offset
+    low = view.log_start_offset
+    start, stop = options.extent.offsets_in(view, low, max(low, end))
+    return QueryRange(view.partition, start, stop)
+
+
+def _rest(
+    view: LogView, wanted: QueryRange, first: Offset, done: Offset
+) -> tuple[QueryRange, list[Gap]]:
+    """Return what is left of a range after an earlier export of [first, done), and the gap between both."""
+    name = str(wanted.partition)
+    elsewhere = "export it to another target"
+    if view.log_end_offset < done:
+        raise OptionError(
+            f"{name} ends at offset {view.log_end_offset}, and {done} were exported: the log was truncated, or is"
+            f" another one; {elsewhere}"
+        )
+    if wanted.start < first:
+        raise OptionError(
+            f"the export of {name} begins at offset {first}; offsets {wanted.start} to {first - 1} cannot be added:"
+            f" {elsewhere}"
+        )
+    if wanted.start <= done or wanted.start >= wanted.stop:
+        return wanted._replace(start=max(min(done, wanted.stop), wanted.start)), []
+    if view.log_start_offset <= done:
+        raise OptionError(
+            f"the export of {name} ends at offset {done}, and --from leaves out {done} to {wanted.start - 1}:"
+            " leave out --from"
+        )
+    return wanted, [Gap(name, done, wanted.start)]
+
+
+def _refuse_another(partition: TopicPartition, before: str | None, view: LogView) -> None:
+    if None not in (before, view.topic_id) and before != view.topic_id:
+        raise OptionError(
+            f"topic {partition.topic} was deleted and created again since it was exported (topic id {before}"
+            f" before, {view.topic_id} now): export it to another target"
+        )
+
+
+def _first_offsets(earlier: Sequence[Done]) -> dict[TopicPartition, Offset]:
+    found: dict[TopicPartition, Offset] = {}
+    for chunk in earlier:
+        for name, (start, _) in chunk.ranges.items():
+            topic, _, number = name.rpartition("-")
+            found.setdefault(TopicPartition(topic, int(number)), start)
+    return found

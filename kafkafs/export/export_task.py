@@ -1,0 +1,284 @@
+"""One task of an export: some splits become files of a topic and a day each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from engine import kernel
+from engine.budgets import MiB
+from engine.log.partition_log import PartitionLog
+from engine.units import NO_TIMESTAMP, TopicPartition
+from engine.writing.disk import DISK, Disk
+from kafkafs.decode.searching.search import chosen
+from kafkafs.decode.shown_text import json_text
+from kafkafs.export.file_columns import exact_schema, read_schema
+from kafkafs.export.file_writers import FORMATS, FileOutput, FileWriter, LinesFile, file_maker
+from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
+from kafkafs.table.arrow_rows import record_batches
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.rows import Rows
+from kafkafs.table.split_records import DamagedPlace, SplitRecords
+from kafkafs.table.splits import Split
+from kafkafs.table.task_packing import packed
+
+MOST_OPEN = 64
+"""Files that a task has open at a time."""
+GROUP_BYTES = 64 * MiB
+"""Bytes of records that a task holds before it writes them: Parquet's row groups."""
+_LINES = 1 * MiB
+_TASKS_OF_A_JOB = 4
+_LEAST = 8 * MiB
+_OPENING = 64 * 1024
+"""Cost of opening a split, in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """What the files of an export look like.
+
+    Attributes:
+        form: format, one of `file_writers.FORMATS`.
+        columns: names of columns; record lines have none.
+        values: form of bytes in CSV, or of values in record lines.
+        codec: codec of the files.
+        group_bytes: bytes of records that are written at once.
+    """
+
+    form: str
+    columns: tuple[str, ...]
+    values: str
+    codec: str
+    group_bytes: int = GROUP_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTask:
+    """Splits of one or more partitions, in order, whose records become the files of one task."""
+
+    number: int
+    splits: tuple[Split, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the source."""
+        return sum(split.size for split in self.splits)
+
+
+@dataclass(slots=True)
+class TaskResult:
+    """What a task wrote: records by topic, and damaged places."""
+
+    records: dict[str, int] = field(default_factory=dict)
+    damaged: int = 0
+
+
+class RecordSource(Protocol):
+    """The logs that the splits of an export were planned on."""
+
+    def __getitem__(self, partition: TopicPartition) -> PartitionLog:
+        """Return the log of a partition."""
+
+
+class ExportTaskWriter:
+    """Writer of the files of tasks.
+
+    Args:
+        logs: the logs by partition.
+        options: how records are read.
+        files: what the files look like.
+        staged: absolute path of the folder for the files; its folders `records` and `damage` are made on demand.
+        disk: disk to write to.
+    """
+
+    def __init__(
+        self,
+        logs: RecordSource,
+        options: RowOptions,
+        files: FileOptions,
+        staged: str,
+        disk: Disk = DISK,
+    ) -> None:
+        self._logs = logs
+        self._options = options
+        self._files = files
+        self._staged = staged
+        self._disk = disk
+
+    def write(self, task: ExportTask, take_note: Callable[[int], None]) -> TaskResult:
+        """Write the files of a task; note the bytes of each split.
+
+        Raises:
+            CorruptBatchError, LostRecordsError, TimestampRangeError, OSError: nothing of the task counts.
+        """
+        try:
+            return self._write(task, take_note)
+        except OSError as error:
+            if error.filename is None:  # PyArrow passes on the number alone
+                error.filename = self._staged
+            raise
+
+    def _write(self, task: ExportTask, take_note: Callable[[int], None]) -> TaskResult:
+        result = TaskResult()
+        reader = SplitRecords(self._options)
+        damage: FileOutput | None = None
+        with _DayFiles(self._files, f"{self._staged}/records", task.number, self._disk) as days:
+            for split in task.splits:
+                topic = split.partition.topic
+                result.records.setdefault(topic, 0)
+                for item in reader.read(split, self._logs[split.partition]):
+                    if isinstance(item, DamagedPlace):
+                        result.damaged += 1
+                        damage = damage or self._damage_file(task.number)
+                        damage.write(_damage_line(item))
+                    elif isinstance(item, Rows) and len(item):
+                        days.add(item)
+                        result.records[topic] += len(item)
+                take_note(split.size)
+        if damage is not None:
+            damage.close()
+        return result
+
+    def _damage_file(self, number: int) -> FileOutput:
+        folder = f"{self._staged}/damage"
+        self._disk.make_folder(folder)
+        return FileOutput(self._disk.open(f"{folder}/part-{number:05}.json", exclusive=True))
+
+
+def _damage_line(place: DamagedPlace) -> bytes:
+    facts = {
+        "topic": place.split.partition.topic,
+        "partition": place.split.partition.partition,
+        "offset": place.first_offset,
+        "segment": place.split.segment,
+        "batchPosition": place.facts.get("position"),
+        "damage": json_text(place.facts),
+    }
+    shown = {name: value for name, value in facts.items() if value is not None}
+    return json_text(shown).encode() + b"\n"
+
+
+class _DayFiles:
+    """Files of one task by topic and day; records wait for a group of them."""
+
+    def __init__(self, files: FileOptions, folder: str, number: int, disk: Disk) -> None:
+        self._files = files
+        self._folder = folder
+        self._number = number
+        self._disk = disk
+        codec = files.codec
+        self._make = file_maker(files.form, files.columns, files.values, codec)
+        self._suffix = FORMATS[files.form].file_suffix(codec)
+        self._open: dict[tuple[str, str], FileWriter | LinesFile] = {}
+        self._begun: dict[tuple[str, str], int] = {}
+        self._waiting: dict[tuple[str, str], list[Any]] = {}
+        self._bytes = 0
+        is_exact = files.form in ("parquet", "arrow")
+        self._schema = exact_schema(files.columns) if is_exact else read_schema(files.columns)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for file in self._open.values():
+                with suppress(Exception):  # the first error is the one that counts
+                    file.close()
+            return
+        self._flush()
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def add(self, rows: Rows) -> None:
+        """Add records of one partition."""
+        topic = rows.partition.topic
+        for day, some in _by_day(rows):
+            waiting = self._waiting.setdefault((topic, day), [])
+            for part, size in self._parts(some):
+                waiting.append(part)
+                self._bytes += size
+                if self._bytes >= self._files.group_bytes:
+                    self._flush()
+                    waiting = self._waiting.setdefault((topic, day), [])
+
+    def _parts(self, rows: Rows) -> Iterator[tuple[Any, int]]:
+        """Yield records in parts of the format, with their sizes in bytes."""
+        if self._files.form == "jsonl":
+            for text in self._lines(rows):
+                yield text, len(text)
+            return
+        for batch in record_batches(self._schema, rows):
+            yield batch, batch.nbytes
+
+    def _lines(self, rows: Rows) -> Iterator[bytes]:
+        columns = chosen(rows.columns, rows.indices)
+        options = kernel.LineOptions(
+            *rows.partition, values=self._files.values, decode_with=rows.decoder
+        )
+        record = 0
+        while record < len(columns):
+            made = kernel.column_lines(
+                rows.table,
+                columns,
+                options=options,
+                fates=rows.fates,
+                first_record=record,
+                enough=_LINES,
+            )
+            yield made.text or b""
+            if made.rows_done:
+                return
+            record = made.next_record
+
+    def _flush(self) -> None:
+        """Write all records that wait."""
+        waiting, self._waiting, self._bytes = self._waiting, {}, 0
+        for place, parts in waiting.items():
+            if parts:
+                self._file(place).write(parts)
+
+    def _file(self, place: tuple[str, str]) -> Any:  # noqa: ANN401 - takes what `_parts` yields
+        file = self._open.pop(place, None)
+        if file is None:
+            while len(self._open) >= MOST_OPEN:
+                oldest = next(iter(self._open))
+                self._open.pop(oldest).close()
+            file = self._new(place)
+        self._open[place] = file  # the last one used is last
+        return file
+
+    def _new(self, place: tuple[str, str]) -> FileWriter | LinesFile:
+        count = self._begun.get(place, 0)
+        self._begun[place] = count + 1
+        folder = os.path.join(self._folder, folder_of(*place))
+        self._disk.make_folder(folder)
+        again = f"-{count:03}" if count else ""
+        name = f"part-{self._number:05}{again}{self._suffix}"
+        return self._make(FileOutput(self._disk.open(f"{folder}/{name}", exclusive=True)))
+
+
+def _by_day(rows: Rows) -> Iterator[tuple[str, Rows]]:
+    """Yield the records of each day, in their order."""
+    timestamps = rows.numbers("timestamp")
+    missing = timestamps == NO_TIMESTAMP
+    days = timestamps // MS_OF_DAY
+    if (days == days[0]).all() and (missing == missing[0]).all():
+        yield day_of(int(timestamps[0])), rows
+        return
+    # Without a timestamp is not the same as the last millisecond of 1969, whose day it would get.
+    numbers = np.where(missing, np.iinfo(np.int64).min, days)
+    for number in np.unique(numbers).tolist():
+        own = np.flatnonzero(numbers == number)
+        yield day_of(int(timestamps[own[0]])), replace(rows, indices=rows.indices[own])
+
+
+def tasks_of(splits: Sequence[Split], jobs: int) -> list[ExportTask]:
+    """Return tasks of neighbouring splits; a few for each job suffice, as each writes files of its own."""
+    total = sum(split.size + _OPENING for split in splits)
+    most = max(_LEAST, total // (jobs * _TASKS_OF_A_JOB))
+    return [ExportTask(number, some) for number, some in enumerate(packed(splits, most, _OPENING))]

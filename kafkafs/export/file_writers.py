@@ -1,0 +1,300 @@
+"""Files of an export in each format: Arrow record batches, or record lines, become bytes in a file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable, Sequence
+from typing import IO, Any, Protocol, TypeAlias, cast
+
+import pyarrow as pa
+
+from engine.writing.disk import WritableFile
+from kafkafs.export.errors import OptionError
+from kafkafs.export.file_columns import csv_columns, exact_schema, millisecond_columns
+
+Batches: TypeAlias = Sequence[pa.RecordBatch]
+_DICTIONARY = (
+    "partition",
+    "timestampType",
+    "key",
+    "transaction",
+    "codec",
+    "headers.list.element.key",
+)
+"""Columns with few different values."""
+_AVRO_TYPES = {
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "timestamp-millis"},
+}
+_NEVER_NULL = ("partition", "offset", "timestamp", "timestampType")
+_AVRO_HEADERS = {
+    "type": "array",
+    "items": {
+        "type": "record",
+        "name": "Header",
+        "fields": [{"name": "key", "type": "string"}, {"name": "value", "type": ["null", "bytes"]}],
+    },
+}
+
+
+class FileOutput(io.RawIOBase):
+    """A new file as a stream that libraries write to."""
+
+    def __init__(self, file: WritableFile) -> None:
+        super().__init__()
+        self._file = file
+        self._position = 0
+
+    def writable(self) -> bool:
+        """Return that bytes can be written."""
+        return True
+
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+        return self._position
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - what has bytes
+        """Write all of `data`. Raises OSError."""
+        view = memoryview(data).cast("B")
+        self._file.write_at(self._position, view)
+        self._position += len(view)
+        return len(view)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+class FileWriter(Protocol):
+    """Writer of one file; the file is complete after `close`."""
+
+    def write(self, batches: Batches) -> None:
+        """Write some records."""
+
+    def close(self) -> None:
+        """Write what ends the file, and close it."""
+
+
+class ParquetFile:
+    """A Parquet file; each `write` makes a row group."""
+
+    def __init__(self, output: FileOutput, columns: Sequence[str], compression: str) -> None:
+        import pyarrow.parquet as pq
+
+        self._output = output
+        self._schema = exact_schema(columns)
+        kept = {name.partition(".")[0]: name for name in _DICTIONARY}
+        self._writer = pq.ParquetWriter(
+            output,
+            self._schema,
+            compression=compression,
+            use_dictionary=[kept[name] for name in columns if name in kept],
+        )
+
+    def write(self, batches: Batches) -> None:
+        """Write some records as a row group."""
+        table = pa.Table.from_batches(batches, self._schema)
+        self._writer.write_table(table, row_group_size=max(len(table), 1))
+
+    def close(self) -> None:
+        """Write the footer, and close the file."""
+        self._writer.close()
+        self._output.close()
+
+
+class ArrowFile:
+    """A file of Arrow's IPC format."""
+
+    def __init__(self, output: FileOutput, columns: Sequence[str], compression: str) -> None:
+        self._output = output
+        options = pa.ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
+        self._writer = pa.ipc.new_file(output, exact_schema(columns), options=options)
+
+    def write(self, batches: Batches) -> None:
+        """Write some records."""
+        for batch in batches:
+            self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write the footer, and close the file."""
+        self._writer.close()
+        self._output.close()
+
+
+class CsvFile:
+    """A CSV file with a header; null is an empty field, empty text is in quotes."""
+
+    def __init__(self, output: FileOutput, values: str, compression: str) -> None:
+        self._output = _compressed(output, compression)
+        self._values = values
+        self._writer: Any = None
+
+    def write(self, batches: Batches) -> None:
+        """Write some records."""
+        import pyarrow.csv
+
+        for batch in batches:
+            shown = csv_columns(batch, self._values)
+            if self._writer is None:
+                self._writer = pyarrow.csv.CSVWriter(self._output, shown.schema)
+            self._writer.write_batch(shown)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+        self._output.close()
+
+
+class AvroFile:
+    """An Avro object container file."""
+
+    def __init__(self, output: FileOutput, columns: Sequence[str], compression: str) -> None:
+        self._output = output
+        self._columns = columns
+        self._compression = "null" if compression == "none" else compression
+        self._writer: Any = None
+
+    def write(self, batches: Batches) -> None:
+        """Write some records."""
+        from fastavro.write import Writer
+
+        for batch in batches:
+            shown = millisecond_columns(batch)
+            if self._writer is None:
+                schema = avro_schema(shown.schema)
+                # A stream of bytes; fastavro asks for nothing else.
+                stream = cast("IO[bytes]", self._output)
+                self._writer = Writer(stream, schema, self._compression, sync_interval=256 * 1024)
+            if "time" in shown.schema.names:  # as numbers: datetimes would be made and unmade
+                place = shown.schema.get_field_index("time")
+                shown = shown.set_column(place, "time", shown.column(place).view(pa.int64()))
+            for row in shown.to_pylist():
+                self._writer.write(row)
+
+    def close(self) -> None:
+        """Write the last block, and close the file."""
+        if self._writer is not None:
+            self._writer.flush()
+        self._output.close()
+
+
+def avro_schema(schema: pa.Schema) -> dict[str, Any]:
+    """Return the Avro schema of an export's files."""
+    fields = []
+    for field in schema:
+        kind: Any = _AVRO_HEADERS if field.name == "headers" else _AVRO_TYPES[field.type]
+        if field.name not in _NEVER_NULL:
+            kind = ["null", kind]
+        fields.append({"name": field.name, "type": kind})
+    return {"type": "record", "name": "Record", "namespace": "kafkafs.export", "fields": fields}
+
+
+class LinesFile:
+    """A file of record lines."""
+
+    def __init__(self, output: FileOutput, compression: str) -> None:
+        self._output = _compressed(output, compression)
+
+    def write(self, texts: Sequence[bytes]) -> None:
+        """Write some lines."""
+        for text in texts:
+            self._output.write(text)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._output.close()
+
+
+class _Gzip(gzip.GzipFile):
+    """A gzip stream that closes the file below it."""
+
+    def __init__(self, output: FileOutput) -> None:
+        super().__init__(filename="", mode="wb", compresslevel=6, fileobj=output, mtime=0)
+        self._below = output
+
+    def close(self) -> None:
+        super().close()
+        self._below.close()
+
+
+def _compressed(output: FileOutput, compression: str) -> IO[bytes]:
+    if compression == "gzip":
+        return cast("IO[bytes]", _Gzip(output))
+    return cast("IO[bytes]", output)
+
+
+class FileFormat:
+    """A format of files.
+
+    Attributes:
+        name: its name on the command line.
+        suffix: ending of the files' names.
+        codecs: its codecs; the first one is used by default.
+    """
+
+    def __init__(self, name: str, suffix: str, *codecs: str) -> None:
+        self.name = name
+        self.suffix = suffix
+        self.codecs = codecs
+
+    def codec(self, wanted: str | None) -> str:
+        """Return the codec to use.
+
+        Raises:
+            OptionError: the format does not have it.
+        """
+        if wanted is None:
+            return self.codecs[0]
+        if wanted not in self.codecs:
+            raise OptionError(f"{self.name} has {', '.join(self.codecs)}, not codec {wanted!r}")
+        return wanted
+
+    def file_suffix(self, codec: str) -> str:
+        """Return the ending of the files' names."""
+        return self.suffix + (".gz" if self.name in ("csv", "jsonl") and codec == "gzip" else "")
+
+
+FORMATS = {
+    each.name: each
+    for each in (
+        FileFormat("parquet", ".parquet", "snappy", "zstd", "gzip", "lz4", "brotli", "none"),
+        FileFormat("csv", ".csv", "none", "gzip"),
+        FileFormat("jsonl", ".jsonl", "none", "gzip"),
+        FileFormat("avro", ".avro", "deflate", "snappy", "none"),
+        FileFormat("arrow", ".arrow", "lz4", "zstd", "none"),
+    )
+}
+
+MakeFile: TypeAlias = Callable[[FileOutput], FileWriter | LinesFile]
+
+
+def file_maker(form: str, columns: Sequence[str], values: str, codec: str) -> MakeFile:
+    """Return the function that begins a file of a format.
+
+    Args:
+        form: name in FORMATS.
+        columns: names of columns.
+        values: form of bytes in CSV.
+        codec: codec of the files.
+    """
+
+    def make(output: FileOutput) -> FileWriter | LinesFile:
+        match form:
+            case "parquet":
+                return ParquetFile(output, columns, codec)
+            case "arrow":
+                return ArrowFile(output, columns, codec)
+            case "csv":
+                return CsvFile(output, values, codec)
+            case "avro":
+                return AvroFile(output, columns, codec)
+            case _:
+                return LinesFile(output, codec)
+
+    return make
