@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from engine.coding.compression import CompressionType
 from engine.lines.line_decoder import DecodedField, LineDecoder, Marks
 from engine.record.record import Header
-from tests import builders
 from tests.builders import Rec
+from tests.random_logs import random_log
 
 PLAIN_VALUES = (None, b"", b"plain", b'{"a": 1}', b"\x01\xfe", b"x" * 2000)
 MARKED_VALUES = (b"\0\0\0\0\7abc", b"\xffrest", b"\0")
-PRODUCER = builders.Producer(id=7, epoch=1, sequence=4)
 
 
 class Upper(LineDecoder):
@@ -43,30 +41,7 @@ class All(Upper):
 
 def log_of(chance: Random, marked: float) -> bytes:
     """Batches of every kind in which a share of the records is marked."""
-    batches, offset = [], 0
-    for _ in range(chance.randint(1, 12)):
-        made = [_record(chance, marked) for _ in range(chance.choice((1, 1, 3, 20)))]
-        kind = chance.randrange(6)
-        if kind == 0:
-            made = made[:1]
-            batches.append(builders.end_marker(offset, PRODUCER, commit=chance.random() < 0.5))
-        elif kind == 1:
-            batches += [
-                builders.message(offset + place, each.key, each.value, timestamp=each.timestamp)
-                for place, each in enumerate(made)
-            ]
-        else:
-            codec = chance.choice((CompressionType.NONE, CompressionType.GZIP))
-            count = len(made) + (chance.random() < 0.1)
-            owner = PRODUCER if kind < 4 else builders.NO_PRODUCER
-            batches.append(
-                builders.batch(
-                    made, offset, codec, producer=owner, transactional=kind == 2,
-                    leader_epoch=chance.randrange(5), record_count=count,
-                )
-            )  # fmt: skip
-        offset += len(made)
-    return b"".join(batches)
+    return random_log(chance, lambda count: [_record(chance, marked) for _ in range(count)])
 
 
 def _record(chance: Random, marked: float) -> Rec:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from engine.budgets import DEFAULT_BUDGETS
-from engine.coding.compression import CompressionType
 from engine.columns.batch_table import BatchRows
 from engine.kernel import compiled, python as kernel_python
 from engine.lines.decoded_lines import decoded_lines
@@ -21,9 +20,10 @@ from engine.lines.record_line import LineOptions
 from engine.record.fate import Fate
 from engine.topics import internal_topics as topics
 from tests import builders
-from tests.builders import Producer, Rec
+from tests.builders import Rec
 from tests.engine.kernel.kernels import each_kernel, table_of
 from tests.internal_records import damaged, random_record
+from tests.random_logs import PRODUCER, random_log
 
 TOPICS = (
     topics.CONSUMER_OFFSETS,
@@ -32,7 +32,6 @@ TOPICS = (
     topics.CLUSTER_METADATA,
     topics.REMOTE_LOG_METADATA,
 )
-PRODUCER = Producer(id=7, epoch=1, sequence=4)
 KEY = b"\0\1\0\1g\0\1t\0\0\0\7"
 VALUE = b"\0\0" + bytes(7) + b"\x2a\0\1m" + bytes(8)
 
@@ -51,33 +50,7 @@ def records(topic: str, chance: Random, count: int) -> list[Rec]:
 
 
 def log_of(topic: str, chance: Random) -> bytes:
-    """Batches of every kind: old and new, compressed, transactional, control records, records left over."""
-    batches, offset = [], 0
-    for _ in range(chance.randint(1, 12)):
-        made = records(topic, chance, chance.choice((1, 1, 3, 20)))
-        kind = chance.randrange(6)
-        if kind == 0:
-            made = made[:1]
-            batches.append(builders.end_marker(offset, PRODUCER, commit=chance.random() < 0.5))
-        elif kind == 1:
-            batches += [
-                builders.message(
-                    offset + place, record.key, record.value, timestamp=record.timestamp
-                )
-                for place, record in enumerate(made)
-            ]
-        else:
-            codec = chance.choice((CompressionType.NONE, CompressionType.GZIP))
-            count = len(made) + (chance.random() < 0.1)
-            owner = PRODUCER if kind < 4 else builders.NO_PRODUCER
-            batches.append(
-                builders.batch(
-                    made, offset, codec, producer=owner, transactional=kind == 2,
-                    leader_epoch=chance.randrange(5), record_count=count,
-                )
-            )  # fmt: skip
-        offset += len(made)
-    return b"".join(batches)
+    return random_log(chance, lambda count: records(topic, chance, count))
 
 
 def shown(topic: str, *made: Rec, kernel: ModuleType = compiled, values: str = "auto") -> list[Any]:
