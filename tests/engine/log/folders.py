@@ -7,11 +7,15 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
 from engine.log.log_view import LogView
-from engine.log.partition_log import PartitionLog
+from engine.log.partition_log import PartitionLog, Shared
 from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun
+from engine.log.source_checkpoints import SourceCheckpoints
+from engine.units import TopicPartition
 from tests.builders import Producer, Rec, batch, end_marker, last_offset, segment_files
 
 
@@ -139,3 +143,18 @@ def copy_of_folder(source: Path, target: Path) -> Path:
     """A copy that may be written to."""
     shutil.copytree(source, target, copy_function=shutil.copyfile)
     return target
+
+
+def live_log(writer: LogWriter, *, is_live: bool = True, frozen: bool = False) -> PartitionLog:
+    """The partition, with a broker at work or without one, whatever its lock says."""
+    root = SourceRoot(str(writer.log_dir))
+    return PartitionLog(
+        root,
+        writer.folder.name,
+        name=writer.folder.name,
+        topic_partition=TopicPartition("topic", 0),
+        checkpoints=SourceCheckpoints(root, Problems()),
+        is_live=lambda: is_live,
+        frozen=frozen,
+        shared=Shared(),
+    )

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,12 @@ import pytest
 from engine.errors import SourceError, SourceGoneError
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import open_source
-from engine.log.partition_log import PartitionLog, Shared
 from engine.log.segment import active_tail
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.units import TopicPartition
 from tests.builders import Rec, batch, patched
-from tests.engine.log.folders import LogWriter, offsets_of
+from tests.engine.log.folders import LogWriter, live_log, offsets_of
 from tests.unreadable import unreadable_bytes
 
 PAGE = 512
@@ -28,19 +28,6 @@ PAGE = 512
 @pytest.fixture
 def writer(tmp_path: Path) -> LogWriter:
     return LogWriter(tmp_path)
-
-
-def followed(writer: LogWriter, *, is_live: bool = True) -> PartitionLog:
-    root = SourceRoot(str(writer.log_dir))
-    return PartitionLog(
-        root,
-        writer.folder.name,
-        name=writer.folder.name,
-        topic_partition=TopicPartition("topic", 0),
-        checkpoints=SourceCheckpoints(root, Problems()),
-        is_live=lambda: is_live,
-        shared=Shared(),
-    )
 
 
 def write(writer: LogWriter, data: bytes) -> None:
@@ -61,7 +48,7 @@ def test_a_batch_that_states_too_large_an_offset_does_not_move_the_log_end_for_g
     writer: LogWriter, at_a_time: int
 ) -> None:
     made = [batch([Rec(b"v")], offset) for offset in (0, 1, 90, 3, 4)]
-    log = followed(writer)
+    log = live_log(writer)
     view = log.view()
     for number in range(0, 5, at_a_time):
         write(writer, b"".join(made[number : number + at_a_time]))
@@ -76,7 +63,7 @@ def test_a_batch_that_states_too_small_an_offset_does_not_move_the_log_end_back(
     writer: LogWriter, at_a_time: int
 ) -> None:
     made = [batch([Rec(b"v")] * 2, offset) for offset in (10, 12, 14, 0, 18)]
-    log = followed(writer)
+    log = live_log(writer)
     ends = []
     for number in range(0, 5, at_a_time):
         write(writer, b"".join(made[number : number + at_a_time]))
@@ -98,7 +85,7 @@ def test_a_first_batch_below_the_base_offset_is_out_of_order(tmp_path: Path) -> 
 
 
 def test_a_small_file_and_a_large_one_end_at_the_same_offset(writer: LogWriter) -> None:
-    log, ends = followed(writer), []
+    log, ends = live_log(writer), []
     for number in range(12):
         writer.append_records(b"x" * 20_000, b"y")
         ends.append((log.view(max_age=0).log_end_offset, writer.view().log_end_offset))
@@ -114,7 +101,7 @@ def test_zeros_behind_the_last_batch_are_no_reason_to_scan(
     writer.append_records(b"a")
     size = writer.records_file.stat().st_size
     os.truncate(writer.records_file, 100_000)
-    log = followed(writer)
+    log = live_log(writer)
     assert log.view().end_position == size
     monkeypatch.setattr(active_tail, "scan", lambda *_, **__: pytest.fail("there is nothing new"))
     for _ in range(3):
@@ -131,7 +118,7 @@ def test_rubbish_in_a_log_without_a_writer_is_searched_once(
 ) -> None:
     writer.append_records(b"a")
     write(writer, b"rubbish" * 100)
-    log = followed(writer, is_live=False)
+    log = live_log(writer, is_live=False)
     view = log.view()
     searches = []
     scan = active_tail.scan
@@ -158,7 +145,7 @@ def test_a_last_batch_that_cannot_be_read_any_more_ends_the_log_before_it(
     """Whether it is still the same batch cannot be told."""
     write(writer, batch_of(PAGE, 0) + batch_of(PAGE, 1))
     first = len(batch_of(PAGE, 0))
-    log = followed(writer)
+    log = live_log(writer)
     before = log.view()
     assert before.log_end_offset == 2
     os.utime(writer.records_file, (1, 1))
@@ -174,7 +161,7 @@ def test_bytes_behind_the_log_end_that_cannot_be_read_are_not_there_yet(
 ) -> None:
     write(writer, batch_of(PAGE, 0))
     size = writer.records_file.stat().st_size
-    log = followed(writer)
+    log = live_log(writer)
     log.view()
     write(writer, batch_of(PAGE, 1))
     with unreadable_bytes({writer.records_file: [(size, 2 * size)]}):
@@ -218,7 +205,7 @@ def test_each_change_of_a_log_that_is_not_an_append_counts_once(writer: LogWrite
         writer.append_records(b"a", b"b")
         writer.roll()
     writer.append_records(b"c")
-    log = followed(writer)
+    log = live_log(writer)
     first = log.view()
     assert (first.generation, first.rewrites) == (0, 0)
     first.segment_at(0).batch(0)
@@ -267,7 +254,7 @@ def test_a_folder_that_a_broker_deleted_is_no_problem_and_one_that_fails_is(
 ) -> None:
     writer.append_records(b"v")
     for is_live, is_gone in ((True, True), (True, False), (False, True), (False, False)):
-        log = followed(writer, is_live=is_live)
+        log = live_log(writer, is_live=is_live)
 
         def fails(_root: SourceRoot, _folder: str = "", *, gone: bool = is_gone) -> object:
             number = errno.ENOENT if gone else errno.EIO
@@ -322,20 +309,31 @@ def test_a_source_is_listed_again_when_its_list_is_as_old_as_was_asked(
     frozen.check_there()
 
 
+def open_folders(folder: Path) -> set[str]:
+    """Paths of the folders from a folder on down that this process has open."""
+    found = set()
+    for fd in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the descriptor of the listing itself
+            path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+            if path.is_relative_to(folder) and path.is_dir():
+                found.add(str(path.relative_to(folder)))
+    return found
+
+
 def test_closing_a_source_closes_its_folder_and_the_log_dir_above(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path)
     writer.append_records(b"v")
     writer.high_watermark(1)
-    before = len(os.listdir("/proc/self/fd"))
     source = open_source(str(writer.folder))
     assert source.partitions()["topic-0"].view().high_watermark == 1
-    assert len(os.listdir("/proc/self/fd")) > before
+    assert open_folders(tmp_path) == {".", "topic-0"}
     (root,), (log_dir,) = source.roots, source.log_dirs
     assert log_dir is not None
     source.close()
     for each in (root, log_dir):
         with pytest.raises(ValueError, match="is closed"):
             each.list()
+    assert not open_folders(tmp_path)
 
 
 @pytest.mark.parametrize("size", [100, 70_000], ids=["small", "large"])
@@ -343,7 +341,7 @@ def test_closing_a_source_closes_its_folder_and_the_log_dir_above(tmp_path: Path
 def test_a_last_batch_that_was_written_anew_is_seen_though_the_size_is_the_same(
     writer: LogWriter, size: int, count: int
 ) -> None:
-    log = followed(writer)
+    log = live_log(writer)
     log.view()
     write(writer, b"".join(batch_of(size, offset) for offset in range(count)))
     before = log.view(max_age=0)
@@ -361,7 +359,7 @@ def test_a_last_batch_that_was_written_anew_is_seen_though_the_size_is_the_same(
 
 def test_a_file_that_was_only_touched_is_the_same_log(writer: LogWriter) -> None:
     write(writer, batch_of(100, 0) + batch_of(100, 1))
-    log = followed(writer)
+    log = live_log(writer)
     before = log.view()
     os.utime(writer.records_file, (5, 5))
     assert log.view(max_age=0) is before
@@ -371,7 +369,7 @@ def test_a_folder_that_was_only_touched_gives_the_same_view(writer: LogWriter) -
     for _ in range(2):
         writer.append_records(b"a")
         writer.roll()
-    log = followed(writer)
+    log = live_log(writer)
     before = log.view()
     assert before.segment_at(0).batch(0) is not None
     for number in range(3):
@@ -385,7 +383,7 @@ def test_a_segment_that_vanished_under_a_listed_name_is_read_again(
     for _ in range(2):
         writer.append_records(b"a", b"b")
         writer.roll()
-    log = followed(writer)
+    log = live_log(writer)
     before = log.view()
     assert before.segment_at(0).batch(0) is not None
     stat = SourceRoot.stat
@@ -407,7 +405,7 @@ def test_a_log_that_was_cut_off_has_nothing_unread_and_one_that_is_gone_has_no_l
     writer: LogWriter,
 ) -> None:
     write(writer, batch_of(100, 0) + batch_of(100, 1))
-    log = followed(writer)
+    log = live_log(writer)
     log.view()
     os.truncate(writer.records_file, 10)
     lag = log.lag()
@@ -421,14 +419,14 @@ def test_holding_a_partition_open_takes_two_descriptors_a_segment(writer: LogWri
     for _ in range(3):
         writer.append_records(b"v")
         writer.roll()
-    log = followed(writer)
+    log = live_log(writer)
     assert [log.freeze(most) for most in (0, 1, 2, 5, 8, 100)] == [0, 0, 2, 4, 8, 8]
 
 
 def test_a_topic_made_anew_shares_no_segment_with_the_old_one(writer: LogWriter) -> None:
     writer.append_records(b"old")
     writer.roll()
-    log = followed(writer)
+    log = live_log(writer)
     before = log.view()
     assert before.segment_at(0).batch(0) is not None
     aside = writer.folder.with_name("aside")

@@ -11,38 +11,20 @@ from random import Random
 
 import pytest
 
-from engine.files.source_files import SourceFile, SourceRoot
+from engine.files.source_files import SourceFile
 from engine.log.log_directory import open_source
 from engine.log.log_follower import LogFollower
-from engine.log.partition_log import PartitionLog, Shared
+from engine.log.partition_log import PartitionLog
 from engine.log.segment import active_tail
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage
-from engine.log.source_checkpoints import SourceCheckpoints
-from engine.units import TopicPartition
 from tests.builders import Rec, batch, last_offset, patched
-from tests.engine.log.folders import LogWriter, offsets_of
+from tests.engine.log.folders import LogWriter, live_log, offsets_of
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> LogWriter:
     return LogWriter(tmp_path)
-
-
-def live_log(writer: LogWriter, *, is_live: bool = True, frozen: bool = False) -> PartitionLog:
-    """The partition, with a broker at work or without one, whatever its lock says."""
-    root = SourceRoot(str(writer.log_dir))
-    return PartitionLog(
-        root,
-        writer.folder.name,
-        name=writer.folder.name,
-        topic_partition=TopicPartition("topic", 0),
-        checkpoints=SourceCheckpoints(root, Problems()),
-        is_live=lambda: is_live,
-        frozen=frozen,
-        shared=Shared(),
-    )
 
 
 # Appends
