@@ -28,6 +28,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 MOST_UNREAD = 20
 READ_ERRORS = (OSError, KafkaStorageError, KafkaFsError)
+DEFAULT_SCHEMAS = ("auto",)
+"""Those in SOURCE. Written out: to import it takes the start-up time of all commands."""
 VALUE_MODES = ("auto", "text", "json", "base64", "hex", "none")
 
 source_argument = click.argument(
@@ -61,7 +63,7 @@ def schemas_option(command: Command) -> Command:
     return click.option(
         "--schemas",
         multiple=True,
-        default=("auto",),
+        default=DEFAULT_SCHEMAS,
         show_default="auto",
         metavar="auto|none|PATH",
         shell_complete=names.files,
@@ -243,7 +245,7 @@ def _advise(unread: Sequence[Unread]) -> None:
 
 @contextmanager
 def open_tree(
-    source: str, values: str = "auto", jobs: int = 1, schemas: tuple[str, ...] = ("auto",)
+    source: str, values: str = "auto", jobs: int = 1, schemas: tuple[str, ...] = DEFAULT_SCHEMAS
 ) -> Iterator[Tree]:
     """Open the tree over one SOURCE."""
     from kafkafs.tree.tree import Tree, TreeOptions

@@ -134,7 +134,9 @@ def dump(
     flags["print_data_log"] = bool(flags["print_data_log"] or _are_strings(string_decoders))
     is_json = as_json or form == "jsonl"
     if not is_json and not {*schemas} <= {"auto", "none"}:
-        raise click.UsageError("--schemas PATH is for --json: DumpLogSegments knows no schemas")
+        raise click.UsageError(
+            "--schemas PATH needs --json: the text is that of DumpLogSegments, which has no schemas"
+        )
     run = dump_json if is_json else dump_text
     with (
         dump_schemas(arguments, schemas if is_json else ()) as known,

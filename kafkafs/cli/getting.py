@@ -95,7 +95,7 @@ class _Partitioner(click.ParamType["int"]):
     type=_Partitioner(),
     metavar="murmur2[:N]",
     help="Read only the partition to which Kafka's default partitioner sends the key, of N partitions; "
-    "by default N is the number in the cluster's metadata.",
+    "without N, of as many as the cluster's metadata in SOURCE says.",
 )
 @click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
 @format_option
@@ -307,7 +307,7 @@ def _search_maker(
 
 
 class _Lookup:
-    """Look-up of a key: prints what the partitions hold, and ends the command."""
+    """Looks a key up in partitions, prints its records, and ends the command with its status."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ def schemas(
     if (subject is not None) + (id_ is not None) + (directory is not None) > 1:
         raise click.UsageError("SUBJECT, --id and --export cannot be combined")
     if context is not None and id_ is None:
-        raise click.UsageError("--context is the context of --id")
+        raise click.UsageError("--context needs --id: the context is that of the id")
     store = _opened(source, registry_topic)
     if at is not None:
         store = store.as_of(at)

@@ -1,4 +1,4 @@
-"""Damaged places as lines on standard error."""
+"""Print damaged places on standard error, a line each."""
 
 from __future__ import annotations
 
