@@ -57,6 +57,7 @@ GROUPS = (
     "compact",
     "rebuild",
     "python",
+    "export",
     "spark",
     "audit",
 )
@@ -115,6 +116,7 @@ def plan(
         "compact": lambda: bench_compact.run(report, options.size),
         "rebuild": lambda: bench_rebuild.run(report, options.size),
         "python": lambda: run_if_installed("bench_python", report, options.size),
+        "export": lambda: run_if_installed("bench_export", report, options.size),
         "spark": lambda: run_if_installed("bench_spark", report, options.size),
         "audit": lambda: run_if_installed("bench_audit", report, options.size),
     }
