@@ -34,12 +34,17 @@ def cleanup_policies(source: LogSource) -> PolicyOf:
 
     def policy(topic: str) -> frozenset[str] | None:
         known = image()
-        if known is None or topic not in known.topics:
-            return None
-        configs = known.table("configs").get(("topic", topic))
-        value = None if configs is None else configs.facts["configs"].get(_NAME)
-        if not isinstance(value, str):
-            return _DEFAULT
-        return frozenset(part.strip() for part in value.split(","))
+        return None if known is None else policy_in(known, topic)
 
     return policy
+
+
+def policy_in(image: ClusterImage, topic: str) -> frozenset[str] | None:
+    """Return the cleanup.policy of a topic in a state of the cluster; None if it does not have the topic."""
+    if topic not in image.topics:
+        return None
+    configs = image.table("configs").get(("topic", topic))
+    value = None if configs is None else configs.facts["configs"].get(_NAME)
+    if not isinstance(value, str):
+        return _DEFAULT
+    return frozenset(part.strip() for part in value.split(","))

@@ -190,12 +190,17 @@ class Operations(pyfuse3.Operations):
         return self._entry.fill(record, attrs)
 
     @total
-    def readlink(self, inode: int, ctx: RequestContext) -> bytes:
+    def readlink(self, inode: int, ctx: RequestContext) -> bytes | Coroutine[Any, Any, bytes]:
         """Return the target of a link."""
         node = self.table.node(self._record(inode))
         if not isinstance(node, Link):
             raise FUSEError(errno.EINVAL)
+        if node.slow:
+            return self._readlink_aside(node, ctx.pid)
         return os.fsencode(node.target)
+
+    async def _readlink_aside(self, node: Link, pid: int) -> bytes:
+        return os.fsencode(await self._slow.open(node.find, pid))
 
     # -- files -----------------------------------------------------------------------------------------
 

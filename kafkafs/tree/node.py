@@ -230,10 +230,17 @@ class File(Node):
 
 
 class Link(Node):
-    """A symbolic link to another node of the tree."""
+    """A symbolic link to another node of the tree. If `slow`, the target may take more than a millisecond."""
 
-    __slots__ = ("target",)
+    __slots__ = ()
 
-    def __init__(self, path: str, target: str) -> None:
-        super().__init__(path)
-        self.target = target
+    slow: bool = False
+
+    @property
+    @abstractmethod
+    def target(self) -> str:
+        """The target, relative to the link's folder. Raises as `find`."""
+
+    def find(self, cancel: Cancel | None = None) -> str:
+        """Return the target. Raises Cancelled, NotFound, DamagedFileError, OSError where it has to be searched for."""
+        return self.target

@@ -144,13 +144,18 @@ class FailingFile(File):
 class PlainLink(Link):
     """A link to another node of the tree."""
 
-    __slots__ = ("_mtime_ns", "_owner", "_ttl")
+    __slots__ = ("_mtime_ns", "_owner", "_target", "_ttl")
 
     def __init__(self, path: str, target: str, owner: Owner, *, mtime_ns: int, ttl: float) -> None:
-        super().__init__(path, target)
+        super().__init__(path)
+        self._target = target
         self._owner = owner
         self._mtime_ns = mtime_ns
         self._ttl = ttl
 
+    @property
+    def target(self) -> str:
+        return self._target
+
     def attrs(self) -> Attrs:
-        return self._owner.link(self.path, self.target, self._mtime_ns, self._ttl)
+        return self._owner.link(self.path, self._target, self._mtime_ns, self._ttl)

@@ -267,7 +267,15 @@ def kind_of(node: Node) -> Kind:
 class FakeLink(Link):
     """A link."""
 
-    __slots__ = ()
+    __slots__ = ("_target",)
+
+    def __init__(self, path: str, target: str) -> None:
+        super().__init__(path)
+        self._target = target
+
+    @property
+    def target(self) -> str:
+        return self._target
 
     def attrs(self) -> Attrs:
         return attrs_of(self, Kind.LINK, len(self.target))

@@ -6,7 +6,7 @@ Control records have no key of a producer and are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.units import Offset
 from engine.workers import Workers
+from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.required_literal import RequiredLiteral
 from kafkafs.decode.searching.search import (
@@ -99,8 +100,15 @@ class KeySearch:
         literal = RequiredLiteral(key.content, fold=False, is_all=True)
         self._query = Query(pattern, frozenset({"key"}), literal, None)
 
-    def newest(self) -> KeyFindings:
-        """Look for the newest record: read the segments from the newest one on, up to the first with the key."""
+    def newest(self, cancel: Callable[[], bool] = lambda: False) -> KeyFindings:
+        """Look for the newest record: read the segments from the newest one on, up to the first with the key.
+
+        Args:
+            cancel: called after each run of batches; True ends the search.
+
+        Raises:
+            Cancelled: `cancel` has returned True.
+        """
         findings = KeyFindings()
         for start, stop in self._segments():
             findings.segments += 1
@@ -108,6 +116,8 @@ class KeySearch:
             for item in self._items(self._between(start, stop)):
                 if isinstance(item, Passed):
                     findings.size += item.size
+                    if cancel():
+                        raise Cancelled
                 elif isinstance(item, Chunk):
                     findings.offset = int(item.columns.offset[item.hits[-1]])
                     # Damage before the record in its segment cannot hold a newer one.

@@ -32,6 +32,7 @@ The source is never changed. Every name below works, listed or not:
     committed/                   the same as a read_committed consumer sees it
     segments/                    the source files, byte for byte
     state/                       offsets, epochs, producers, transactions, indexes, leftovers
+    key/4711                     link to the newest record of a key, where the topic is compacted
   time/2024-01-01/               all partitions cut to a period: a log dir for tar, rsync or cp
   state/                         meta.properties, checkpoints, partitions
   groups/G/                      a consumer group: group.json, and for each partition TOPIC-N with its
