@@ -179,6 +179,12 @@ cdef extern from "c/kernel.h" nogil:
     int kfs_read_line(int fd, int64_t position, int64_t end, int64_t offset, int64_t largest,
                       const kfs_limits *limits, kfs_codec_contexts *contexts, kfs_bytes *bytes, kfs_bytes *inflated,
                       const kfs_line_options *options, kfs_lines *lines, int64_t *timestamp)
+    ctypedef struct kfs_place:
+        pass
+    ctypedef struct kfs_field_texts:
+        const uint8_t *text
+        size_t size
+        const kfs_place *places
     ctypedef struct kfs_columns:
         const uint8_t *arena
         size_t size
@@ -186,6 +192,7 @@ cdef extern from "c/kernel.h" nogil:
         size_t count
         const kfs_row *rows
         size_t row_count
+        const kfs_field_texts *texts
 
     int kfs_put_columns(const kfs_columns *columns, const uint8_t *fates, int fate, size_t *at,
                         const kfs_line_options *options, kfs_lines *lines)
@@ -914,7 +921,7 @@ cdef class _Lines:
         from engine.lines.decoded_lines import decoded_lines
 
         result = decoded_lines(
-            decode, buffer, table, row[0], last, start_position=self.state.run.start_position,
+            decode, column_lines, buffer, table, row[0], last, start_position=self.state.run.start_position,
             options=self.python_options, fates=self.python_fates, measure=self.options.measure, budgets=budgets,
             enough=<object>self.options.enough - <object>self.lines.size, first_record=first_record,
             most=self.options.most)
@@ -1030,9 +1037,9 @@ def lines(buffer, table, Py_ssize_t first_row, Py_ssize_t last_row, *, int64_t s
     if options.decoder is not None and options.decoder.marks is None:
         from engine.lines.decoded_lines import decoded_lines
 
-        return decoded_lines(decode, buffer, table, first_row, last_row, start_position=start_position, options=options,
-                             fates=fates, measure=measure, budgets=budgets, enough=enough, first_record=first_record,
-                             most=most)
+        return decoded_lines(decode, column_lines, buffer, table, first_row, last_row, start_position=start_position,
+                             options=options, fates=fates, measure=measure, budgets=budgets, enough=enough,
+                             first_record=first_record, most=most)
     out.open(state, options, fates, measure, enough, most)
     problem = out.write(buffer, table, &row, <int32_t>last_row, <size_t>max(first_record, 0), budgets)
     return out.result(row - first_row, problem)
@@ -1071,8 +1078,10 @@ def read_lines(int fd, int64_t start, int64_t end, Py_ssize_t rows, Py_ssize_t s
 
 
 def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t first_record=0,
-                 bint measure=False, Py_ssize_t enough=NO_BOUND, Py_ssize_t most=0):
+                 bint measure=False, Py_ssize_t enough=NO_BOUND, Py_ssize_t most=0, texts=None):
     """Return the record lines of decoded records, from `first_record` on."""
+    cdef kfs_field_texts shown
+    cdef _Bytes text, places
     cdef _Bytes rows = _hold(table), records = _hold_records(columns), arena = _hold(columns.arena)
     cdef _Lines out = _Lines.__new__(_Lines)
     cdef _Run state = _Run.__new__(_Run)
@@ -1084,7 +1093,14 @@ def column_lines(table, columns, *, options, fates=None, int fate=0, Py_ssize_t 
     of.arena, of.size = arena.data, arena.size
     of.records, of.count = <const kfs_record *>records.data, records.size // RECORD_SIZE
     of.rows, of.row_count = <const kfs_row *>rows.data, rows.size // ROW_SIZE
-    if options.decoder is not None and options.decoder.marks is None:
+    of.texts = NULL
+    if texts is not None:
+        text, places = _hold(texts.text), _hold(texts.places)
+        if places.size < 2 * of.count * sizeof(int64_t) * 2:
+            raise ValueError("the texts are fewer than the records")
+        shown.text, shown.size, shown.places = text.data, text.size, <const kfs_place *>places.data
+        of.texts = &shown
+    elif options.decoder is not None and options.decoder.marks is None:
         from engine.lines.line_writer import column_lines as column_lines_in_python
 
         return column_lines_in_python(table, columns, options=options, fates=fates, fate=fate,

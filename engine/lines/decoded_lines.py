@@ -1,59 +1,41 @@
-"""Record lines of records with a decoder, which the compiled kernel leaves to Python, written in bulk.
+"""Record lines of records with a decoder, written in bulk.
 
-The kernel decodes many batches at once, Python decodes their records' keys and values. The lines
-equal those of `LineWriter` byte for byte.
+The kernel decodes many batches at once, the decoder gives the texts of their records' keys and values, and the kernel
+writes the lines. They equal those of `LineWriter` byte for byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from engine.arrays import np, npt
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchProblem, Problem, as_table
-from engine.columns.columns import RECORD_ROW, Columns, read_headers
-from engine.columns.decoding import Row, Table
-from engine.lines.json_text import time_json
-from engine.lines.line_decoder import LineDecoder, decoded_json
+from engine.columns.columns import RECORD_ROW, Columns
+from engine.columns.decoding import Table
+from engine.lines.line_decoder import LineDecoder
 from engine.lines.line_writer import MANY_CONTROL_RECORDS
 from engine.lines.lines_result import LinesResult
-from engine.lines.record_line import LineOptions, record_line, transaction_json
-from engine.record.attributes import (
-    COMPRESSION_MASK,
-    CONTROL_MASK,
-    TRANSACTIONAL_MASK,
-    TimestampType,
-    timestamp_type_of,
-)
+from engine.lines.record_line import LineOptions
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK
 from engine.record.fate import Fate
-from engine.record.record import Record
-from engine.units import LAST_TIME
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
 Decode: TypeAlias = Callable[[int, int, int], Columns]
 """Function that decodes rows [first, last) to columns, up to some bytes at a time."""
+ColumnLines: TypeAlias = Callable[..., LinesResult]
+"""The kernel's `column_lines`."""
 
 _LEAST_AHEAD = 64 * 1024
 _MOST_AHEAD = 1024 * 1024
 """Bytes of records that are decoded at once."""
 _TEXT_RATIO = 4
 """Estimated bytes of a line per byte of its record."""
-
-
-class _Batch(NamedTuple):
-    """Fields of a batch's header that lines show."""
-
-    base_offset: int
-    last_offset: int
-    producer_id: int
-    leader_epoch: int
-    attributes: int
-    producer_epoch: int
-    magic: int
+_MOST_TEXT = 8 * 1024 * 1024
+"""Bytes of the texts of a decoder that are held at once, but for the last one."""
 
 
 class DecodedLines:
@@ -61,59 +43,63 @@ class DecodedLines:
 
     Args:
         decode: decodes rows.
-        table, options, fates, enough: as for `kernel.lines`; the options have a decoder.
+        column_lines: writes lines of decoded records.
+        table, options, fates, enough, most, measure: as for `kernel.lines`; the options have a decoder.
     """
 
     def __init__(
         self,
         decode: Decode,
+        column_lines: ColumnLines,
         table: Table,
         options: LineOptions,
         fates: Fates,
         enough: int,
+        *,
         most: int = 0,
+        measure: bool = False,
     ) -> None:
         assert options.decoder is not None
         self._decode = decode
+        self._column_lines = column_lines
         self._table = table
         self._options = options
         self._decoder: LineDecoder = options.decoder
         self._fates = fates
         self._enough = enough
         self._most = most
+        self._measure = measure
         self._is_large = False
         self._parts: list[bytes] = []
         self._size = 0
+        self._records = 0
         self._problem: BatchProblem | None = None
         self._next_record = 0
         self._is_plain = False
 
-    def lines(
-        self, first_row: int, last_row: int, *, measure: bool, first_record: int
-    ) -> LinesResult:
+    def lines(self, first_row: int, last_row: int, *, first_record: int) -> LinesResult:
         """Return the lines of rows [first_row, last_row); arguments and result as of `kernel.lines`.
 
         Ends early after records that the decoder leaves as they are: the kernel is faster with those.
         """
         row, first_record, is_full = first_row, max(first_record, 0), False
         large = self._large_row(row, last_row)
+        most_ahead = _MOST_AHEAD if self._decoder.marks is None else _LEAST_AHEAD
         while row < last_row and not is_full and self._problem is None and not self._is_plain:
             if row == large:
                 self._is_large = self._size < self._enough
                 self._next_record = first_record
                 break
             left = (self._enough - self._size) // _TEXT_RATIO
-            most_ahead = _MOST_AHEAD if self._decoder.marks is None else _LEAST_AHEAD
             ahead = self._decode(row, large, min(max(left, _LEAST_AHEAD), most_ahead))
             row, is_full = self._write(ahead, row, first_record)
-            first_record = 0
-        text = b"".join(self._parts)
+            first_record, most_ahead = 0, min(2 * most_ahead, _MOST_AHEAD)
         return LinesResult(
-            None if measure else text,
-            len(text),
+            None if self._measure else b"".join(self._parts),
+            self._size,
             row - first_row,
             self._problem,
-            len(self._parts),
+            self._records,
             self._next_record,
             self._is_large,
         )
@@ -122,31 +108,82 @@ class DecodedLines:
         """Append lines of decoded rows; return the next row, and whether the text is full."""
         problems = {problem.row: problem for problem in reversed(columns.problems)}
         self._is_plain = self._decoder.marks is not None
-        records = columns.table.tolist()
         counts = np.bincount(columns.row - first_row, minlength=columns.next_row - first_row)
-        ends = np.cumsum(counts).tolist()
-        start = 0
-        for place, batch in enumerate(_batches(self._table[first_row : columns.next_row])):
-            row, end = first_row + place, ends[place]
-            fate = 0 if self._fates is None else int(self._fates[row])
-            if not self._is_left_out(batch, fate):
-                if self._size >= self._enough:
-                    self._next_record = first_record
-                    return row, True
-                if self._most and self._exceeds_limit(problems.get(row)):
-                    self._is_large, self._next_record = True, first_record
-                    return row, True
-                full_at = self._write_batch(
-                    batch, records[start:end], columns.arena, fate, first_record
-                )
-                if full_at is not None:
-                    self._next_record = full_at
-                    return row, True
-                if row in problems:
-                    self._problem = problems[row]
-                    return row + 1, False
-            start, first_record = end, 0
+        ends = [
+            0,
+            *np.cumsum(counts).tolist(),
+        ]  # where the records of each row begin, and the end of all
+        for rows in self._runs(first_row, columns.next_row, problems):
+            row, problem = int(rows[0]), problems.get(int(rows[0]))
+            skipped = first_record if row == first_row else 0
+            is_large = bool(self._most) and self._exceeds_limit(problem)
+            if self._size >= self._enough or is_large:
+                self._is_large = self._size < self._enough
+                self._next_record = skipped
+                return row, True
+            start = min(ends[row - first_row] + skipped, ends[row + 1 - first_row])
+            full_at = self._write_run(columns, rows, start, ends[int(rows[-1]) + 1 - first_row])
+            if full_at is not None:
+                row, index = full_at
+                self._next_record = max(index - ends[row - first_row], 0)
+                return row, True
+            if problem is not None:
+                self._problem = problem
+                return row + 1, False
         return columns.next_row, False
+
+    def _runs(
+        self, first_row: int, next_row: int, problems: dict[int, BatchProblem]
+    ) -> Iterator[npt.NDArray[np.intp]]:
+        """Yield rows that have lines, those that follow each other together; a row with a problem is alone."""
+        kept = first_row + np.flatnonzero(~self._left_out(first_row, next_row))
+        breaks = set((np.flatnonzero(np.diff(kept) != 1) + 1).tolist())
+        for row in problems:
+            place = int(np.count_nonzero(kept < row))
+            breaks |= {place, place + 1}
+        for rows in np.split(kept, sorted(breaks)):
+            if len(rows):
+                yield rows
+
+    def _write_run(
+        self, columns: Columns, rows: npt.NDArray[np.intp], start: int, end: int
+    ) -> tuple[int, int] | None:
+        """Append lines of the records [start, end), which are those of some rows that follow each other.
+
+        Returns:
+            the row and record before which the text was full, if it was; 0 for the first record of the row.
+        """
+        options = self._options
+        offsets = columns.offset[start:end]
+        shown = start + np.flatnonzero(
+            (offsets >= options.from_offset) & (offsets < options.to_offset)
+        )
+        if not len(shown):
+            return None
+        start, end, written = int(shown[0]), int(shown[-1]) + 1, 0
+        while start < end and self._size < self._enough:
+            part = Columns(columns.table[start:end], columns.arena, [], 0)
+            most = min(self._enough - self._size, _MOST_TEXT)
+            texts = self._decoder.texts(part, options.mode, most)
+            self._is_plain = self._is_plain and texts.is_plain
+            start += len(texts.places)
+            part = Columns(part.table[: len(texts.places)], part.arena, [], 0)
+            made = self._column_lines(
+                self._table, part, options=options, fates=self._fates, measure=self._measure,
+                enough=self._enough - self._size, texts=texts,
+            )  # fmt: skip
+            if made.text is not None:
+                self._parts.append(made.text)
+            self._size += made.size
+            written += made.records
+        self._records += written
+        if self._size < self._enough:
+            return None
+        last_row = int(columns.row[shown[written - 1]])
+        if written < len(shown) and columns.row[shown[written]] == last_row:
+            return last_row, int(shown[written])
+        following = rows[rows > last_row]
+        return (int(following[0]), 0) if len(following) else None
 
     def _large_row(self, first_row: int, last_row: int) -> int:
         """Return the first row that is large by its header alone and has lines; `last_row` without one."""
@@ -161,109 +198,33 @@ class DecodedLines:
                 | (table["record_count"] > MANY_CONTROL_RECORDS)
             )
         )
-        for place in np.flatnonzero(is_large).tolist():
-            row = first_row + place
-            fate = 0 if self._fates is None else int(self._fates[row])
-            batch = next(_batches(self._table[row : row + 1]))
-            if not self._is_left_out(batch, fate):
-                return row
-        return last_row
+        large = np.flatnonzero(is_large & ~self._left_out(first_row, last_row))
+        return first_row + int(large[0]) if len(large) else last_row
 
     @staticmethod
     def _exceeds_limit(problem: BatchProblem | None) -> bool:
         """Return whether a row has exceeded a limit, which may be lower than the budget."""
         return problem is not None and problem.code is Problem.LIMIT
 
-    def _is_left_out(self, batch: _Batch, fate: int) -> bool:
-        """Return whether no line of a row is wanted; equal to LineWriter's."""
-        options = self._options
-        if options.committed and (
-            (batch.magic == 2 and batch.attributes & CONTROL_MASK)
-            or fate in (Fate.ABORTED, Fate.OPEN)
-        ):
-            return True
-        if batch.last_offset < batch.base_offset:
-            return False
-        beyond = batch.magic == 2 and batch.base_offset >= options.to_offset
-        return beyond or batch.last_offset < options.from_offset
-
-    def _write_batch(
-        self, batch: _Batch, records: list[Row], arena: memoryview, fate: int, first_record: int
-    ) -> int | None:
-        """Append lines of a batch; return the record before which the text was full, if it was."""
-        options, bits = self._options, batch.attributes if batch.magic == 2 else 0
-        is_plain = not bits & CONTROL_MASK
-        kind = (
-            timestamp_type_of(batch.attributes) if batch.magic else TimestampType.NO_TIMESTAMP_TYPE
+    def _left_out(self, first_row: int, last_row: int) -> npt.NDArray[np.bool_]:
+        """Return for each row whether no line of it is wanted; equal to LineWriter's."""
+        options, table = self._options, self._table[first_row:last_row]
+        is_new, last = table["magic"] == 2, table["last_offset"]
+        found: npt.NDArray[np.bool_] = (last < options.from_offset) | (
+            is_new & (table["base_offset"] >= options.to_offset)
         )
-        facts = _transaction(batch, fate) if bits & TRANSACTIONAL_MASK else b""
-        label, epoch, has_producer = kind.label.encode(), batch.leader_epoch, batch.producer_id >= 0
-        for index in range(first_record, len(records)):
-            record = records[index]
-            offset, timestamp, sequence = record[0], record[1], record[9]
-            if not options.from_offset <= offset < options.to_offset:
-                continue
-            if self._size >= self._enough:
-                return index
-            if is_plain and not record[8]:
-                key, value = (
-                    _field(arena, record[2], record[5]),
-                    _field(arena, record[3], record[6]),
-                )
-                if self._is_plain and self._decoder.may_decode(key, value, ()):
-                    self._is_plain = False
-                line = (
-                    b'%s%d,"timestamp":%d,"time":%s,"timestampType":"%s",%s,"headers":[],"leaderEpoch":%d'
-                    % (
-                        options.prefix,
-                        offset,
-                        timestamp,
-                        _time(timestamp),
-                        label,
-                        decoded_json(self._decoder, key, value, (), timestamp, options.mode),
-                        epoch,
-                    )
-                )
-                if has_producer and sequence >= 0:
-                    line += b',"sequence":%d' % sequence
-                below = b',"belowLogStart":true' if offset < options.log_start_offset else b""
-                line += b"%s%s}\n" % (facts, below)
-            else:
-                line = self._line_of(batch, record, arena, kind, fate)
-            self._parts.append(line)
-            self._size += len(line)
-        return None
-
-    def _line_of(
-        self, batch: _Batch, record: Row, arena: memoryview, kind: TimestampType, fate: int
-    ) -> bytes:
-        """Return the line of a control record, or of a record with headers."""
-        bits = batch.attributes if batch.magic == 2 else 0
-        whole = Record(
-            offset=record[0],
-            timestamp=record[1],
-            timestamp_type=kind,
-            key=_field(arena, record[2], record[5]),
-            value=_field(arena, record[3], record[6]),
-            headers=read_headers(arena, record[4], record[8]),
-            sequence=record[9],
-            leader_epoch=batch.leader_epoch,
-        )
-        if self._decoder.may_decode(whole.key, whole.value, whole.headers):
-            self._is_plain = False
-        return record_line(
-            whole,
-            self._options,
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            is_transactional=bool(bits & TRANSACTIONAL_MASK),
-            is_control=bool(bits & CONTROL_MASK),
-            fate=fate,
-        )
+        found &= last >= table["base_offset"]
+        if options.committed:
+            found |= is_new & (table["attributes"] & CONTROL_MASK != 0)
+            if self._fates is not None:
+                fates = np.frombuffer(self._fates, np.uint8)[first_row:last_row]
+                found |= (fates == Fate.ABORTED) | (fates == Fate.OPEN)
+        return found
 
 
 def decoded_lines(
     decode: Callable[..., Columns],
+    column_lines: ColumnLines,
     buffer: Buffer,
     table: Table | Buffer,
     first_row: int,
@@ -281,7 +242,7 @@ def decoded_lines(
     """Return the lines that `kernel.lines` returns for options with a decoder.
 
     Args:
-        decode: the kernel's function of that name.
+        decode, column_lines: the kernel's functions of these names.
         table: the headers, as a table or as the bytes of its rows.
         The other arguments are those of `kernel.lines`.
     """
@@ -298,29 +259,7 @@ def decoded_lines(
             buffer, table, first, last, start_position=start_position, budgets=budgets, enough=ahead
         )
 
-    writing = DecodedLines(rows, as_table(table), options, fates, enough, most)
-    return writing.lines(first_row, last_row, measure=measure, first_record=first_record)
-
-
-def _batches(table: Table) -> Iterator[_Batch]:
-    return map(_Batch, *(table[name].tolist() for name in _Batch._fields))
-
-
-def _field(arena: memoryview, start: int, size: int) -> bytes | None:
-    return None if size < 0 else bytes(arena[start : start + size])
-
-
-def _transaction(batch: _Batch, fate: int) -> bytes:
-    return transaction_json(batch.producer_id, batch.producer_epoch, fate)
-
-
-def _time(timestamp: int) -> bytes:
-    """Return `time_json`, with the second cached: most records share it with others."""
-    if not 0 <= timestamp <= LAST_TIME:
-        return b"null"
-    return b'%s%03dZ"' % (_second(timestamp // 1000), timestamp % 1000)
-
-
-@lru_cache(maxsize=1024)
-def _second(second: int) -> bytes:
-    return time_json(second * 1000)[: -len('000Z"')]
+    writing = DecodedLines(
+        rows, column_lines, as_table(table), options, fates, enough, most=most, measure=measure
+    )
+    return writing.lines(first_row, last_row, first_record=first_record)

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engine.arrays import np, npt
 from engine.coding.layout import Buffer
+from engine.columns.columns import Columns
 from engine.lines.json_text import Values, bytes_json, string_json
 from engine.record.record import Header
 from engine.units import Timestamp
@@ -48,6 +50,29 @@ class DecodedField(NamedTuple):
     schema: bytes | None = None
 
 
+class FieldTexts(NamedTuple):
+    """Keys and values of the first of some records as their lines show them.
+
+    Attributes:
+        text: bytes that have all texts: each is the JSON of a key or value with its Encoding, schema and Note.
+        places: array (records, 4) of int64: start and size of a key's text, start and size of a value's; a size of -1
+            says that the bytes are shown as in any other topic.
+        is_plain: whether no record looks like one to decode.
+    """
+
+    text: Buffer
+    places: npt.NDArray[np.int64]
+    is_plain: bool
+
+    def of(self, index: int) -> tuple[bytes | None, bytes | None]:
+        """Return the texts of a record's key and value; None for bytes that are shown as in any other topic."""
+        key_at, key_size, value_at, value_size = self.places[index].tolist()
+        return (
+            None if key_size < 0 else bytes(self.text[key_at : key_at + key_size]),
+            None if value_size < 0 else bytes(self.text[value_at : value_at + value_size]),
+        )
+
+
 class LineDecoder(ABC):
     """Decoder of the keys and values of a topic. Thread-safe; the same record always gives the same fields.
 
@@ -72,6 +97,32 @@ class LineDecoder(ABC):
         timestamp: Timestamp,
     ) -> tuple[DecodedField | None, DecodedField | None]:
         """Return the key and the value; None for one that is shown as in any other topic. Never raises for bad bytes."""
+
+    def texts(self, columns: Columns, mode: Values, enough: int) -> FieldTexts:
+        """Return the keys and values of the first records, at least of one; the same as of `fields`.
+
+        Args:
+            columns: some records; not none.
+            mode: how keys and values are shown that are not decoded.
+            enough: stop once the texts have so many bytes.
+        """
+        places = np.full((len(columns), 4), -1, np.int64)
+        parts: list[bytes] = []
+        size, is_plain, done = 0, True, 0
+        while done < len(columns) and (size < enough or not done):
+            key, value = columns.key(done), columns.value(done)
+            headers = columns.headers(done)
+            if self.may_decode(key, value, headers):
+                is_plain = False
+                shown = self.fields(key, value, headers, int(columns.timestamp[done]))
+                for at, data, field in zip((0, 2), (key, value), shown, strict=True):
+                    if field is not None:
+                        text = field_text(b"value" if at else b"key", data, field, mode)
+                        places[done, at : at + 2] = size, len(text)
+                        parts.append(text)
+                        size += len(text)
+            done += 1
+        return FieldTexts(b"".join(parts), places[:done], is_plain)
 
 
 def decoded_json(
@@ -114,14 +165,19 @@ def decoded_texts(
 
 def field_json(name: bytes, data: bytes | None, shown: DecodedField | None, mode: Values) -> bytes:
     """Return a field and its Encoding, schema and Note, as far as they apply."""
+    return b'"%s":%s' % (name, field_text(name, data, shown, mode))
+
+
+def field_text(name: bytes, data: bytes | None, shown: DecodedField | None, mode: Values) -> bytes:
+    """Return what follows the name of a field: its JSON, Encoding, schema and Note, as far as they apply."""
     if shown is None or shown.text is None:
         if data is None:
-            return b'"%s":null' % name
+            return b"null"
         text, kind = bytes_json(data, mode)
         encoding = b"" if kind is None else kind.encode()
     else:
         text, encoding = shown.text, shown.encoding
-    parts = [b'"%s":%s' % (name, text)]
+    parts = [text]
     if encoding:
         parts.append(b',"%sEncoding":"%s"' % (name, encoding))
     if shown is not None:

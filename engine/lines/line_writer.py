@@ -9,6 +9,7 @@ from engine.arrays import np, npt
 from engine.columns.batch_table import Problem
 from engine.columns.columns import Columns, read_headers
 from engine.columns.decoding import Decoder, Row, Table
+from engine.lines.line_decoder import FieldTexts
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import (
@@ -116,6 +117,7 @@ def column_lines(
     measure: bool = False,
     enough: int = NO_BOUND,
     most: int = 0,
+    texts: FieldTexts | None = None,
 ) -> LinesResult:
     """Return the record lines of decoded records, from `first_record` on.
 
@@ -126,6 +128,7 @@ def column_lines(
         fate: fate of all batches' transactions, without `fates`.
         first_record: index of the first record to show.
         most: end before a record with more bytes of key, value and headers; 0 for no limit.
+        texts: keys and values of the records; without them the decoder of the options gives them.
     """
     size, row = 0, -1
     parts: list[bytes] = []
@@ -145,7 +148,8 @@ def column_lines(
             batch, facts = table[row], batch_facts(table[row])
             fate = fate if fates is None else int(fates[row])
         record = _record_of(batch, fields, columns.arena, index)
-        parts.append(record_line(record, options, fate=fate, **facts))
+        given = None if texts is None else texts.of(index)
+        parts.append(record_line(record, options, fate=fate, texts=given, **facts))
         size += len(parts[-1])
     return LinesResult(None if measure else b"".join(parts), size, 1, None, len(parts))
 

@@ -106,17 +106,18 @@ def record_line(
     is_transactional: bool = False,
     is_control: bool = False,
     fate: int = Fate.NONE,
+    texts: tuple[bytes | None, bytes | None] | None = None,
 ) -> bytes:
     """Return the line of one record, with its newline.
 
     The keyword arguments are facts of the record's batch. Ignores `options.committed` and the
     offsets: the caller chooses the records. For a transactional batch with fate NONE the
-    transaction is shown without a state.
+    transaction is shown without a state. With `texts`, those of a decoder, the decoder is not asked.
     """
     return b"".join(
         [
             line_start(record, options),
-            *_fields(record, options.mode, None if is_control else options.decoder),
+            *_fields(record, options.mode, None if is_control else options.decoder, texts),
             line_end(
                 record,
                 options,
@@ -181,9 +182,21 @@ def control_json(record: Record, producer_id: int, producer_epoch: int) -> bytes
     return hide(text).encode("utf-8", "replace")
 
 
-def _fields(record: Record, mode: Values, decoder: LineDecoder | None) -> Iterable[bytes]:
+def _fields(
+    record: Record,
+    mode: Values,
+    decoder: LineDecoder | None,
+    texts: tuple[bytes | None, bytes | None] | None,
+) -> Iterable[bytes]:
     """Yield key, value and headers, each with a leading comma."""
-    if decoder is not None:
+    if decoder is not None and texts is not None:
+        for name, data, text in zip(
+            (b"key", b"value"), (record.key, record.value), texts, strict=True
+        ):
+            yield b"," + (
+                named_field(name, data, mode) if text is None else b'"%s":%s' % (name, text)
+            )
+    elif decoder is not None:
         key, value, headers = record.key, record.value, record.headers
         yield b"," + decoded_json(decoder, key, value, headers, record.timestamp, mode)
     elif mode is Values.NONE:

@@ -39,6 +39,16 @@ _SINGLE_OBJECT = b"\xc3\x01"
 _GLUE = 3
 _GLUE_PLAIN, _GLUE_ZLIB = 0, 5
 
+PREFIXES = (
+    (b"\x00", 5),
+    (b"\x01", 17),
+    (bytes([_GLUE, _GLUE_PLAIN]), 18),
+    (bytes([_GLUE, _GLUE_ZLIB]), 18),
+    (_SINGLE_OBJECT, 10),
+    (_AVRO_FILE, len(_AVRO_FILE)),
+)
+"""How keys and values of the forms without headers begin, and the size of the bytes that name the schema, with these."""
+
 
 class Form(StrEnum):
     """A wire form."""

@@ -242,6 +242,27 @@ class SchemaStore:
             return [] if found is None else [Candidate(found, True)]
         return []
 
+    def asked_for_at_any_time(
+        self, framing: Framing, topic: str, *, is_key: bool = False
+    ) -> Schema | None:
+        """Return the one schema that `asked_for` returns for records of all times; None if there is no such one."""
+        if framing.fingerprint is not None:
+            found = self.by_fingerprint(framing.fingerprint)
+            return found[0].schema if len(found) == 1 else None
+        if framing.guid is not None:
+            schemas = self._by_guid.get(framing.guid, [])
+        else:
+            schemas = [] if framing.id is None else self._in_contexts.get(framing.id, [])
+        if len(schemas) > 1 and len({schema.content for schema in schemas}) == 1:
+            subjects = self.subjects_of(topic, is_key=is_key)
+            schemas = [schema for schema in schemas if schema.subject in subjects]
+        return schemas[0] if len(schemas) == 1 else None
+
+    def is_only_version(self, schema: Schema) -> bool:
+        """Return whether the version of a schema always had this schema."""
+        versions = self.versions(schema.subject or "")
+        return sum(each.version == schema.version for each in versions) == 1
+
     def bare(
         self, topic: str, *, is_key: bool = False, at: Timestamp | None = None
     ) -> tuple[Framing, Candidate] | None:

@@ -6,14 +6,25 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from engine.lines.json_text import hide
-from engine.lines.line_decoder import DecodedField, LineDecoder, Marks
+from engine.arrays import np, npt
+from engine.columns.columns import Columns
+from engine.lines.json_text import Values, hide
+from engine.lines.line_decoder import (
+    DecodedField,
+    FieldTexts,
+    LineDecoder,
+    Marks,
+    details_json,
+    field_text,
+)
 from engine.record.record import Header
 from engine.units import Timestamp
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.decoders.limits import MOST_BYTES, check_size
+from kafkafs.schemas.decoders.value_decoder import Payloads, PayloadTexts, ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
-from kafkafs.schemas.framing import Form, Framing, framings, payload
+from kafkafs.schemas.framing import PREFIXES, Form, Framing, framings, payload
+from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import Candidate, Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
 
@@ -22,6 +33,8 @@ MARKS = Marks(b"\x00\x01\x03\xc3O", (b"__key_schema_id", b"__value_schema_id", b
 
 _CONFLUENT_FORMS = frozenset({Form.CONFLUENT, Form.CONFLUENT_GUID, Form.CONFLUENT_HEADER})
 _MOST_REMEMBERED = 10_000
+_MOST_GROUPS = 16
+"""Schemas whose keys or values are decoded together, of the records that are decoded at once."""
 _SURE_FORMS = frozenset(
     {
         Form.CONFLUENT,
@@ -47,6 +60,66 @@ class _Found(NamedTuple):
     left: int
     candidate: Candidate
     framing: Framing
+
+
+class _Together(NamedTuple):
+    """How the payloads of a form and schema are decoded together.
+
+    Attributes:
+        decoder: the decoder of the schema.
+        start: position of the payload.
+        suffix: what follows the JSON in a line.
+    """
+
+    decoder: ValueDecoder
+    start: int
+    suffix: bytes
+
+
+class _Texts:
+    """Texts of the keys and values of some records.
+
+    Attributes:
+        places: as of FieldTexts.
+        alone: array (records, 2): the keys and values that are decoded one by one.
+        count: number of records that have their texts.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.places = np.full((count, 4), -1, np.int64)
+        self.alone = np.zeros((count, 2), np.bool_)
+        self.count = count
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of all texts."""
+        return self._size
+
+    @property
+    def text(self) -> bytes:
+        """All texts."""
+        return b"".join(self._parts)
+
+    def add(self, field: int, rows: npt.NDArray[np.intp], made: PayloadTexts) -> None:
+        """Add texts of the keys (field 0) or values (field 1) of some records."""
+        done = rows[: len(made.places)]
+        self.places[done, 2 * field] = made.places[:, 0] + self._size
+        self.places[done, 2 * field + 1] = made.places[:, 1]
+        self.alone[done[made.places[:, 1] < 0], field] = True
+        if len(done) < len(rows):
+            self.count = min(self.count, int(rows[len(done)]))
+        self._append(made.text)
+
+    def add_one(self, field: int, row: int, text: bytes) -> None:
+        """Add the text of one key or value."""
+        self.places[row, 2 * field : 2 * field + 2] = self._size, len(text)
+        self._append(text)
+
+    def _append(self, text: bytes) -> None:
+        self._parts.append(text)
+        self._size += len(text)
 
 
 class TopicSchemas(LineDecoder):
@@ -89,6 +162,111 @@ class TopicSchemas(LineDecoder):
             None if value is None else self.field(value, headers, timestamp, is_key=False),
         )
 
+    def texts(self, columns: Columns, mode: Values, enough: int) -> FieldTexts:
+        """Return keys and values as `LineDecoder.texts`; the values of a schema are decoded together where it has a program."""
+        if extension is None:
+            return super().texts(columns, mode, enough)
+        found = _Texts(len(columns))
+        with_headers = extension.holding(
+            columns.arena, columns.headers_start, columns.headers_size, MARKS.header_keys
+        ).view(np.bool_)
+        for field, (starts, sizes) in enumerate(
+            ((columns.key_start, columns.key_size), (columns.value_start, columns.value_size))
+        ):
+            found.alone[:, field] = with_headers & (sizes >= 0)
+            bare = Payloads(columns.arena, starts, np.where(with_headers, -1, sizes))
+            try:
+                self._decode_together(found, field, bare, enough)
+            except OSError:  # the schemas cannot be read, which each field says
+                found.alone[:, field] = sizes >= 0
+        is_plain = self.marks is not None and not found.size and not found.alone.any()
+        self._decode_alone(found, columns, mode, enough)
+        return FieldTexts(found.text, found.places[: found.count], is_plain)
+
+    def _decode_together(self, found: _Texts, field: int, fields: Payloads, enough: int) -> None:
+        """Decode keys (field 0) or values (field 1) by schema; those that have to be decoded alone are marked so."""
+        assert extension is not None
+        is_key, (arena, starts, sizes) = field == 0, fields
+        if (
+            self._is_mapped
+            and (given := self._store().bare(self._topic, is_key=is_key)) is not None
+        ):
+            groups, firsts = np.where(sizes >= 0, 0, -1), [0]
+        else:
+            given = None
+            groups, firsts = extension.prefix_groups(arena, starts, sizes, PREFIXES, _MOST_GROUPS)
+        found.alone[:, field] |= groups < -1
+        for group, first in enumerate(firsts):
+            rows = np.flatnonzero(groups == group)
+            if given is not None:
+                together = self._bare_together(is_key=is_key)
+            else:
+                at = int(starts[first])
+                data = bytes(arena[at : at + int(sizes[first])])
+                together = self._together(next(framings(data)), is_key=is_key)
+            made = None
+            if together is not None and len(rows):
+                lengths = np.where(sizes[rows] > MOST_BYTES, -1, sizes[rows] - together.start)
+                payloads = Payloads(arena, starts[rows] + together.start, lengths)
+                made = together.decoder.texts(payloads, together.suffix, enough)
+            if made is None:
+                found.alone[rows, field] = True
+            else:
+                found.add(field, rows, made)
+
+    def _bare_together(self, *, is_key: bool) -> _Together | None:
+        store = self._store()
+        given = store.bare(self._topic, is_key=is_key)
+        if given is None or not store.is_only_version(given[1].schema):
+            return None
+        return self._made_together(given[0], given[1].schema, store, is_key=is_key)
+
+    def _together(self, framing: Framing, *, is_key: bool) -> _Together | None:
+        """Return how all payloads of a form are decoded; None if their schema depends on their time, or for other reasons."""
+        if framing.form is Form.AVRO_FILE or framing.is_compressed:
+            return None
+        store = self._store_of(framing, is_key=is_key)
+        schema = store.asked_for_at_any_time(framing, self._topic, is_key=is_key)
+        return (
+            None if schema is None else self._made_together(framing, schema, store, is_key=is_key)
+        )
+
+    def _made_together(
+        self, framing: Framing, schema: Schema, store: SchemaStore, *, is_key: bool
+    ) -> _Together | None:
+        if schema.kind is SchemaKind.PROTOBUF and framing.form not in _CONFLUENT_FORMS:
+            return None
+        try:
+            decoder = self._decoders.decoder(schema, store)
+        except UndecodableError:
+            return None
+        if schema.kind is SchemaKind.AVRO and framing.form in _CONFLUENT_FORMS:
+            from kafkafs.schemas.decoders.avro import AvroDecoder
+
+            if isinstance(decoder, AvroDecoder) and decoder.is_bytes:
+                return None
+        name = b"key" if is_key else b"value"
+        details = details_json(name, DecodedField(None, schema=_schema_json(schema)))
+        suffix = b',"%sEncoding":"%s"%s' % (name, schema.kind.value.encode(), details)
+        return _Together(decoder, framing.start, suffix)
+
+    def _decode_alone(self, found: _Texts, columns: Columns, mode: Values, enough: int) -> None:
+        """Decode the keys and values that were not decoded together."""
+        before = found.size
+        for row in np.flatnonzero(found.alone.any(axis=1)).tolist():
+            if row >= found.count:
+                break
+            headers, timestamp = columns.headers(row), int(columns.timestamp[row])
+            for field, data in enumerate((columns.key(row), columns.value(row))):
+                if data is None or not found.alone[row, field]:
+                    continue
+                shown = self.field(data, headers, timestamp, is_key=not field)
+                if shown is not None:
+                    name = b"value" if field else b"key"
+                    found.add_one(field, row, field_text(name, data, shown, mode))
+            if found.size - before >= enough:
+                found.count = min(found.count, row + 1)
+
     def field(
         self, data: bytes, headers: Sequence[Header], timestamp: Timestamp, *, is_key: bool
     ) -> DecodedField | None:
@@ -128,6 +306,11 @@ class TopicSchemas(LineDecoder):
         self, framing: Framing, at: Timestamp | None, *, is_key: bool
     ) -> tuple[SchemaStore, list[Candidate]]:
         """Return the schemas that a form may ask for, and the store that they are in."""
+        store = self._store_of(framing, is_key=is_key)
+        return store, store.asked_for(framing, self._topic, is_key=is_key, at=at)
+
+    def _store_of(self, framing: Framing, *, is_key: bool) -> SchemaStore:
+        """Return the schemas of the time when a record asked first for what a form asks for."""
         asked = (is_key, framing.guid or framing.id, framing.fingerprint)
         store = self._known.get(asked)
         if store is None:
@@ -135,7 +318,7 @@ class TopicSchemas(LineDecoder):
             if len(self._known) < _MOST_REMEMBERED:
                 self._known.setdefault(asked, store)
                 store = self._known[asked]
-        return store, store.asked_for(framing, self._topic, is_key=is_key, at=at)
+        return store
 
     def _one(
         self, data: bytes, framing: Framing, candidates: list[Candidate], store: SchemaStore

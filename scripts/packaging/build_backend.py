@@ -5,8 +5,8 @@ wheel has the engine as `kafkafs.engine`: `build_wheel` copies the sources to a 
 `kafkafs`, rewrites the import statements (`renaming`), and lets setuptools build from there. A development install
 (`pip install -e`) is setuptools' own, of the repository as it is.
 
-In a wheel the kernel is built for the limited API, so that one wheel serves Python 3.11 and all later ones; without a
-compiler the wheel is built without it. With the environment variable KAFKAFS_EXACT_PYTHON the kernel is built for this
+In a wheel the compiled modules are built for the limited API, so that one wheel serves Python 3.11 and all later ones;
+without a compiler the wheel is built without them. With the environment variable KAFKAFS_EXACT_PYTHON they are built for this
 version of Python alone (look-ups take 14 % less processor time), and a failing compiler is an error. KAFKAFS_CODECS is a
 folder with the codecs' libraries for the wheel.
 
@@ -28,6 +28,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import renaming
 from setuptools import build_meta
@@ -52,7 +53,6 @@ SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "engine", "
 IN_SDIST = (*SHIPPED, "scripts", "tests")
 LEFT_OUT = (".so", ".pyc", "/compiled.c", ".egg-info")
 OLDEST_PYTHON = "0x030b0000"
-KERNEL = "kafkafs.engine.kernel.compiled"
 
 Settings = dict[str, str | list[str] | None] | None
 
@@ -167,16 +167,31 @@ def _last_change() -> str:
 def _setup(names: dict[str, list[str]]) -> str:
     """Return the setup.py of the moved tree: what pyproject.toml says of the repository, for the wheel."""
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (kernel,) = tables["tool"]["setuptools"]["ext-modules"]
     exact = bool(os.environ.get("KAFKAFS_EXACT_PYTHON"))
-    options = {
-        "sources": [renaming.moved_name(name) for name in kernel["sources"]],
-        "depends": [renaming.moved_name(name) for name in kernel["depends"]],
-        "libraries": kernel["libraries"],
+    modules = [
+        _extension(module, exact=exact) for module in tables["tool"]["setuptools"]["ext-modules"]
+    ]
+    tag = {} if exact else {"bdist_wheel": {"py_limited_api": "cp311"}}
+    return (
+        "from setuptools import Extension, setup\n"
+        f"setup(packages={names['packages']!r}, package_data={{'kafkafs': {names['data']!r}}},\n"
+        f"      include_package_data=False, options={tag!r},\n"
+        f"      ext_modules=[Extension(**each) for each in {modules!r}])\n"
+    )
+
+
+def _extension(module: dict[str, Any], *, exact: bool) -> dict[str, Any]:
+    """Return the arguments of a compiled module in the moved tree."""
+    return {
+        "name": renaming.moved_module(module["name"]),
+        "sources": [renaming.moved_name(name) for name in module["sources"]],
+        "depends": [renaming.moved_name(name) for name in module["depends"]],
+        "include_dirs": [renaming.moved_name(name) for name in module.get("include-dirs", [])],
+        "libraries": module["libraries"],
         # Libraries of codecs that come with the wheel are found before those of the system.
         "extra_link_args": ["-Wl,-rpath,$ORIGIN/codecs", "-Wl,--strip-all"],
         "extra_compile_args": [
-            *kernel["extra-compile-args"],
+            *module["extra-compile-args"],
             "-g0",
             f"-ffile-prefix-map={Path.cwd()}=.",
         ],
@@ -184,13 +199,6 @@ def _setup(names: dict[str, list[str]]) -> str:
         "py_limited_api": not exact,
         "optional": not exact,
     }
-    tag = {} if exact else {"bdist_wheel": {"py_limited_api": "cp311"}}
-    return (
-        "from setuptools import Extension, setup\n"
-        f"setup(packages={names['packages']!r}, package_data={{'kafkafs': {names['data']!r}}},\n"
-        f"      include_package_data=False, options={tag!r},\n"
-        f"      ext_modules=[Extension({KERNEL!r}, **{options!r})])\n"
-    )
 
 
 def _tar(version: str, entries: list[tuple[str, bytes]], tree: Path) -> bytes:

@@ -15,7 +15,7 @@ OLD, NEW = "engine", "kafkafs.engine"
 _FROM = re.compile(r"^(\s*)from engine(?=[.\s])", re.MULTILINE)
 _IMPORT = re.compile(r"^(\s*)import engine$", re.MULTILINE)
 _IN_PAGE = re.compile(r"`engine(?=[.`])")
-SOURCES = (".py", ".pyi", ".pyx")
+SOURCES = (".py", ".pyi", ".pyx", ".pxi")
 
 
 def move_engine(tree: Path) -> dict[str, list[str]]:
@@ -48,6 +48,11 @@ def move_engine(tree: Path) -> dict[str, list[str]]:
 def moved_name(path: str) -> str:
     """Return where a file of the repository is in the moved tree."""
     return f"kafkafs/{path}" if path.startswith(f"{OLD}/") else path
+
+
+def moved_module(name: str) -> str:
+    """Return the name in the moved tree of a module of the repository."""
+    return f"kafkafs.{name}" if name.startswith(f"{OLD}.") else name
 
 
 def module_name(path: Path) -> str:
@@ -88,10 +93,12 @@ def _packages(tree: Path) -> list[str]:
 
 
 def _data(tree: Path) -> list[str]:
-    """Return all files but sources, relative to kafkafs; sources of the kernel are not installed."""
+    """Return all files but sources, relative to kafkafs; sources of compiled modules are not installed."""
     home = tree / "kafkafs"
     return sorted(
         path.relative_to(home).as_posix()
         for path in home.rglob("*")
-        if path.is_file() and path.suffix not in (".py", ".pyx", ".h") and path.name != "README.md"
+        if path.is_file()
+        and path.suffix not in (".py", ".pyx", ".pxi", ".h")
+        and path.name != "README.md"
     )

@@ -40,6 +40,17 @@ typedef struct {
     int has_sequence;
 } kfs_line_parts;
 
+/* Where a decoder's text of a key or value is: its JSON with all that belongs to it; a size of -1 for none. */
+typedef struct {
+    int64_t start, size;
+} kfs_place;
+
+typedef struct {
+    const uint8_t *text;
+    size_t size;
+    const kfs_place *places; /* of each record's key and value */
+} kfs_field_texts;
+
 typedef struct {
     kfs_bytes *text;
     size_t size, records; /* bytes of all lines, lines */
@@ -131,8 +142,17 @@ KFS_PLAIN size_t kfs_put_headers(uint8_t *dst, size_t n, const uint8_t *p, const
     return n;
 }
 
+KFS_INLINE size_t kfs_put_shown(uint8_t *dst, size_t n, const kfs_field_texts *texts, const kfs_place *place,
+                                const uint8_t *src, int32_t size, int mode, int is_key, const int write) {
+    if (KFS_LIKELY(place->size < 0)) return kfs_put_field(dst, n, src, size, mode, is_key, write);
+    if (write) memcpy(dst + n, texts->text + place->start, (size_t)place->size);
+    return n + (size_t)place->size;
+}
+
+/* `texts` and the record's `places` may be NULL. */
 KFS_INLINE size_t kfs_put_line(uint8_t *dst, const uint8_t *base, const kfs_record *record,
-                               const kfs_line_options *options, const kfs_line_parts *parts, const int write) {
+                               const kfs_field_texts *texts, const kfs_place *places, const kfs_line_options *options,
+                               const kfs_line_parts *parts, const int write) {
     size_t n = 0;
     KFS_COPY(options->prefix, options->prefix_size);
     KFS_NUMBER(record->offset);
@@ -146,6 +166,12 @@ KFS_INLINE size_t kfs_put_line(uint8_t *dst, const uint8_t *base, const kfs_reco
         KFS_NUMBER(record->key_size);
         KFS_LITERAL(",\"valueSize\":");
         KFS_NUMBER(record->value_size);
+    } else if (texts) {
+        KFS_LITERAL(",\"key\":");
+        n = kfs_put_shown(dst, n, texts, places, base + record->key_start, record->key_size, options->mode, 1, write);
+        KFS_LITERAL(",\"value\":");
+        n = kfs_put_shown(dst, n, texts, places + 1, base + record->value_start, record->value_size, options->mode, 0,
+                          write);
     } else {
         KFS_LITERAL(",\"key\":");
         n = kfs_put_field(dst, n, base + record->key_start, record->key_size, options->mode, 1, write);
@@ -181,9 +207,12 @@ static inline size_t kfs_line_bound(const kfs_record *record, const kfs_line_opt
            PER_HEADER * (size_t)record->headers_count;
 }
 
-/* Writes the lines of a row's records, from `first` on; their positions count from base. */
+static inline size_t kfs_place_size(const kfs_place *place) { return place->size > 0 ? (size_t)place->size : 0; }
+
+/* Writes the lines of a row's records, from `first` on; their positions count from base. `texts` may be NULL. */
 static int kfs_put_lines(const uint8_t *base, const kfs_record *records, size_t count, const kfs_row *row, int fate,
-                         size_t first, const kfs_line_options *options, kfs_lines *lines) {
+                         size_t first, const kfs_field_texts *texts, const kfs_line_options *options,
+                         kfs_lines *lines) {
     kfs_line_parts parts;
     kfs_fill_parts(row, fate, &parts);
     for (size_t i = first; i < count; i++) {
@@ -200,11 +229,19 @@ static int kfs_put_lines(const uint8_t *base, const kfs_record *records, size_t 
             lines->next_record = i;
             return KFS_OK;
         }
-        if (options->measure) {
-            size = kfs_put_line(NULL, base, record, options, &parts, 0);
+        if (texts) {
+            const kfs_place *places = texts->places + 2 * i;
+            size_t bound = kfs_line_bound(record, options) + kfs_place_size(places) + kfs_place_size(places + 1);
+            if (!kfs_reserve(lines->text, options->measure ? 0 : bound)) return KFS_NO_MEMORY;
+            uint8_t *dst = options->measure ? NULL : lines->text->data + lines->text->size;
+            size = dst ? kfs_put_line(dst, base, record, texts, places, options, &parts, 1)
+                       : kfs_put_line(NULL, base, record, texts, places, options, &parts, 0);
+            if (dst) lines->text->size += size;
+        } else if (options->measure) {
+            size = kfs_put_line(NULL, base, record, NULL, NULL, options, &parts, 0);
         } else {
             if (!kfs_reserve(lines->text, kfs_line_bound(record, options))) return KFS_NO_MEMORY;
-            size = kfs_put_line(lines->text->data + lines->text->size, base, record, options, &parts, 1);
+            size = kfs_put_line(lines->text->data + lines->text->size, base, record, NULL, NULL, options, &parts, 1);
             lines->text->size += size;
         }
         lines->size += size;
@@ -220,7 +257,7 @@ static int kfs_put_records(const kfs_run *run, const kfs_row *row, int fate, siz
     const kfs_record *records = (const kfs_record *)run->records->data;
     size_t count = run->records->size / sizeof(kfs_record);
     if (options->marks && kfs_any_marked(base, records, count, options->marks)) return KFS_MARKED_ROW;
-    return kfs_put_lines(base, records, count, row, fate, first, options, lines);
+    return kfs_put_lines(base, records, count, row, fate, first, NULL, options, lines);
 }
 
 static inline int kfs_is_control(const kfs_row *row) { return row->magic == 2 && row->attributes & KFS_CONTROL_MASK; }
@@ -288,7 +325,7 @@ static int kfs_read_line(int fd, int64_t position, int64_t end, int64_t offset, 
     if (result != KFS_LOCATE_FOUND) return result;
     if (row.magic == 2 && row.attributes & (KFS_TRANSACTIONAL_MASK | KFS_CONTROL_MASK)) return KFS_LOCATE_NONE;
     if (options->marks && kfs_is_marked(base, &record, options->marks)) return KFS_LOCATE_NONE;
-    if (kfs_put_lines(base, &record, 1, &row, KFS_FATE_NONE, 0, options, lines)) return KFS_NO_MEMORY;
+    if (kfs_put_lines(base, &record, 1, &row, KFS_FATE_NONE, 0, NULL, options, lines)) return KFS_NO_MEMORY;
     *timestamp = record.timestamp;
     return lines->records ? KFS_LOCATE_FOUND : KFS_LOCATE_NONE;
 }
@@ -321,7 +358,19 @@ typedef struct {
     size_t count;
     const kfs_row *rows;
     size_t row_count;
+    const kfs_field_texts *texts; /* of the records; NULL without */
 } kfs_columns;
+
+static int kfs_place_lies_in(const kfs_field_texts *texts, const kfs_place *place) {
+    return place->size < 0 || (place->start >= 0 && place->start <= (int64_t)texts->size &&
+                               place->size <= (int64_t)texts->size - place->start);
+}
+
+/* Returns whether the texts of a record's key and value lie in the text. */
+static inline int kfs_texts_lie_in(const kfs_field_texts *texts, size_t at) {
+    return !texts || (kfs_place_lies_in(texts, texts->places + 2 * at) &&
+                      kfs_place_lies_in(texts, texts->places + 2 * at + 1));
+}
 
 /* Writes the lines of records from *at on, until the text is full, or until a row needs the caller; *at is then that
  * row's first record. */
@@ -333,13 +382,15 @@ static int kfs_put_columns(const kfs_columns *columns, const uint8_t *fates, int
         int32_t row = columns->records[stop].row;
         if (row < 0 || (size_t)row >= columns->row_count) return KFS_BAD_TABLE;
         if (kfs_is_control(columns->rows + row)) return KFS_CONTROL_ROW;
-        while (stop < columns->count && stop - *at < AT_ONCE && columns->records[stop].row == row)
+        while (stop < columns->count && stop - *at < AT_ONCE && columns->records[stop].row == row) {
+            if (!kfs_texts_lie_in(columns->texts, stop)) return KFS_BAD_TABLE;
             if (!kfs_line_lies_in(columns->size, columns->records + stop++)) return KFS_BAD_TABLE;
-        if (options->marks &&
+        }
+        if (options->marks && !columns->texts &&
             kfs_any_marked(columns->arena, columns->records + *at, stop - *at, options->marks))
             return KFS_MARKED_ROW;
         int reason = kfs_put_lines(columns->arena, columns->records, stop, columns->rows + row,
-                                   fates ? fates[row] : fate, *at, options, lines);
+                                   fates ? fates[row] : fate, *at, columns->texts, options, lines);
         if (reason) return reason;
         *at = stop;
     }

@@ -5,10 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
+from engine.arrays import np
+from kafkafs.schemas.decoders.avro_program import program_of
 from kafkafs.schemas.decoders.avro_reader import put_long, reader_of
 from kafkafs.schemas.decoders.avro_schema import AvroPrimitive, parse_avro
-from kafkafs.schemas.decoders.limits import ITEM_COST, MOST_COST, pay
-from kafkafs.schemas.decoders.value_decoder import DecodedJson, ValueDecoder
+from kafkafs.schemas.decoders.limits import ITEM_COST, MOST_BYTES, MOST_COST, check_size, pay
+from kafkafs.schemas.decoders.value_decoder import (
+    DecodedJson,
+    Payloads,
+    PayloadTexts,
+    ValueDecoder,
+)
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Message
 from kafkafs.schemas.schema import JsonValue
@@ -34,11 +41,12 @@ class AvroDecoder(ValueDecoder):
         {'id': 1, 'who': 'Jo'}
     """
 
-    __slots__ = ("_read", "schema")
+    __slots__ = ("_program", "_read", "schema")
 
     def __init__(self, text: str, references: Iterable[str] = ()) -> None:
         self.schema = parse_avro(text, references)
         self._read = reader_of(self.schema)
+        self._program = program_of(self.schema)
 
     @property
     def is_bytes(self) -> bool:
@@ -48,6 +56,18 @@ class AvroDecoder(ValueDecoder):
     def json_of_bytes(self, payload: bytes) -> DecodedJson:
         """Return the JSON of a payload that is a value of `bytes` without its size; raises as `json`."""
         return self.json(put_long(len(payload)) + payload)
+
+    def json(self, payload: bytes, message: Message = None) -> DecodedJson:
+        check_size(len(payload))
+        found = None if self._program is None else self._program.json(payload)
+        return super().json(payload, message) if found is None else DecodedJson(*found)
+
+    def texts(self, payloads: Payloads, suffix: bytes, enough: int) -> PayloadTexts | None:
+        if self._program is None:
+            return None
+        arena, starts, sizes = payloads
+        sizes = np.where(sizes > MOST_BYTES, -1, sizes)
+        return PayloadTexts(*self._program.texts(arena, starts, sizes, suffix, enough))
 
     def read(self, payload: bytes, message: Message) -> tuple[JsonValue, int]:
         try:

@@ -32,6 +32,7 @@ from kafkafs.schemas.decoders.avro_schema import (
     AvroType,
     AvroUnion,
     Logical,
+    may_be_empty,
 )
 from kafkafs.schemas.decoders.limits import CONTAINER_COST, ITEM_COST, MOST_DEPTH, pay
 from kafkafs.schemas.errors import UndecodableError
@@ -64,7 +65,7 @@ class _Compiler:
         if isinstance(schema, AvroUnion):
             return _union([self.reader(branch) for branch in schema.branches])
         if isinstance(schema, AvroArray):
-            return _array(self.reader(schema.items), _is_empty(schema.items))
+            return _array(self.reader(schema.items), may_be_empty(schema.items))
         if isinstance(schema, AvroMap):
             return _map(self.reader(schema.values))
         if isinstance(schema, AvroEnum):
@@ -82,15 +83,6 @@ class _Compiler:
 
 def _names_cost(schema: AvroRecord) -> int:
     return CONTAINER_COST + sum(len(name) + ITEM_COST for name, _ in schema.fields)
-
-
-def _is_empty(schema: AvroType) -> bool:
-    """Return whether a value of a type may take no bytes, as far as it shows at once."""
-    if isinstance(schema, AvroPrimitive):
-        return schema.name == "null"
-    if isinstance(schema, AvroFixed):
-        return not schema.size
-    return isinstance(schema, AvroRecord)
 
 
 # Numbers

@@ -115,6 +115,15 @@ AvroType: TypeAlias = (
 )
 
 
+def may_be_empty(schema: AvroType) -> bool:
+    """Return whether a value of a type may take no bytes, as far as it shows at once."""
+    if isinstance(schema, AvroPrimitive):
+        return schema.name == "null"
+    if isinstance(schema, AvroFixed):
+        return not schema.size
+    return isinstance(schema, AvroRecord)
+
+
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroType:
     """Return the type that an Avro schema describes.
 

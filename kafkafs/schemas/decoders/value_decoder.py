@@ -9,6 +9,8 @@ import json
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+from engine.arrays import np, npt
+from engine.coding.layout import Buffer
 from engine.lines.json_text import hide
 from kafkafs.schemas.decoders.limits import check_size
 from kafkafs.schemas.errors import UndecodableError
@@ -30,10 +32,46 @@ class DecodedJson(NamedTuple):
     left: int = 0
 
 
+class Payloads(NamedTuple):
+    """Payloads of one schema in a buffer.
+
+    Attributes:
+        arena: bytes that have all payloads.
+        starts, sizes: of each, int64; a payload with a size of -1 is left out.
+    """
+
+    arena: Buffer
+    starts: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+
+
+class PayloadTexts(NamedTuple):
+    """JSON of the first of some payloads.
+
+    Attributes:
+        text: bytes that have all texts.
+        places: array (payloads read, 2) of int64: start and size of each payload's text; the size is -1 for a payload
+            that `json` has to read: it is left out or refused, or bytes follow its value.
+    """
+
+    text: bytes
+    places: npt.NDArray[np.int64]
+
+
 class ValueDecoder(ABC):
     """Decoder of payloads of one schema. Thread-safe."""
 
     __slots__ = ()
+
+    def texts(self, payloads: Payloads, suffix: bytes, enough: int) -> PayloadTexts | None:
+        """Return the JSON of the first payloads, at least of one; None if the decoder has no program for its schema.
+
+        Args:
+            payloads: payloads in Confluent's form without the id, or bare ones: of Protobuf, with message indexes unless bare.
+            suffix: is put behind each JSON.
+            enough: stop once the text has so many bytes.
+        """
+        return None
 
     def decode(self, payload: bytes, message: Message = None) -> JsonValue:
         """Return the value as plain JSON: dict, list, str, int, float, bool or None.

@@ -143,7 +143,8 @@ def test_many_batches_are_taken_apart_together() -> None:
         return compiled.decode(*args, **how)
 
     result = decoded_lines(
-        decode, data, table, 0, len(table), start_position=0, options=options, fates=None,
+        decode, compiled.column_lines, data, table, 0, len(table), start_position=0,
+        options=options, fates=None,
         measure=False, budgets=DEFAULT_BUDGETS, enough=2**62, first_record=0,
     )  # fmt: skip
     assert result.records == 3000
