@@ -10,8 +10,10 @@ import click
 from kafkafs.cli.arguments import jobs_option, json_option, open_log_source, source_argument
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.damage import report as report_damage
+from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.cli.printing.progress import Progress
-from kafkafs.exit_codes import EXIT_FINDINGS
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.partition_choice import PartitionChoice
@@ -19,25 +21,42 @@ if TYPE_CHECKING:
 
 @click.command()
 @source_argument
+@click.option(
+    "--keys",
+    "only_keys",
+    is_flag=True,
+    help="Print the number of keys and the most frequent ones instead; reads every record.",
+)
 @partition_options
 @jobs_option
 @json_option
 @verbosity_options
-def stats(sources: tuple[str, ...], choice: PartitionChoice, jobs: int, as_json: bool) -> None:
+def stats(
+    sources: tuple[str, ...], only_keys: bool, choice: PartitionChoice, jobs: int, as_json: bool
+) -> None:
     """Print bytes, batches, records, codecs, producers and times, by partition.
 
     \b
     kafkafs stats /var/lib/kafka/data
     kafkafs stats /var/lib/kafka/data --topic orders,payments
     kafkafs stats /backup/orders-0 --json
+    kafkafs stats /var/lib/kafka/data --topic orders --keys
 
     Every batch is read, checked and decompressed. RATIO: bytes without compression, by
     bytes on disk. KEYLESS: records without a key. LATE: batches that are older than one
     before them. The sparkline has the records from FIRST to LAST; a batch counts at the
     time of its newest record. SKEW: records of a topic's largest partition, by the mean.
 
+    --keys: KEYS is exact up to 4,095 keys, above (~) with a standard error of 1.6 %.
+    TOP-KEY, TOP-10, TOP-100: records of the most frequent keys, by all records; with ≥
+    there are too many keys to count each: every key in more than 0.1 % of the records
+    is found, and its number is too small by less than that.
+
     Exit status: 0 everything was counted, 1 damage keeps some records from it, 3 cannot read.
     """
+    if only_keys:
+        _print_keys(sources, choice, jobs, as_json=as_json)
+        return
     from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
     from kafkafs.cli.printing.stats_report import JsonStats, TextStats
@@ -61,4 +80,43 @@ def stats(sources: tuple[str, ...], choice: PartitionChoice, jobs: int, as_json:
         progress.clear()
         report.end()
         if not report.is_whole:
+            sys.exit(EXIT_FINDINGS)
+
+
+def _print_keys(
+    sources: tuple[str, ...], choice: PartitionChoice, jobs: int, *, as_json: bool
+) -> None:
+    """Print what the keys of each partition add up to."""
+    from kafkafs.cli.printing.key_report import KeyReport
+    from kafkafs.decode.key_counts import KeyCounts, count_keys
+
+    output = KeyReport(as_json=as_json)
+    places, is_read = 0, True
+    with open_log_source(sources) as source, Progress("counted") as progress:
+        logs = require_partitions(source)
+        require_choice(choice, logs)
+        for name, log in logs.items():
+            if not choice.takes(log):
+                continue
+            sums = KeyCounts()
+            try:
+                for item in count_keys(log.view(), jobs):
+                    if isinstance(item, KeyCounts):
+                        sums.add(item)
+                    elif isinstance(item, dict):
+                        places += 1
+                        progress.clear()
+                        report_damage(item, as_json=False)
+                    else:
+                        progress.advance(item)
+            except OSError as error:
+                is_read = False
+                progress.clear()
+                fail(f"{name}: not all was counted: {sentence_of(error)}")
+            progress.clear()
+            output.add(name, sums)
+        output.end()
+        if not is_read:
+            sys.exit(EXIT_CANNOT_READ)
+        if places:
             sys.exit(EXIT_FINDINGS)

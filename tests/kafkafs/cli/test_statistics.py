@@ -106,3 +106,24 @@ def test_a_strip_has_its_holes_to_scale(holes: list[tuple[int, int]], drawn: str
 def test_where_blocks_cannot_be_printed_a_sparkline_has_other_characters() -> None:
     assert sparkline([0, 1, 8], "ascii").isascii()
     assert sparkline([], "utf-8") == ""
+
+
+def test_keys_are_shown_by_partition_as_a_table_and_as_json(tmp_path: Path) -> None:
+    keys = [b"a", b"b", b"a", None, b"\xff"]
+    path = BuiltLog(tmp_path).segment([builders.batch([Rec(b"v", key=key) for key in keys])], 0)
+    (found,) = objects(str(tmp_path), "--keys")
+    assert found == {
+        "type": "keys", "partition": "orders-0", "records": 5, "recordsWithoutKey": 1, "keys": 3,
+        "keysAreExact": True, "recordsAreTooFewByUpTo": 0,
+        "frequentKeys": [{"key": "a", "records": 2}, {"key": "b", "records": 1},
+                         {"key": "ff", "keyEncoding": "hex", "records": 1}],
+    }  # fmt: skip
+    table = run(str(tmp_path), "--keys")
+    assert [line.split() for line in table.stdout.splitlines()][1:5:3] == [
+        ["orders-0", "5", "20.0%", "3", "40.0%", "80.0%", "80.0%"],
+        ["orders-0", "a", "2", "40.0%"],
+    ]
+    assert table.exit_code == 0
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    damaged = run(str(tmp_path), "--keys")
+    assert (damaged.exit_code, "checksum" in damaged.stderr) == (1, True)

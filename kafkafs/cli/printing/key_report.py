@@ -1,0 +1,85 @@
+"""Output of `kafkafs stats --keys`: a table of partitions and one of frequent keys, or one JSON object a line."""
+
+from __future__ import annotations
+
+import click
+
+from kafkafs.cli.printing.table import print_json, print_table
+from kafkafs.decode.key_counts import KeyCounts
+
+_HEADER = ("PARTITION", "RECORDS", "KEYLESS", "KEYS", "TOP-KEY", "TOP-10", "TOP-100")
+_KEYS = ("PARTITION", "KEY", "RECORDS", "SHARE")
+_SHOWN = 10
+_LISTED = 3
+
+
+class KeyReport:
+    """Receiver of partitions' keys.
+
+    Args:
+        as_json: whether to print JSON.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._rows: list[tuple[object, ...]] = []
+        self._keys: list[tuple[object, ...]] = []
+
+    def add(self, partition: str, counts: KeyCounts) -> None:
+        """Show a partition."""
+        if self._as_json:
+            print_json(_facts(partition, counts))
+            return
+        sums = (sum(number for _, number in counts.most_frequent(most)) for most in (1, 10, 100))
+        self._rows.append(
+            (
+                partition,
+                counts.records,
+                f"{counts.without_key / counts.records:.1%}" if counts.without_key else None,
+                counts.distinct if counts.is_exact else f"~{counts.distinct}",
+                *(_share(number, counts) for number in sums),
+            )
+        )
+        for key, number in counts.most_frequent(_LISTED):
+            text = str(_shown(key)["key"])
+            self._keys.append((partition, text, f"{_mark(counts)}{number}", _share(number, counts)))
+
+    def end(self) -> None:
+        """Print the tables."""
+        if self._as_json:
+            return
+        print_table(_HEADER, self._rows)
+        if self._keys:
+            click.echo()
+            print_table(_KEYS, self._keys, keys=2)
+
+
+def _facts(partition: str, counts: KeyCounts) -> dict[str, object]:
+    return {
+        "type": "keys",
+        "partition": partition,
+        "records": counts.records,
+        "recordsWithoutKey": counts.without_key,
+        "keys": counts.distinct,
+        "keysAreExact": counts.is_exact,
+        "frequentKeys": [
+            {**_shown(key), "records": number} for key, number in counts.most_frequent(_SHOWN)
+        ],
+        "recordsAreTooFewByUpTo": counts.error,
+    }
+
+
+def _shown(key: bytes) -> dict[str, object]:
+    try:
+        return {"key": key.decode()}
+    except UnicodeDecodeError:
+        return {"key": key.hex(), "keyEncoding": "hex"}
+
+
+def _mark(counts: KeyCounts) -> str:
+    """Return what stands before a number that is a lower bound."""
+    return "≥" if counts.error else ""
+
+
+def _share(number: int, counts: KeyCounts) -> str | None:
+    return f"{_mark(counts)}{number / counts.records:.1%}" if counts.records else None

@@ -1,0 +1,141 @@
+"""Number of distinct keys and the most frequent keys of a log, in bounded memory.
+
+The number comes from the smallest hashes of all keys (k minimum values; Bar-Yossef et al., "Counting Distinct Elements
+in a Data Stream", 2002): exact up to `KEPT_HASHES` keys, above with a standard error of 1/sqrt(KEPT_HASHES - 2), 1.6 %.
+Frequent keys come from a summary of Misra and Gries ("Finding Repeated Elements", 1982) with at most `KEPT_KEYS` keys:
+a key that is in more than one of `KEPT_KEYS + 1` records is in it, and its number is too small by at most `error`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+
+from engine import kernel
+from engine.columns.columns import Columns
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, ScanItem
+from engine.workers import Workers
+from kafkafs.decode.searching.search import (
+    ALL_FIELDS,
+    Chunk,
+    DamageFacts,
+    Indices,
+    Query,
+    Search,
+    controls,
+)
+
+KEPT_HASHES = 4096
+KEPT_KEYS = 1000
+_WHOLE = 64
+"""Bytes of a key up to which it stands for itself; of a longer one its beginning and a hash."""
+_SPACE = 2.0**64
+
+
+@dataclass(slots=True)
+class KeyCounts:
+    """Keys of some records.
+
+    Attributes:
+        records: number of records.
+        without_key: number of them with a null key.
+        frequent: lower bounds of the numbers of the most frequent keys; of a long key only the beginning is there.
+        error: the most that such a number, or that of a key that is not there, can be too small by.
+    """
+
+    records: int = 0
+    without_key: int = 0
+    frequent: Counter[bytes] = field(default_factory=Counter)
+    error: int = 0
+    _hashes: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `distinct` is exact."""
+        return len(self._hashes) < KEPT_HASHES
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct keys, without null."""
+        if self.is_exact:
+            return len(self._hashes)
+        return round((KEPT_HASHES - 1) * _SPACE / (int(self._hashes[-1]) + 1))
+
+    def most_frequent(self, most: int) -> list[tuple[bytes, int]]:
+        """Return the keys with the largest numbers, and these; at equal numbers by key."""
+        found = sorted(self.frequent.items(), key=lambda item: (-item[1], item[0]))
+        return [(key[:_WHOLE], number) for key, number in found[:most]]
+
+    def add(self, other: KeyCounts) -> None:
+        """Add the keys of other records."""
+        self.records += other.records
+        self.without_key += other.without_key
+        self.error += other.error
+        self.frequent.update(other.frequent)
+        if len(self.frequent) > KEPT_KEYS:
+            cut = sorted(self.frequent.values(), reverse=True)[KEPT_KEYS]
+            left = {key: number - cut for key, number in self.frequent.items() if number > cut}
+            self.frequent = Counter(left)
+            self.error += cut
+        self._hashes = np.union1d(self._hashes, other._hashes)[:KEPT_HASHES]
+
+
+def keys_of(columns: Columns, records: Indices) -> KeyCounts:
+    """Return the keys of some records."""
+    arena = memoryview(columns.arena)
+    sizes = columns.key_size[records]
+    held = records[sizes >= 0]
+    starts, ends = columns.key_start[held], columns.key_start[held] + columns.key_size[held]
+    keys = Counter(
+        bytes(arena[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    )
+    named: Counter[bytes] = Counter()
+    hashes = np.empty(len(keys), np.uint64)
+    for place, (key, number) in enumerate(keys.items()):
+        digest = blake2b(key, digest_size=16).digest()
+        hashes[place] = int.from_bytes(digest[:8], "little")
+        named[key if len(key) <= _WHOLE else key[:_WHOLE] + digest] = number
+    counts = KeyCounts()
+    found = KeyCounts(len(records), len(records) - len(held), named, _hashes=np.unique(hashes))
+    counts.add(found)
+    return counts
+
+
+def count_keys(view: LogView, jobs: int) -> Iterator[KeyCounts | DamageFacts | int]:
+    """Yield the keys of a log's records in parts to add up, the damaged places, and the bytes that were read.
+
+    Control records are no records here.
+
+    Raises:
+        FileNotFoundError: a segment was deleted or replaced since the view was made; other OSError.
+    """
+    options = kernel.LineOptions(
+        *view.partition,
+        values="base64",
+        from_offset=view.log_start_offset,
+        to_offset=view.log_end_offset,
+    )
+    query = Query.compile("", fixed=True, fields=ALL_FIELDS)
+    search = Search(view, query, options, only_count=True)
+
+    def work(task: tuple[LogSegment, ScanItem]) -> Iterator[KeyCounts | DamageFacts | int]:
+        segment, part = task
+        for chunk in search.chunks(segment, part, with_shown=True):
+            if isinstance(chunk, Chunk):
+                is_control = controls(chunk.run)[chunk.columns.row[chunk.shown]]
+                yield keys_of(chunk.columns, chunk.shown[~is_control])
+            else:
+                yield chunk
+        if isinstance(part, BatchRun):
+            yield int(part.table["size"].sum())
+
+    with Workers(jobs, "keys") as workers:
+        yield from workers.flat_map(
+            work, search.parts(), lambda task: isinstance(task[1], BatchRun) and task[1].is_large
+        )
