@@ -64,7 +64,7 @@ def schemas_option(command: Command) -> Command:
         "--schemas",
         multiple=True,
         default=DEFAULT_SCHEMAS,
-        show_default="auto",
+        show_default=True,
         metavar="auto|none|PATH",
         shell_complete=names.files,
         help="Schemas of keys and values: those in SOURCE, none, or those in PATH, which is"
