@@ -58,6 +58,15 @@ def test_a_batch_that_states_too_large_an_offset_does_not_move_the_log_end_for_g
     assert [problem["kind"] for problem in view.problems] == ["offset_order"]
 
 
+@pytest.mark.parametrize(("base", "log_end"), [(9, 1001), (10, 20), (11, 21)])
+def test_only_a_batch_above_the_one_before_the_last_shows_that_the_last_states_too_much(
+    writer: LogWriter, base: int, log_end: int
+) -> None:
+    write(writer, batch([Rec(b"v")] * 10, 0) + batch([Rec(b"v")], 1000))
+    write(writer, batch([Rec(b"v")] * 10, base))
+    assert followed(writer).view().log_end_offset == log_end
+
+
 @pytest.mark.parametrize("at_a_time", [1, 2, 5])
 def test_a_batch_that_states_too_small_an_offset_does_not_move_the_log_end_back(
     writer: LogWriter, at_a_time: int

@@ -568,3 +568,20 @@ def test_a_scan_up_to_the_first_damage_has_one_large_batch_in_memory_at_a_time(
 def _forgotten(item: ScanItem) -> ScanItem:
     """The item without its bytes."""
     return item._replace(buffer=b"") if isinstance(item, BatchRun) else item
+
+
+# Damage at the end of a segment
+
+
+@pytest.mark.parametrize(("stop", "has_it"), [(2, False), (3, True), (4, True)])
+def test_a_range_up_to_the_next_segment_has_the_damage_behind_the_last_batch(
+    tmp_path: Path, stop: int, has_it: bool
+) -> None:
+    writer = LogWriter(tmp_path)
+    writer.append(three(0))
+    with writer.records_file.open("ab") as file:
+        file.write(b"\xfe" * 100)
+    writer.roll(base_offset=3, index_interval=None)
+    writer.append(three(3))
+    items = [item for _, item in writer.view().runs(0, stop)]
+    assert any(isinstance(item, Damage) for item in items) is has_it
