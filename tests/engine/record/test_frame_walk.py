@@ -52,3 +52,24 @@ def test_a_length_below_that_of_the_smallest_message_ends_the_walk_with_an_error
 def test_messages_of_magic_0_and_1_are_found_too() -> None:
     parts = [message(4, b"k", b"v", magic=magic) for magic in (0, 1)]
     assert [found.magic for found in walked(b"".join(parts))] == [0, 1]
+
+
+def test_a_file_that_became_shorter_ends_the_walk_with_an_error_where_it_ends_in_a_header() -> None:
+    """As Kafka's readFullyOrFail does: the end is that of the file when the walk began."""
+    walk = walk_frames(BytesFile(FIRST + SECOND[:16]), 0, len(FIRST + SECOND))
+    assert next(walk).base_offset == 0
+    with pytest.raises(CorruptRecordError, match="ends in a header") as caught:
+        next(walk)
+    assert caught.value.position == len(FIRST)
+
+
+def test_a_last_batch_that_is_smaller_than_the_header_of_its_magic_is_an_error() -> None:
+    small = patched(SECOND, 8, (20).to_bytes(4, "big"))[:32]
+    with pytest.raises(CorruptRecordError, match="smaller than its header") as caught:
+        walked(FIRST + small)
+    assert (caught.value.position, caught.value.found) == (len(FIRST), 32)
+
+
+def test_no_batch_is_at_a_negative_position() -> None:
+    with pytest.raises(ValueError, match="negative position -1"):
+        list(walk_frames(BytesFile(FIRST), -1, len(FIRST)))

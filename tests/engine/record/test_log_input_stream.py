@@ -164,3 +164,10 @@ def test_corrupt_frames_are_reported_with_their_place():
 
 def test_a_batch_is_read_whole_or_not_at_all():
     assert read_batch(BytesFile(FIRST), 0, len(FIRST), Budgets()) == FIRST
+
+
+@pytest.mark.parametrize("size", [0, 16])
+def test_a_file_that_became_shorter_ends_where_it_ends_in_a_header(size: int) -> None:
+    file, stream = over(FIRST + SECOND)
+    file.data = FIRST + SECOND[:size]
+    assert [found.base_offset for found in iterate(stream)] == [0]
