@@ -64,7 +64,7 @@ def test_only_a_batch_above_the_one_before_the_last_shows_that_the_last_states_t
 ) -> None:
     write(writer, batch([Rec(b"v")] * 10, 0) + batch([Rec(b"v")], 1000))
     write(writer, batch([Rec(b"v")] * 10, base))
-    assert followed(writer).view().log_end_offset == log_end
+    assert live_log(writer).view().log_end_offset == log_end
 
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 5])
