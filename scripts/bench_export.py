@@ -31,6 +31,7 @@ def run(report: Report, megabytes: int) -> None:
                 _exported(folder, target, "export"),
                 _exported(folder, target, "spark", "export", "--quiet"),
                 target="wall 3",
+                note="CPU of the peer: without the JVM",
             )
         folder = bench_data.partition(CONTENTS[0], size)
         for form in OTHERS:

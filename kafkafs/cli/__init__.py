@@ -52,6 +52,7 @@ COMMANDS = {
     "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
     "schemas": Named("cluster.schemas", "List, print and export the schemas of a registry."),
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
+    "sql": Named("querying", "Run a query of DuckDB on topics."),
     "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
     "top": Named("watching", "Show the work of the daemon behind a mount."),
     "topics": Named("cluster.topics", "Describe topics: ids, partitions, configurations."),

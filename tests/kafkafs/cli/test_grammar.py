@@ -202,6 +202,7 @@ RUNS: dict[str, Callable[[str, Path], list[str]]] = {
     "rebuild": lambda source, target: [source, str(target / "rebuilt"), "--dry-run"],
     "report": lambda source, target: [source, "-o", str(target / "report.html"), "-j", "1"],
     "schemas": lambda source, _: [source],
+    "sql": lambda source, _: ["select count(*) from orders", source, "-j", "1"],
     "stats": lambda source, _: [source, "-j", "1"],
     "topics": lambda source, _: [source, "nobody"],
     "transactions": lambda source, _: [source, "--open"],

@@ -1,0 +1,143 @@
+"""Topics as datasets of PyArrow, so that DuckDB asks for the columns and the rows that a query needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from kafkafs.api.scan import Scan
+from kafkafs.api.source_logs import SourceLogs
+from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+COLUMNS = tuple(name for name in RECORD_FIELDS if name != CORRUPT)
+MOST_DAMAGE = 20
+"""Damaged places that are kept; all are counted."""
+
+
+class ReadReport:
+    """What the queries on some datasets have read.
+
+    Attributes:
+        scans: each scan that was made, by topic.
+        damage: facts of the first damaged places.
+        places: number of damaged places.
+        failure: the error that ended a scan.
+    """
+
+    def __init__(self) -> None:
+        self.scans: list[tuple[str, Scan]] = []
+        self.damage: list[dict[str, Any]] = []
+        self.places = 0
+        self.failure: Exception | None = None
+
+    def add_damage(self, text: str) -> None:
+        """Count a damaged place.
+
+        Args:
+            text: its facts as JSON.
+        """
+        self.places += 1
+        if len(self.damage) < MOST_DAMAGE:
+            self.damage.append(json.loads(text))
+
+
+class TopicDataset(ds.Dataset):  # type: ignore[misc]
+    """The records of a topic, read when a scanner is asked for, with its columns and its filter alone.
+
+    DuckDB takes any `pyarrow.dataset.Dataset`, and calls `scanner` for each scan of a query.
+
+    Args:
+        logs: the open source.
+        topic: name of the topic.
+        partitions: numbers of the partitions to read.
+        report: is told what is read.
+        isolation: "read_uncommitted" or "read_committed".
+        threads: number of threads of a scan.
+    """
+
+    def __init__(
+        self,
+        logs: SourceLogs,
+        topic: str,
+        partitions: Sequence[int],
+        report: ReadReport,
+        *,
+        isolation: str = "read_uncommitted",
+        threads: int | None = None,
+    ) -> None:
+        self._logs = logs
+        self._topic = topic
+        self._partitions = list(partitions)
+        self._report = report
+        self._isolation = isolation
+        self._threads = threads
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of all columns."""
+        return record_schema(COLUMNS)
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - PyArrow's name
+        **_: object,
+    ) -> TopicScanner:
+        """Return the scanner of some columns, and of the rows for which a filter is true."""
+        return TopicScanner(self._scan(columns or COLUMNS, filter), self._report)
+
+    def _scan(self, columns: Sequence[str], where: pc.Expression | None) -> Scan:
+        try:
+            scan = Scan(
+                self._logs,
+                {self._topic: self._partitions},
+                columns=[*columns, CORRUPT],
+                where=where,
+                isolation=self._isolation,  # type: ignore[arg-type]
+                on_corrupt="row",
+                threads=self._threads,
+            )
+        except Exception as error:
+            self._report.failure = error
+            raise
+        self._report.scans.append((self._topic, scan))
+        return scan
+
+
+class TopicScanner:
+    """The records of one scan, as DuckDB takes them; damage goes to the report."""
+
+    def __init__(self, scan: Scan, report: ReadReport) -> None:
+        self._scan = scan
+        self._report = report
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The schema of the columns."""
+        return record_schema([name for name in self._scan.schema.names if name != CORRUPT])
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the record batches."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
+
+    def _batches(self) -> Generator[pa.RecordBatch, None, None]:
+        names = self.projected_schema.names
+        try:
+            with closing(self._scan.to_batches()) as batches:
+                for batch in batches:
+                    facts = batch.column(CORRUPT)
+                    if facts.null_count < len(facts):
+                        self._report.add_damage(facts.drop_null()[0].as_py())
+                    else:
+                        yield batch.select(names)
+        except Exception as error:
+            self._report.failure = error
+            raise

@@ -1,0 +1,321 @@
+"""`kafkafs sql`: a query of DuckDB on topics."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.arguments import (
+    AlreadyReported,
+    jobs_option,
+    report_unread,
+    schemas_option,
+    source_paths,
+)
+from kafkafs.cli.completing import names
+from kafkafs.cli.options.partitions import (
+    NothingMatchedError,
+    partition_options,
+    require_choice,
+    require_partitions,
+)
+from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.damage import report as report_damage
+from kafkafs.cli.printing.output import fail, sentence_of, write_line, write_output
+from kafkafs.cli.printing.verbosity import note
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from engine.log.partition_choice import PartitionChoice
+    from kafkafs.api.source_logs import SourceLogs
+    from kafkafs.api.topic_dataset import ReadReport
+
+_ROWS = 1000
+"""Rows that are fetched, and shown in columns of one width, at a time."""
+_MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
+
+
+@click.command()
+@click.argument("query", metavar="SQL")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files)
+@partition_options
+@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@click.option("--json", "form", flag_value="json", help="Print one JSON object for each row.")
+@click.option("--csv", "form", flag_value="csv", help="Print CSV with a header.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Run the query, and print what it reads of each topic in place of its rows.",
+)
+@click.option(
+    "--allow-files",
+    is_flag=True,
+    help="Let the query read and write files, and load extensions.",
+)
+@schemas_option
+@jobs_option
+@verbosity_options
+def sql(
+    query: str,
+    sources: tuple[str, ...],
+    choice: PartitionChoice,
+    schemas: tuple[str, ...],
+    **given: Any,  # noqa: ANN401 - how the query runs, and how its rows are shown
+) -> None:
+    """Run a query of DuckDB; each topic is a view.
+
+    \b
+    kafkafs sql 'select count(*) from orders' /var/lib/kafka/data
+    kafkafs sql 'select "offset", value from "pay.eu" where partition = 0
+                 and "offset" >= 4711 limit 5' /backup/broker-1 --json
+    kafkafs sql "select decodedValue ->> 'city' as city, count(*)
+                 from orders group by all" data --csv
+    kafkafs sql 'from orders select max(timestamp)' data --explain
+
+    Columns are those of kafkafs.open(…).scan: topic, partition, offset, timestamp,
+    key, value (bytes), headers, …; decodedKey and decodedValue are the JSON that
+    --schemas decodes. Conditions on partition, offset and timestamp, and unused
+    columns, keep bytes from being read or decoded. The query reads topics only: no
+    files, no network, no extensions, and it cannot write.
+
+    Exit status: 0 all was read, 1 without damaged places, 2 the query is refused,
+    3 cannot read.
+    """
+    try:
+        import duckdb
+
+        from kafkafs.api.source_logs import SourceLogs
+        from kafkafs.api.topic_dataset import ReadReport
+    except ImportError:
+        raise NothingMatchedError(_MORE) from None
+    from kafkafs.tree.context import TreeOptions
+
+    logs = SourceLogs(source_paths(sources), TreeOptions(schemas=schemas))
+    read = ReadReport()
+    try:
+        with closing(duckdb.connect(":memory:")) as connection:
+            try:
+                _run(connection, query, logs, choice, read, **given)
+            except duckdb.Error as error:
+                if read.failure is not None:
+                    fail(sentence_of(read.failure))
+                    raise AlreadyReported(EXIT_CANNOT_READ) from error
+                raise NothingMatchedError(_one_line(str(error))) from error
+        unread = report_unread(logs.source.unread() + logs.source.unread_folders())
+    finally:
+        logs.source.close()
+    for facts in read.damage:
+        report_damage(facts, as_json=False)
+    if read.places:
+        noun = "place" if read.places == 1 else "places"
+        fail(f"{read.places} damaged {noun}: the result goes without the records there")
+    if unread or read.places:
+        raise click.exceptions.Exit(EXIT_CANNOT_READ if unread else EXIT_FINDINGS)
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    logs: SourceLogs,
+    choice: PartitionChoice,
+    read: ReadReport,
+    *,
+    committed: bool,
+    form: str | None,
+    explain: bool,
+    allow_files: bool,
+    jobs: int,
+) -> None:
+    _check(connection, query, allow_files=allow_files)
+    connection.execute("set python_enable_replacements = false")
+    connection.execute(f"set threads = {jobs}")
+    if _has_zones(connection):
+        connection.execute("set timezone = 'UTC'")
+    if not allow_files:
+        connection.execute("set temp_directory = ''")
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+    isolation = "read_committed" if committed else "read_uncommitted"
+    _register(connection, logs, choice, read, isolation, jobs)
+    connection.execute(query)
+    if explain:
+        while connection.fetchmany(_ROWS):
+            pass
+        for line in _explained(read):
+            write_line(line)
+        return
+    header = [column[0] for column in connection.description or ()]
+    shown = {"json": _print_json, "csv": _print_csv, None: _print_table}[form]
+    shown(header, _blocks(connection))
+    write_output(b"", flush=True)
+
+
+def _has_zones(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Return whether DuckDB has the extension for time zones."""
+    found = connection.execute(
+        "select count(*) from duckdb_settings() where name = 'TimeZone'"
+    ).fetchone()
+    return bool(found and found[0])
+
+
+def _check(connection: duckdb.DuckDBPyConnection, query: str, *, allow_files: bool) -> None:
+    """Check that a query is one statement that writes nothing.
+
+    Raises:
+        NothingMatchedError: it is none.
+    """
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise NothingMatchedError(f"name one statement, not {len(statements)}")
+    kind = statements[0].type.name
+    if kind not in ("SELECT", "EXPLAIN", *(["COPY"] if allow_files else [])):
+        way = "; --allow-files lets COPY write a file" if kind == "COPY" else ""
+        raise NothingMatchedError(f"kafkafs sql only reads, and {kind} would change something{way}")
+
+
+def _register(
+    connection: duckdb.DuckDBPyConnection,
+    logs: SourceLogs,
+    choice: PartitionChoice,
+    read: ReadReport,
+    isolation: str,
+    threads: int,
+) -> None:
+    """Make a view of each chosen topic.
+
+    Raises:
+        NothingMatchedError: the choice takes nothing.
+        SourceError: the source has no partitions.
+    """
+    from kafkafs.api.topic_dataset import TopicDataset
+
+    require_choice(choice, require_partitions(logs.source))
+    topics = {
+        topic: [number for number, log in partitions.items() if choice.takes(log)]
+        for topic, partitions in logs.topics().items()
+    }
+    chosen = {topic: numbers for topic, numbers in topics.items() if numbers}
+    by_name: dict[str, list[str]] = {}
+    for topic in chosen:
+        by_name.setdefault(topic.lower(), []).append(topic)
+    for same in by_name.values():
+        if len(same) > 1:
+            note(
+                f"SQL does not tell {' and '.join(same)} apart, so that neither is a view: choose one with --topic"
+            )
+            continue
+        topic = same[0]
+        try:
+            topic.encode()
+        except UnicodeEncodeError:
+            note(f"topic {topic} is no view: its name is not UTF-8")
+            continue
+        dataset = TopicDataset(
+            logs, topic, chosen[topic], read, isolation=isolation, threads=threads
+        )
+        connection.register(topic, dataset)
+
+
+def _explained(read: ReadReport) -> Iterator[str]:
+    """Yield what was read of each topic."""
+    for topic, scan in read.scans:
+        yield f"{topic}:"
+        for line in scan.explain().splitlines():
+            yield "  " + line.replace(", _corrupt", "")
+    if not read.scans:
+        yield "no topic is read"
+
+
+def _blocks(connection: duckdb.DuckDBPyConnection) -> Iterator[list[tuple[Any, ...]]]:
+    while rows := connection.fetchmany(_ROWS):
+        yield rows
+
+
+def _print_json(header: Sequence[str], blocks: Iterator[list[tuple[Any, ...]]]) -> None:
+    from kafkafs.decode.shown_text import json_text
+
+    for rows in blocks:
+        for row in rows:
+            write_line(json_text(dict(zip(header, map(_in_json, row), strict=True))))
+
+
+def _print_csv(header: Sequence[str], blocks: Iterator[list[tuple[Any, ...]]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for rows in blocks:
+        writer.writerows([None if each is None else _in_text(each) for each in row] for row in rows)
+        write_output(text.getvalue().encode())
+        text.seek(0)
+        text.truncate()
+    write_output(text.getvalue().encode())
+
+
+def _print_table(header: Sequence[str], blocks: Iterator[list[tuple[Any, ...]]]) -> None:
+    from kafkafs.cli.printing.table import print_table
+
+    is_empty = True
+    for rows in blocks:
+        is_empty = False
+        print_table(
+            header, [[None if each is None else _in_text(each) for each in row] for row in rows]
+        )
+    if is_empty:
+        print_table(header, [])
+
+
+def _in_json(value: Any) -> Any:  # noqa: ANN401 - a value of DuckDB
+    """Return a value for JSON: bytes as text, or as base64 in an object; times as RFC 3339."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                return {"base64": base64.b64encode(value).decode()}
+        case datetime():
+            shown = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+            return shown + ("Z" if value.tzinfo is not None else "")
+        case date() | time():
+            return value.isoformat()
+        case dict():
+            return {str(name): _in_json(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_in_json(each) for each in value]
+        case Decimal() | timedelta():
+            return str(value)
+        case _:
+            return str(value)
+
+
+def _in_text(value: Any) -> str:  # noqa: ANN401 - a value of DuckDB
+    """Return a value as text; what is nested as JSON."""
+    from kafkafs.decode.shown_text import json_text
+
+    shown = _in_json(value)
+    if isinstance(value, bytes) and isinstance(shown, dict):
+        return f"base64:{shown['base64']}"
+    if isinstance(shown, dict | list):
+        return json_text(shown)
+    return str(shown).lower() if isinstance(shown, bool) else str(shown)
+
+
+def _one_line(text: str) -> str:
+    """Return DuckDB's message without the line that points into the query."""
+    return " ".join(
+        line.strip() for line in text.partition("\nLINE ")[0].splitlines() if line.strip()
+    )
