@@ -12,6 +12,7 @@ from engine.log.log_directory import LogSource
 
 if TYPE_CHECKING:
     from kafkafs.schemas.decoders.cache import DecoderCache
+    from kafkafs.schemas.fixed_schemas import FixedSchemas
     from kafkafs.schemas.source_schemas import SourceSchemas
     from kafkafs.schemas.store import SchemaStore
 
@@ -79,6 +80,13 @@ class KnownSchemas:
                 self._store = self._read()
                 self._read_at = time.monotonic()
             return self._store
+
+    def fixed(self) -> FixedSchemas:
+        """Return decoders with the schemas as of now; raises as `store`."""
+        from kafkafs.schemas.fixed_schemas import FixedSchemas
+
+        has_some = self._given is not None or self._has_topic()
+        return FixedSchemas(self.store() if has_some else None)
 
     def source_store(self) -> SchemaStore:
         """Return the schemas in the registry's topic of the source as of now, whatever is chosen to decode with.

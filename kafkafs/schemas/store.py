@@ -117,6 +117,13 @@ class SchemaStore:
     def __repr__(self) -> str:
         return f"<SchemaStore: {len(self)} schemas>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = (
+            self.schemas, self._problems, self._setting_changes, self._association_changes,
+            self.mapped,
+        )  # fmt: skip
+        return _made_of, given
+
     @classmethod
     def union(cls, stores: Sequence[SchemaStore]) -> SchemaStore:
         """Return a store with the schemas of several; the first one's settings and mappings win."""
@@ -387,6 +394,18 @@ class SchemaStore:
                 newest = schemas[-1].origin
                 found.append(SchemaProblem(newest.path, reason, newest.offset))
         return found
+
+
+def _made_of(
+    schemas: Sequence[Schema],
+    problems: Sequence[SchemaProblem],
+    settings: Settings,
+    associations: Associations,
+    mapped: Sequence[Mapped],
+) -> SchemaStore:
+    return SchemaStore(
+        schemas, problems=problems, settings=settings, associations=associations, mapped=mapped
+    )
 
 
 def _place(schema: Schema) -> tuple[str, str, int, int, str]:

@@ -33,6 +33,7 @@ from kafkafs.spark.source.options.read_options import (
 )
 from kafkafs.spark.source.planning.batch_plan import for_counting, plan_batch, tasks_of
 from kafkafs.spark.source.rows import BatchReader, SegmentReader, SplitReader
+from kafkafs.spark.source.schemas import with_schemas
 from kafkafs.spark.source.worker_process import make_ready, spare_the_dicts
 from kafkafs.table.splits import Split
 
@@ -60,7 +61,7 @@ class KafkaLogDataSource(DataSource):
         """Return the reader of a batch query."""
         options = parse_options(self.options)
         check_schema(schema, options)
-        return KafkaLogReader(schema, options)
+        return KafkaLogReader(schema, with_schemas(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a new log dir; existing data is never overwritten, whatever the mode."""

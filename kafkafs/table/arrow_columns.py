@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from kafkafs.table.decoded_rows import DECODED_FIELDS
+
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 RECORD_FIELDS: dict[str, pa.DataType] = {
@@ -25,17 +27,14 @@ RECORD_FIELDS: dict[str, pa.DataType] = {
     "codec": pa.string(),
     "segment": pa.int64(),
     "batchPosition": pa.int64(),
-    "decodedKey": pa.string(),
-    "decodedValue": pa.string(),
+    **DECODED_FIELDS,
     "_corrupt": pa.string(),
 }
-"""All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null.
-`decodedKey` and `decodedValue` are the JSON that keys and values decode to, with schemas or in Kafka's own topics.
-"""
+"""All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null."""
 
 USUAL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 CORRUPT = "_corrupt"
-DECODED = ("decodedKey", "decodedValue")
+DECODED = tuple(DECODED_FIELDS)
 
 
 def record_schema(names: Sequence[str]) -> pa.Schema:

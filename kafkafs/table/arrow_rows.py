@@ -14,6 +14,7 @@ from engine.coding.compression import CODEC_NAMES
 from engine.columns.binary_columns import BinaryColumn
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.units import MAX_INT64, NO_TIMESTAMP
+from kafkafs.table.decoded_rows import BUILDERS, DECODED_FIELDS, decoded_parts, shown_bytes
 from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.rows import Indices, Rows
 
@@ -26,15 +27,29 @@ _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 _CODECS = pa.array(CODEC_NAMES, pa.string())
 
 
-def record_batches(schema: pa.Schema, rows: Rows) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches of at most MOST_ROWS rows and about MOST_BYTES, unless one record is larger."""
+def record_batches(
+    schema: pa.Schema, rows: Rows, *, fail_on_undecodable: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches of at most MOST_ROWS rows and about MOST_BYTES, unless one record is larger.
+
+    Raises:
+        UndecodableRecordError: see `decoded_parts`.
+    """
+    asks_decoded = _asks_decoded(schema.names, rows)
     for part in _parts(rows):
-        some = replace(rows, indices=part)
-        arrays = [_builder(field)(some) for field in schema]
-        if arrays:
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        else:
-            yield rows_without_columns(len(part))
+        chosen = replace(rows, indices=part)
+        decoded = decoded_parts(chosen, strict=fail_on_undecodable) if asks_decoded else (chosen,)
+        for some in decoded:
+            arrays = [_builder(field)(some) for field in schema]
+            if arrays:
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            else:
+                yield rows_without_columns(len(some))
+
+
+def _asks_decoded(names: Sequence[str], rows: Rows) -> bool:
+    replaced = () if rows.keeps_bytes or rows.decoder is None else ("key", "value")
+    return any(name in DECODED_FIELDS or name in replaced for name in names)
 
 
 def rows_without_columns(count: int) -> pa.RecordBatch:
@@ -92,20 +107,13 @@ def _bytes(rows: Rows, field: str) -> pa.Array:
 def _key(rows: Rows) -> pa.Array:
     if rows.decoder is None or rows.keeps_bytes:
         return _bytes(rows, "key")
-    return pa.array(rows.decoded[0], pa.binary())
+    return shown_bytes(rows, 0)
 
 
 def _value(rows: Rows) -> pa.Array:
     if rows.decoder is None or rows.keeps_bytes:
         return _bytes(rows, "value")
-    return pa.array(rows.decoded[1], pa.binary())
-
-
-def _decoded(rows: Rows, field: int) -> pa.Array:
-    """Return the JSON of decoded keys (0) or values (1); null where nothing is decoded."""
-    if rows.decoder is None:
-        return _same(None, pa.string(), len(rows))
-    return pa.array(rows.decoded_json[field], pa.binary()).cast(pa.string())
+    return shown_bytes(rows, 1)
 
 
 def _timestamps(rows: Rows) -> pa.Array:
@@ -178,8 +186,7 @@ def _of_batch(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
 _BUILDERS: dict[str, Callable[[Rows], pa.Array]] = {
     "key": _key,
     "value": _value,
-    "decodedKey": lambda rows: _decoded(rows, 0),
-    "decodedValue": lambda rows: _decoded(rows, 1),
+    **BUILDERS,
     "topic": lambda rows: _same(rows.partition.topic, pa.string(), len(rows)),
     "partition": lambda rows: _same(rows.partition.partition, pa.int32(), len(rows)),
     "offset": lambda rows: pa.array(rows.numbers("offset")),

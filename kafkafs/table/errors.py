@@ -88,6 +88,29 @@ class TimestampRangeError(ValueError):
         )
 
 
+class UndecodableRecordError(ValueError):
+    """A key or value that asks for a schema and does not decode.
+
+    Attributes:
+        partition: topic and partition.
+        offset: offset of the record.
+        side: "key" or "value".
+        reason: one sentence.
+    """
+
+    def __init__(self, partition: TopicPartition, offset: Offset, side: str, reason: str) -> None:
+        super().__init__(partition, offset, side, reason)
+        self.partition = partition
+        self.offset = offset
+        self.side = side
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition} offset {self.offset}: the {self.side} does not decode: {self.reason}"
+        )
+
+
 class CorruptBatchError(CorruptRecordError):
     """A damaged place of a records file, which may have cost wanted records.
 

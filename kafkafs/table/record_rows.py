@@ -29,6 +29,7 @@ class RecordRows:
         self, schema: pa.Schema, options: RowOptions, wanted: RowFilter | None = None
     ) -> None:
         self._schema = schema
+        self._fail_on_undecodable = options.fail_on_undecodable
         self._records = SplitRecords(options, wanted, counts_only=not schema.names)
 
     def read(self, split: Split, log: PartitionLog | None = None) -> Iterator[pa.RecordBatch]:
@@ -37,10 +38,13 @@ class RecordRows:
         Raises:
             LostRecordsError, CorruptBatchError: see `SplitRecords.read`.
             TimestampRangeError: a timestamp overflows microseconds.
+            UndecodableRecordError: a key or value does not decode, and `fail_on_undecodable` is true.
         """
         for item in self._records.read(split, log):
             if isinstance(item, Rows):
-                yield from record_batches(self._schema, item)
+                yield from record_batches(
+                    self._schema, item, fail_on_undecodable=self._fail_on_undecodable
+                )
             elif isinstance(item, DamagedPlace):
                 yield self._row_of(item)
             elif (

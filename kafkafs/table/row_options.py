@@ -22,6 +22,7 @@ class RowOptions:
         on_corrupt: what to do at damage: "fail", "skip" or "row".
         decoder_of: returns the decoder of a topic's keys and values, None for raw bytes; picklable.
         keeps_bytes: whether keys and values stay bytes, and only decodedKey and decodedValue have what is decoded.
+        fail_on_undecodable: fail at a key or value that asks for a schema and does not decode.
         budgets: limits on memory and entries.
     """
 
@@ -30,4 +31,5 @@ class RowOptions:
     on_corrupt: str = "fail"
     decoder_of: DecoderOf | None = None
     keeps_bytes: bool = False
+    fail_on_undecodable: bool = False
     budgets: Budgets = DEFAULT_BUDGETS

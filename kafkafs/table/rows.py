@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -15,6 +14,8 @@ from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.units import Offset, TopicPartition
 
 Indices: TypeAlias = npt.NDArray[np.int64]
+Fields: TypeAlias = tuple[list[DecodedField | None], list[DecodedField | None]]
+"""Decoded keys and values of some records; None for bytes that are not decoded."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Rows:
         indices: chosen records, ascending.
         decoder: decoder of keys and values; None for raw bytes.
         keeps_bytes: whether keys and values stay bytes, beside the columns of decoded ones.
+        fields: decoded keys and values of the chosen records; None if they are not decoded yet.
     """
 
     partition: TopicPartition
@@ -40,6 +42,7 @@ class Rows:
     indices: Indices
     decoder: LineDecoder | None = None
     keeps_bytes: bool = False
+    fields: Fields | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -54,35 +57,6 @@ class Rows:
         """Return a field of each record."""
         column: npt.NDArray[Any] = self.columns.table[field][self.places]
         return column
-
-    @cached_property
-    def decoded(self) -> tuple[list[bytes | None], list[bytes | None]]:
-        """The keys and the values as JSON; bytes that the decoder leaves alone stay as they are."""
-        columns, places = self.columns, self.indices.tolist()
-        keys, values = self.decoded_json
-        return (
-            [columns.key(at) if key is None else key for at, key in zip(places, keys, strict=True)],
-            [
-                columns.value(at) if value is None else value
-                for at, value in zip(places, values, strict=True)
-            ],
-        )
-
-    @cached_property
-    def decoded_json(self) -> tuple[list[bytes | None], list[bytes | None]]:
-        """The JSON of the keys and the values; None for bytes that the decoder leaves alone."""
-        if self.decoder is None:
-            return [None] * len(self), [None] * len(self)
-        columns, keys, values = self.columns, [], []
-        for index in self.indices.tolist():
-            key, value, headers = columns.key(index), columns.value(index), columns.headers(index)
-            shown: Sequence[DecodedField | None] = (None, None)
-            if self.decoder.may_decode(key, value, headers):
-                timestamp = int(columns.timestamp[index])
-                shown = self.decoder.fields(key, value, headers, timestamp)
-            keys.append(None if shown[0] is None else shown[0].text)
-            values.append(None if shown[1] is None else shown[1].text)
-        return keys, values
 
     def of_batch(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return for each record the value of its batch.

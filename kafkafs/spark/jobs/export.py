@@ -33,7 +33,8 @@ from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import records_of, settings
 from kafkafs.spark.reading import Moment
-from kafkafs.spark.source.columns import CONNECTOR, CORRUPT, HEADERS, RECORDS
+from kafkafs.spark.source.columns import CONNECTOR, CORRUPT, DECODED, RECORDS
+from kafkafs.spark.source.schemas import with_schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1024 * MiB
 _TASKS_OF_A_CORE = 4
 _ITS_OWN = ("view", "includeHeaders", "minPartitions", "maxRecordsPerPartition")
-_RECORD = StructType(
-    [StructField(name, kind) for name, kind in CONNECTOR.items()]
-    + [StructField("headers", HEADERS), StructField(CORRUPT, RECORDS[CORRUPT])]
-)
 _PLACE = StructType(
     [
         StructField(name, RECORDS[name])
@@ -129,7 +126,12 @@ class _Export:
         self._form, self._values = form
         self._where = where
         self._compression = compression
-        self._options = selection.checked(*_ITS_OWN)
+        options = selection.checked(*_ITS_OWN)
+        if options.decode and self._form == "csv":
+            raise OptionError("'decode' is for parquet, orc and json")
+        names = [*CONNECTOR, "headers", *(DECODED if options.decode else ()), CORRUPT]
+        self._record = StructType([StructField(name, RECORDS[name]) for name in names])
+        self._options = with_schemas(options, self._record)
         check_condition(spark, where)
         self._files = target_files(spark, target)
         outside_of(self._files, self._options.paths)
@@ -171,7 +173,7 @@ class _Export:
             "keyEquals": None if options.key is None else options.key.hex(),
             "keyPattern": options.key_pattern,
             "isolationLevel": "read_committed" if options.committed else None,
-            "decode": "true" if options.decode else None,
+            "decode": ",".join(options.schemas) if options.decode else None,
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -205,7 +207,7 @@ class _Export:
             spark__sql__session__timeZone="UTC",
             spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS",
         ):
-            frame = self._read(chunk, _RECORD)
+            frame = self._read(chunk, self._record)
             holes = Observation(f"holes-{secrets.token_hex(8)}")
             counts = Observation(f"counts-{secrets.token_hex(8)}")
             frame = frame.observe(holes, F.count(CORRUPT).alias("damaged"))

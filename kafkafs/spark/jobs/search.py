@@ -37,7 +37,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 MOST = 1000
-_ITS_OWN = ("view", "includeHeaders", "decode", "minPartitions", "maxRecordsPerPartition")
+_ITS_OWN = (
+    "view",
+    "includeHeaders",
+    "decode",
+    "decodeMode",
+    "schemas",
+    "minPartitions",
+    "maxRecordsPerPartition",
+)
 _FOUND = StructType(
     [
         StructField(name, RECORDS[name])

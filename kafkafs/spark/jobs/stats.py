@@ -31,7 +31,15 @@ SHOWN_HOURS = 24
 MOST_HOURS = 100_000
 MOST_DAMAGES = 1000
 _HOUR = 3_600_000
-_ITS_OWN = ("view", "includeHeaders", "decode", "minPartitions", "maxRecordsPerPartition")
+_ITS_OWN = (
+    "view",
+    "includeHeaders",
+    "decode",
+    "decodeMode",
+    "schemas",
+    "minPartitions",
+    "maxRecordsPerPartition",
+)
 _BATCH = StructType(
     [
         StructField(name, BATCHES[name])

@@ -17,6 +17,7 @@ from pyspark.sql.types import (
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.read_options import ReadOptions
+from kafkafs.table.decoded_rows import DECODED_FIELDS
 
 HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -34,6 +35,9 @@ CONNECTOR: dict[str, DataType] = {
 }
 """Columns of spark-sql-kafka-0-10, in its order; includeHeaders adds `headers`."""
 
+DECODED: dict[str, DataType] = dict.fromkeys(DECODED_FIELDS, StringType())
+"""Columns of decode=true."""
+
 RECORDS: dict[str, DataType] = {
     **CONNECTOR,
     "headers": HEADERS,
@@ -45,6 +49,7 @@ RECORDS: dict[str, DataType] = {
     "codec": StringType(),
     "segment": LongType(),
     "batchPosition": LongType(),
+    **DECODED,
     CORRUPT: StringType(),
 }
 """All columns of view=records."""
@@ -108,6 +113,7 @@ def schema_of(options: ReadOptions) -> StructType:
     else:
         names = list(CONNECTOR)
         names += ["headers"] * options.include_headers
+        names += DECODED if options.decode else ()
         names += [CORRUPT] * (options.on_corrupt == "row")
     known = VIEWS[options.view]
     return StructType([StructField(name, known[name]) for name in names])
@@ -125,6 +131,8 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
             raise OptionError(
                 f"view {options.view!r} has no column {name!r}; it has {', '.join(known)}"
             )
+        if name in DECODED and known is RECORDS and not options.decode:
+            raise OptionError(f"column {name!r} needs decode='true'")
         asked = schema[name].dataType
         if asked != known[name]:
             raise OptionError(

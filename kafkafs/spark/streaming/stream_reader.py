@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from kafkafs.spark.source.planning.batch_plan import tasks_of
 from kafkafs.spark.source.planning.offset_ranges import log_end, resolve_limit
 from kafkafs.spark.source.planning.task_ranges import split_ranges
 from kafkafs.spark.source.rows import SplitReader
+from kafkafs.spark.source.schemas import with_schemas
 from kafkafs.spark.source.worker_process import make_ready
 from kafkafs.spark.streaming.followed_logs import FollowedLogs
 from kafkafs.spark.streaming.stream_offsets import (
@@ -43,14 +44,16 @@ from kafkafs.spark.streaming.stream_ranges import (
     with_added,
 )
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
+from kafkafs.table.row_options import DecoderOf
 from kafkafs.table.splits import Split
 
 
 @dataclass
 class StreamTask(InputPartition):
-    """The splits of one task, pickled by Spark."""
+    """The splits of one task and the schemas of their micro-batch, pickled by Spark."""
 
     splits: tuple[Split, ...]
+    decoder_of: DecoderOf | None = None
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -185,7 +188,9 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             stream_ranges(starts, ends, views, self._options, is_first=is_first), self._options
         )
         splits = stream_splits(ranges, views, self._options.split_bytes)
-        return [StreamTask(task) for task in tasks_of(splits, self._options)]
+        # Spark pickles the reader once for a query, and each task alone: newer records may need newer schemas.
+        decoder_of = with_schemas(self._options, self._schema).decoder_of
+        return [StreamTask(task, decoder_of) for task in tasks_of(splits, self._options)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: the checkpoint is Spark's."""
@@ -200,6 +205,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the rows of a task."""
         assert isinstance(partition, StreamTask)
         make_ready()
-        reader = SplitReader(to_arrow_schema(self._schema, timezone="UTC"), self._options)
+        options = replace(self._options, decoder_of=partition.decoder_of)
+        reader = SplitReader(to_arrow_schema(self._schema, timezone="UTC"), options)
         for split in partition.splits:
             yield from reader.read(split)

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.source.columns import CONNECTOR, HEADERS
+from kafkafs.spark.source.columns import CONNECTOR, DECODED, HEADERS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
@@ -127,7 +127,7 @@ def to_files(records: DataFrame, form: str, values: str = TEXT) -> DataFrame:
     """Convert records to the columns of a format, with the folders' columns at the end.
 
     Args:
-        records: the connector's columns and `headers`; the session's time zone is UTC.
+        records: the connector's columns, `headers` and perhaps decoded columns; the session's time zone is UTC.
         form: one of FORMATS.
         values: form of bytes in JSON and CSV: "text" (base64 where bytes are not UTF-8), or "base64".
     """
@@ -137,6 +137,7 @@ def to_files(records: DataFrame, form: str, values: str = TEXT) -> DataFrame:
     if form not in _OF_BYTES:
         columns |= _textual(form, values)
     chosen = [columns[name].alias(name) for name in file_schema(form).names]
+    chosen += [F.col(name) for name in DECODED if name in records.columns]
     has_time = F.unix_millis("timestamp") != -1
     date = F.when(has_time, F.date_format("timestamp", "yyyy-MM-dd"))
     return records.select(*chosen, F.col("topic"), date.alias("date"))

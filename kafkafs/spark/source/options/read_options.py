@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.lines.record_line import internal_decoder
+from kafkafs.schemas.known_schemas import AUTO, NONE
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.offset_limits import (
     EARLIEST,
@@ -24,7 +24,7 @@ from kafkafs.spark.source.options.offset_limits import (
 )
 from kafkafs.spark.source.options.option_values import count, delay, flag, one_of, pattern, size
 from kafkafs.spark.source.options.partition_choice import ALL, Choice, parse_choice
-from kafkafs.table.row_options import RowOptions
+from kafkafs.table.row_options import DecoderOf, RowOptions
 
 SPLIT_BYTES = 64 * MiB
 MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
@@ -40,12 +40,12 @@ _KNOWN = {
         "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingTimestamp", "endingTimestamp",
         "startingOffsetsByTimestampStrategy", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition",
         "includeHeaders", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
-        "isolationLevel", "splitBytes", "onCorrupt", "decode", "view", "includeInternalTopics",
+        "isolationLevel", "splitBytes", "onCorrupt", "decode", "decodeMode", "schemas", "view", "includeInternalTopics",
         "keyEquals", "keyPattern", "endAt",
     )
 }  # fmt: skip
 _IGNORED = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
-_OF_RECORDS = ("keyEquals", "keyPattern", "decode", "includeHeaders")
+_OF_RECORDS = ("keyEquals", "keyPattern", "decode", "decodeMode", "schemas", "includeHeaders")
 _OF_TRIGGERS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay")
 _REFUSED = {
     "kafka.auto.offset.reset": "Kafka option 'auto.offset.reset' is not supported. Instead set the source"
@@ -81,7 +81,9 @@ class ReadOptions:
         split_bytes: bytes of a log file in one task, about.
         says_split_bytes: whether splitBytes was set.
         on_corrupt: what to do at damage: "fail", "skip" or "row".
-        decode: show keys and values of Kafka's internal topics as JSON.
+        decode: add columns of decoded keys and values.
+        fail_on_undecodable: fail at what does not decode, instead of null and a note.
+        schemas: what to decode with: "auto" for the registry's topic of the paths, "none", or paths of schemas.
         view: "records", "batches" or "segments".
         internal: whether a pattern may match Kafka's own topics.
         key: the only wanted key.
@@ -89,6 +91,7 @@ class ReadOptions:
         max_offsets, min_offsets, max_delay_ms: limits of a micro-batch.
         budgets: limits on memory and entries.
         ignored: options for brokers or streams, in lower case.
+        decoder_of: decoders of topics, from `with_schemas`.
     """
 
     paths: tuple[str, ...]
@@ -106,6 +109,8 @@ class ReadOptions:
     says_split_bytes: bool = False
     on_corrupt: str = "fail"
     decode: bool = False
+    fail_on_undecodable: bool = False
+    schemas: tuple[str, ...] = (AUTO,)
     view: str = "records"
     internal: bool = False
     key: bytes | None = None
@@ -115,6 +120,7 @@ class ReadOptions:
     max_delay_ms: int = MAX_TRIGGER_DELAY_MS
     budgets: Budgets = DEFAULT_BUDGETS
     ignored: tuple[str, ...] = field(default=(), compare=False)
+    decoder_of: DecoderOf | None = field(default=None, compare=False)
 
     @property
     def rows(self) -> RowOptions:
@@ -123,7 +129,9 @@ class ReadOptions:
             fail_on_data_loss=self.fail_on_data_loss,
             committed=self.committed,
             on_corrupt=self.on_corrupt,
-            decoder_of=internal_decoder if self.decode else None,
+            decoder_of=self.decoder_of,
+            keeps_bytes=True,
+            fail_on_undecodable=self.fail_on_undecodable,
             budgets=self.budgets,
         )
 
@@ -174,6 +182,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         says_split_bytes="splitbytes" in given,
         on_corrupt=one_of(given, "onCorrupt", ON_CORRUPT),
         decode=flag(given, "decode"),
+        fail_on_undecodable=one_of(given, "decodeMode", ("permissive", "failfast")) == "failfast",
+        schemas=_schemas(given),
         view=view,
         internal=flag(given, "includeInternalTopics"),
         key=given["keyequals"].encode() if "keyequals" in given else None,
@@ -209,17 +219,34 @@ def _check_view(given: Mapping[str, str], view: str) -> None:
             raise OptionError(f"'{name}' is for view='records': remove it from view={view!r}")
 
 
+def _schemas(given: Mapping[str, str]) -> tuple[str, ...]:
+    for name in ("schemas", "decodeMode"):
+        if name.lower() in given and not flag(given, "decode"):
+            raise OptionError(f"'{name}' is for decode='true'")
+    text = given.get("schemas", AUTO)
+    return tuple(_list(text, "schemas") if text.startswith("[") else _separated(text)) or (NONE,)
+
+
+def _list(text: str, name: str) -> list[str]:
+    """Return the texts of a JSON list."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise OptionError(f"'{name}' is a JSON list of paths, not {text!r}")
+    return [each.strip() for each in found if each.strip()]
+
+
+def _separated(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if "paths" in given:
-        try:
-            paths = json.loads(given["paths"])
-        except ValueError:
-            paths = None
-        if not isinstance(paths, list) or not all(isinstance(each, str) for each in paths):
-            raise OptionError(f"'paths' is a JSON list of paths, not {given['paths']!r}")
+        paths = _list(given["paths"], "paths")
     else:
-        paths = given.get("path", "").split(",")
-    paths = [path.strip() for path in paths if path.strip()]
+        paths = _separated(given.get("path", ""))
     if not given:
         raise OptionError(f"Option 'path' must be specified: {NO_TABLES}")
     if not paths:

@@ -14,6 +14,7 @@ from engine.writing.disk import Disk
 from tests.builders import Rec, batch
 from tests.fixtures_data import copy_of, log_dir, truth_partitions, truth_records
 from tests.kafkafs.built_logs import BuiltLog
+from tests.schema_truth import schema_log_dir, schema_records
 from tests.spark_rows import Seen, by_partition, expected
 
 if TYPE_CHECKING:
@@ -336,3 +337,24 @@ def test_the_job_and_kafkafs_export_continue_each_other(
     assert export(spark, str(source), str(target), resume=True).records == 1
     rows = exported(spark, target, "parquet")["orders-0"]
     assert [row[4] for row in rows] == [b"a", b"b", b"c"]
+
+
+def test_decoded_values_stand_beside_the_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = str(schema_log_dir("schemas-confluent")), tmp_path / "lake"
+    export(spark, source, str(target), form="json", topics="avro-evolution", decode=True)
+    rows = [
+        json.loads(line)
+        for path in sorted(target.rglob("*.json"))
+        if "topic=avro-evolution" in str(path)
+        for line in path.read_text().splitlines()
+    ]
+    records = schema_records("schemas-confluent", "avro-evolution")
+    truths = {record.offset: record.value_truth for record in records}
+    assert len(rows) == len(records)
+    for row in rows:
+        truth = truths[row["offset"]]
+        assert truth is not None
+        assert json.loads(row["decodedValue"]) == truth.value
+        assert json.loads(row["valueSchema"])["id"] == truth.id
+    with pytest.raises(OptionError, match="'decode' is for parquet, orc and json"):
+        export(spark, source, str(tmp_path / "csv"), form="csv", decode=True)

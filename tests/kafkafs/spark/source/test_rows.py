@@ -12,7 +12,6 @@ import pytest
 
 from engine.errors import CorruptRecordError
 from engine.log.log_directory import open_source
-from engine.units import TopicPartition
 from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.offset_ranges import resolve_batch
@@ -176,11 +175,3 @@ def test_a_segment_that_is_gone_is_a_loss(tmp_path: Path, lenient: bool) -> None
     else:
         with pytest.raises(DataLossError, match="COULD_NOT_READ_OFFSET_RANGE"):
             list(reader.read(first))
-
-
-def test_internal_topics_can_be_shown_decoded() -> None:
-    rows = rows_of(log_dir("current") / "__consumer_offsets-0", decode="true")
-    said = [json.loads(row["key"]) for row in rows if row["key"]]
-    assert said
-    assert all(set(each) >= {"type", "data"} for each in said)
-    assert TopicPartition("__consumer_offsets", 0).topic == rows[0]["topic"]

@@ -354,7 +354,14 @@ def test_counting_counts_a_hole_where_it_is_a_row(damaged: Path) -> None:
 
 @pytest.mark.parametrize("view", ["batches", "segments"])
 @pytest.mark.parametrize(
-    "option", [{"keyEquals": "a"}, {"keyPattern": "a"}, {"decode": "true"}, {"includeHeaders": "1"}]
+    "option",
+    [
+        {"keyEquals": "a"},
+        {"keyPattern": "a"},
+        {"decode": "true"},
+        {"schemas": "x"},
+        {"includeHeaders": "1"},
+    ],
 )
 def test_what_is_about_records_is_refused_in_other_views(view: str, option: dict[str, str]) -> None:
     with pytest.raises(OptionError, match="is for view='records'"):

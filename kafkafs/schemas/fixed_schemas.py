@@ -1,0 +1,35 @@
+"""Decoders of topics with the schemas of one moment, which other processes can be given."""
+
+from __future__ import annotations
+
+from engine.lines.line_decoder import LineDecoder
+from engine.lines.record_line import internal_decoder
+from kafkafs.schemas.decoders.cache import DecoderCache
+from kafkafs.schemas.store import SchemaStore
+from kafkafs.schemas.topic_decoder import TopicSchemas
+
+
+class FixedSchemas:
+    """Decoders of topics, Kafka's own included. Thread-safe, picklable.
+
+    Args:
+        store: the schemas; None where none are known, not even that there are none.
+    """
+
+    def __init__(self, store: SchemaStore | None) -> None:
+        self.store = store
+        self._decoders = DecoderCache()
+        self._by_topic: dict[str, LineDecoder] = {}
+
+    def __reduce__(self) -> tuple[type[FixedSchemas], tuple[SchemaStore | None]]:
+        return FixedSchemas, (self.store,)
+
+    def __call__(self, topic: str) -> LineDecoder | None:
+        """Return the decoder of a topic's keys and values; None if they are shown by their bytes."""
+        found = internal_decoder(topic) or self._by_topic.get(topic)
+        if found is None and self.store is not None:
+            store = self.store
+            is_mapped = any(each.topic.matches(topic) for each in store.mapped)
+            found = TopicSchemas(topic, lambda: store, self._decoders, is_mapped=is_mapped)
+            self._by_topic[topic] = found
+        return found

@@ -1,0 +1,93 @@
+"""Columns of decoded keys and values, beside the exact bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
+
+import pyarrow as pa
+
+from engine.lines.line_decoder import DecodedField, LineDecoder
+from kafkafs.table.errors import UndecodableRecordError
+from kafkafs.table.rows import Fields, Rows
+
+DECODED_FIELDS: dict[str, pa.DataType] = {
+    "decodedKey": pa.string(),
+    "decodedValue": pa.string(),
+    "keySchema": pa.string(),
+    "valueSchema": pa.string(),
+    "keyNote": pa.string(),
+    "valueNote": pa.string(),
+}
+"""Texts of the record line: the JSON, null where nothing is decoded; the JSON that names its schema; the note."""
+
+_MOST_BYTES = 16 * 1024 * 1024
+_FIELD_COST = 200
+"""Memory in bytes of a decoded key or value, besides its text."""
+
+
+def decoded_parts(rows: Rows, *, strict: bool = False) -> Iterator[Rows]:
+    """Yield rows with their decoded fields, in parts of about 16 MiB of text, unless one record has more.
+
+    Raises:
+        UndecodableRecordError: `strict` is true, and a key or value asks for a schema and does not decode.
+    """
+    decoder = rows.decoder
+    if decoder is None:
+        nothing: list[DecodedField | None] = [None] * len(rows)
+        yield replace(rows, fields=(nothing, nothing))
+        return
+    start, cost = 0, 0
+    fields: Fields = ([], [])
+    for place, index in enumerate(rows.indices.tolist(), 1):
+        for found, field in zip(fields, _decoded(rows, decoder, index), strict=True):
+            found.append(field)
+            if strict and field is not None and field.text is None and field.note is not None:
+                side = "key" if found is fields[0] else "value"
+                offset = int(rows.columns.offset[index])
+                raise UndecodableRecordError(rows.partition, offset, side, field.note)
+            cost += 0 if field is None else len(field.text or b"") + _FIELD_COST
+        if cost > _MOST_BYTES or place == len(rows):
+            yield replace(rows, indices=rows.indices[start:place], fields=fields)
+            start, cost, fields = place, 0, ([], [])
+
+
+def _decoded(rows: Rows, decoder: LineDecoder, index: int) -> Sequence[DecodedField | None]:
+    columns = rows.columns
+    key, value, headers = columns.key(index), columns.value(index), columns.headers(index)
+    if not decoder.may_decode(key, value, headers):
+        return None, None
+    return decoder.fields(key, value, headers, int(columns.timestamp[index]))
+
+
+def shown_bytes(rows: Rows, side: int) -> pa.Array:
+    """Return the decoded keys (0) or values (1), and as they are the bytes that are not decoded."""
+    exact = rows.columns.value if side else rows.columns.key
+    shown = [
+        exact(index) if field is None or field.text is None else field.text
+        for index, field in zip(rows.indices.tolist(), _fields(rows, side), strict=True)
+    ]
+    return pa.array(shown, pa.binary())
+
+
+def _column(side: int, fact: str) -> Callable[[Rows], pa.Array]:
+    of = attrgetter(fact)
+    return lambda rows: pa.array(
+        [None if field is None else of(field) for field in _fields(rows, side)], pa.string()
+    )
+
+
+def _fields(rows: Rows, side: int) -> Sequence[DecodedField | None]:
+    assert rows.fields is not None
+    return rows.fields[side]
+
+
+BUILDERS: dict[str, Callable[[Rows], pa.Array]] = {
+    "decodedKey": _column(0, "text"),
+    "decodedValue": _column(1, "text"),
+    "keySchema": _column(0, "schema"),
+    "valueSchema": _column(1, "schema"),
+    "keyNote": _column(0, "note"),
+    "valueNote": _column(1, "note"),
+}
