@@ -1,0 +1,150 @@
+"""Avro values as JSON, and the record lines of a topic with a schema, beside fastavro with `json` and with orjson."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+import fastavro
+import numpy as np
+import orjson
+from bench_report import Report, timed
+
+from engine import kernel
+from engine.columns.batch_table import BATCH_ROW
+from engine.lines.record_line import LineOptions
+from kafkafs.schemas.decoders.avro import AvroDecoder
+from kafkafs.schemas.decoders.cache import DecoderCache
+from kafkafs.schemas.decoders.value_decoder import Payloads
+from kafkafs.schemas.schema import Schema, SchemaKind
+from kafkafs.schemas.store import SchemaStore
+from kafkafs.schemas.topic_decoder import TopicSchemas
+from tests import builders
+from tests.builders import Rec
+
+_ITEM = {
+    "type": "record",
+    "name": "Item",
+    "fields": [{"name": "sku", "type": "string"}, {"name": "count", "type": "int"}],
+}
+_FIELDS = {
+    "id": "long",
+    "customer": "string",
+    "amount": "double",
+    "status": {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID", "SENT"]},
+    "note": ["null", "string"],
+    "created": {"type": "long", "logicalType": "timestamp-millis"},
+    "items": {"type": "array", "items": _ITEM},
+}
+_ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": name, "type": kind} for name, kind in _FIELDS.items()],
+}
+_PARSED = fastavro.parse_schema(_ORDER)
+_PREFIX = b"\0\0\0\0\7"
+_PER_BATCH = 200
+_AT_ONCE = 1024 * 1024
+
+Dump = Callable[..., bytes | str]
+
+
+def run(report: Report, megabytes: int) -> None:
+    """Decode bare values, and write record lines."""
+    values = _values(250 * megabytes)
+    arena = b"".join(values)
+    sizes = np.array([len(value) for value in values])
+    payloads = Payloads(arena, np.cumsum(sizes) - sizes, sizes)
+    decoder, lines = AvroDecoder(json.dumps(_ORDER)), _Lines(values)
+    expected = [json.loads(_json(json.dumps, value)) for value in values[:3]]
+    shown = [json.loads(decoder.json(value).text) for value in values[:3]]
+    if [each["items"] for each in shown] != [each["items"] for each in expected]:
+        raise RuntimeError("fastavro reads the values otherwise")
+    count = len(values) / 1000
+    for name, dump, target in (("json", json.dumps, "wall 8"), ("orjson", orjson.dumps, "")):
+        report.compare(
+            *("schemas", f"Avro values as JSON, fastavro + {name}", count, "kvalue/s"),
+            lambda: timed(lambda: decoder.texts(payloads, b"", 2**62)),
+            lambda dump=dump: timed(lambda: [_json(dump, value) for value in values]),
+            target=target,
+        )
+        report.compare(
+            *("schemas", f"Avro record lines, fastavro + {name}", count, "krecord/s"),
+            lambda: timed(lines.ours),
+            lambda dump=dump: timed(partial(lines.theirs, dump)),
+            target=target,
+            note="the peer gets decoded batches from our kernel",
+        )
+
+
+def _json(dump: Dump, value: bytes) -> bytes | str:
+    return dump(fastavro.schemaless_reader(io.BytesIO(value), _PARSED, None), default=str)
+
+
+def _values(count: int) -> list[bytes]:
+    """Return orders of about 70 bytes."""
+    chance, made = Random(1), []
+    for number in range(count):
+        out = io.BytesIO()
+        items = [
+            {"sku": f"sku-{chance.randrange(1000)}", "count": chance.randrange(9)} for _ in range(2)
+        ]
+        order = {
+            "id": number * 7919,
+            "customer": f"customer-{chance.randrange(10_000)}",
+            "amount": round(chance.uniform(1, 1000), 2),
+            "status": chance.choice(("NEW", "PAID", "SENT")),
+            "note": chance.choice((None, "leave at the door")),
+            "created": 1_700_000_000_000 + number,
+            "items": items,
+        }
+        fastavro.schemaless_writer(out, _PARSED, order)
+        made.append(out.getvalue())
+    return made
+
+
+class _Lines:
+    """The batches of a topic, as record lines."""
+
+    def __init__(self, values: list[bytes]) -> None:
+        self._data = b"".join(
+            builders.batch(
+                [Rec(_PREFIX + each, b"key") for each in values[at : at + _PER_BATCH]], at
+            )
+            for at in range(0, len(values), _PER_BATCH)
+        )
+        self._table = np.empty(len(values) // _PER_BATCH + 1, BATCH_ROW.dtype)
+        filled, _, _ = kernel.walk(self._data, self._table, 0, 0, False)
+        self._table = self._table[:filled]
+        text = json.dumps(_ORDER)
+        schema = Schema(SchemaKind.AVRO, text, subject="orders-value", version=1, id=7)
+        store = SchemaStore([schema])
+        topic = TopicSchemas("orders", lambda: store, DecoderCache())
+        self._options = LineOptions("orders", 0, decode_with=topic)
+
+    def ours(self) -> None:
+        """Write lines, a MiB at once."""
+        row = record = 0
+        while row < len(self._table):
+            made = kernel.lines(
+                self._data, self._table, row, len(self._table), start_position=0,
+                options=self._options, enough=_AT_ONCE, first_record=record,
+            )  # fmt: skip
+            row, record = row + made.rows_done, made.next_record
+
+    def theirs(self, dump: Dump) -> None:
+        """Write a line of JSON for each record, with fewer fields than ours."""
+        columns = kernel.decode(
+            self._data, self._table, 0, len(self._table), start_position=0, enough=2**62
+        )
+        offsets, timestamps = columns.offset.tolist(), columns.timestamp.tolist()
+        for row, (offset, timestamp) in enumerate(zip(offsets, timestamps, strict=True)):
+            value, key = columns.value(row), columns.key(row)
+            assert value is not None
+            assert key is not None
+            found = fastavro.schemaless_reader(io.BytesIO(value[5:]), _PARSED, None)
+            line = {"offset": offset, "timestamp": timestamp, "key": key.decode(), "value": found}
+            dump({"topic": "orders", "partition": 0, **line}, default=str)
