@@ -246,8 +246,6 @@ def _lineage(
         below = [entry for entry in epochs_of(copy) if not lineage or entry < lineage[0]]
         if lineage:
             below = [entry for entry in below if entry.start_offset < lineage[0].start_offset]
-            if below and below[-1].epoch == lineage[0].epoch:
-                lineage.pop(0)
         lineage = below + lineage
     return lineage
 
