@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from engine.log.log_bound import LogRange
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_choice import NamedPartition, PartitionChoice
+from kafkafs import amounts
 from kafkafs.cli.arguments import (
     clean_path,
     format_option,
@@ -32,10 +34,12 @@ from kafkafs.cli.options.paths import found_at
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import quiet_option, verbose_option
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
+from kafkafs.cli.printing.output import fail
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
+from kafkafs.decode.searching.where import Where, WhereError
 from kafkafs.decode.shown_text import printable
 from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.tree.selection import Selection, select
@@ -58,6 +62,13 @@ COUNT = click.IntRange(min=0)
     multiple=True,
     metavar="PATTERN",
     help="Search for this instead of the argument PATTERN. Repeatable: any may match.",
+)
+@click.option(
+    "--where",
+    "condition",
+    metavar="EXPR",
+    help="Print only records of whose line this expression of jq is true, such as"
+    """ '.value.amount > 100 and .key == "k7"'. PATTERN is then given with -e, or left out.""",
 )
 @click.option("-F", "--fixed-strings", "fixed", is_flag=True, help="Take PATTERN as plain text.")
 @click.option(
@@ -154,6 +165,7 @@ def grep(
     values: str,
     schemas: tuple[str, ...],
     form: RecordFormat | None,
+    condition: str | None,
     **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
     """Print the lines of records with a key, value or header that matches PATTERN.
@@ -164,6 +176,7 @@ def grep(
     kafkafs grep -i timeout /var/lib/kafka/data --topic 'pay*' --from -1h
     kafkafs grep -c --field headers trace-9f /var/lib/kafka/data orders-0
     kafkafs grep -e refund -e Zürich -C 2 /var/lib/kafka/data time/2024-01-01
+    kafkafs grep --where '.value.total > 990' /var/lib/kafka/data orders-0
     kafkafs grep refund /var/lib/kafka/data --format '%t %p %o %k\\n'
 
     PATH is a partition, or within it records, committed, one of their files,
@@ -175,21 +188,29 @@ def grep(
     tried on its bytes and on that JSON. Patterns with look-around or references to
     groups are slower. Damaged places are reported on standard error and skipped.
 
+    With --where the arguments are SOURCE [PATH]...; give a PATTERN, if any, with -e.
+
     Exit status: 0 records matched, 1 none did, 3 a part could not be searched,
     whatever matched elsewhere (with -q, 0 as soon as a record matches).
     """
-    if not patterns:
+    if not patterns and condition is None:
         patterns, arguments = arguments[:1], arguments[1:]
     if not arguments:
         raise click.UsageError("name a PATTERN and a SOURCE")
+    if not patterns and (shown["is_inverted"] or shown["only_matching"]):
+        raise click.UsageError("-v and -o are about a PATTERN: name one with -e")
     source, *paths = arguments
     try:
-        query = Query.compile(
-            *patterns,
-            fixed=fixed,
-            ignore_case=ignore_case,
-            is_word=is_word,
-            fields=frozenset(fields) or ALL_FIELDS,
+        query = (
+            None
+            if not patterns
+            else Query.compile(
+                *patterns,
+                fixed=fixed,
+                ignore_case=ignore_case,
+                is_word=is_word,
+                fields=frozenset(fields) or ALL_FIELDS,
+            )
         )
     except re.error as error:
         raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
@@ -201,6 +222,7 @@ def grep(
     if form is not None and not output.flags.prints_whole_records:
         raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
     with (
+        condition_of(condition, jobs) as where,
         open_log_source((source,)) as logs,
         Progress("searched") as progress,
     ):
@@ -222,10 +244,30 @@ def grep(
                 search_of(each, query, values, known, only_count=not output.flags.makes_lines),
                 is_inverted=is_inverted,
                 form=form,
+                where=where,
             )
             for each in selections
         ]
         output.run(searches, jobs, progress)
+
+
+@contextmanager
+def condition_of(text: str | None, jobs: int) -> Iterator[Where | None]:
+    """Yield the condition of --where; at its end report the records for which it failed."""
+    if text is None:
+        yield None
+        return
+    try:
+        with Where(text, jobs) as where:
+            try:
+                yield where
+            finally:
+                if where.first is not None:
+                    name, reason = where.first
+                    records = amounts.counted(where.failed, "record")
+                    fail(f"--where failed for {records}, first for {name}: {reason}")
+    except WhereError as error:
+        raise click.exceptions.Exit(fail(str(error))) from None
 
 
 def say_empty(source: LogSource, path: str) -> None:
@@ -256,7 +298,7 @@ def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]
 
 
 def search_of(
-    selection: Selection, query: Query, values: str, known: KnownSchemas, *, only_count: bool
+    selection: Selection, query: Query | None, values: str, known: KnownSchemas, *, only_count: bool
 ) -> Search:
     """Return the search of a selection's records."""
     topic, partition = selection.view.partition

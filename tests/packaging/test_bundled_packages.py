@@ -31,7 +31,7 @@ def _wanted(extra: str | None) -> list[str]:
     return list(found)
 
 
-@pytest.mark.parametrize("extra", [None, "fuse", "schemas"])
+@pytest.mark.parametrize("extra", [None, "fuse", "schemas", "where"])
 def test_the_bundle_has_each_package_of_an_extra_in_a_version_that_it_allows(
     extra: str | None,
 ) -> None:

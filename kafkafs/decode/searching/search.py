@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,6 +33,7 @@ from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
+from kafkafs.decode.searching.where import Where
 
 DamageFacts: TypeAlias = dict[str, Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -157,6 +158,7 @@ class Search:
         only_count: make no lines.
         is_inverted: whether the records are wanted that do not match.
         form: the text of each record, in place of its line. Control records have none.
+        where: a condition that the lines of the wanted records meet, too.
     """
 
     view: LogView
@@ -165,6 +167,7 @@ class Search:
     only_count: bool = False
     is_inverted: bool = False
     form: RecordFormat | None = None
+    where: Where | None = None
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
@@ -242,6 +245,8 @@ class Search:
             if (with_shown or len(hits)) and fates is None:
                 fates = self.view.fates(segment, run)
             hits = self._visible(run, columns, fates, hits)
+            if self.where is not None and len(hits):
+                hits = self._where(self.where, Chunk(run, columns, fates, hits, hits))
             shown = hits
             if with_shown:
                 shown = self._visible(run, columns, fates, np.arange(len(columns)))
@@ -264,6 +269,14 @@ class Search:
         indices = indices[~left[columns.row[indices]]]
         offsets = columns.offset[indices]
         return indices[(offsets >= self.options.from_offset) & (offsets < self.options.to_offset)]
+
+    def _where(self, where: Where, chunk: Chunk) -> Indices:
+        """Return the indexes of the hits of which a condition is true."""
+        found = replace(self, form=None).lines(chunk, chunk.hits)
+        lines = b"".join(match.text for match in found).splitlines()
+        offsets = chunk.columns.offset[chunk.hits].tolist()
+        names = [f"{self.view.partition}:{offset}" for offset in offsets]
+        return chunk.hits[np.array(where.marks(lines, names), np.bool_)]
 
     def _matching(self, run: BatchRun, columns: kernel.Columns) -> Indices:
         """Return the indexes of the records that match in one of the query's fields."""

@@ -1,0 +1,229 @@
+"""A condition on record lines, in jq's language: `.value.amount > 100 and .key == "k7"`.
+
+libjq runs the condition in processes of their own. Each has 10 seconds of processor time and 512 MiB of memory for some
+records, no environment, and can open no file.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, NamedTuple, NoReturn, Self
+
+from engine.budgets import MiB
+
+MOST_SECONDS = 10
+MOST_MEMORY = 512 * MiB
+MOST_LINE = 8 * MiB
+"""Bytes of a line that is tried; a longer one counts as failed."""
+_MOST_LINES = 256
+_MOST_BYTES = 1 * MiB
+_MOST_REASON = 200
+_LENGTH = 4
+_YES, _NO, _FAILED = b"1", b"0", b"e"
+
+
+class WhereError(Exception):
+    """A condition that cannot be used: jq is missing, it does not compile, or it takes too much time or memory."""
+
+
+class Answer(NamedTuple):
+    """Whether the condition is true of each line; `reason` is why it failed for the first of the failed ones."""
+
+    marks: bytes
+    reason: str
+
+
+class Where:
+    """A condition, and the processes that try it. Thread-safe; to be made before other threads start.
+
+    Attributes:
+        failed: number of records for which the condition failed: they do not match.
+        first: the first of these, and why.
+
+    Raises:
+        WhereError: jq is missing, or the text is no expression of jq.
+    """
+
+    def __init__(self, text: str, jobs: int) -> None:
+        _compiled(text)
+        self.failed = 0
+        self.first: tuple[str, str] | None = None
+        self._lock = Lock()
+        self._idle: SimpleQueue[_Process] = SimpleQueue()
+        self._all = [_Process(text) for _ in range(jobs)]
+        for each in self._all:
+            self._idle.put(each)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._all:
+            each.close()
+
+    def marks(self, lines: Sequence[bytes], names: Sequence[str]) -> list[bool]:
+        """Return of which lines the condition is true.
+
+        Args:
+            lines: record lines.
+            names: what to call each record in an error.
+
+        Raises:
+            WhereError: the condition takes too much time or memory.
+        """
+        found: list[bool] = []
+        process = self._idle.get()
+        try:
+            for some in _batches(lines):
+                at = len(found)
+                answer = process.asked(some)
+                if answer is None:
+                    raise WhereError(
+                        f"--where took more than {MOST_SECONDS} seconds or {MOST_MEMORY // MiB} MiB"
+                        f" for the {len(some)} records from {names[at]} on"
+                    )
+                self._count(answer, names[at : at + len(some)])
+                found += [mark == _YES[0] for mark in answer.marks]
+        finally:
+            self._idle.put(process)
+        return found
+
+    def _count(self, answer: Answer, names: Sequence[str]) -> None:
+        failed = answer.marks.count(_FAILED)
+        if failed:
+            with self._lock:
+                self.failed += failed
+                if self.first is None:
+                    self.first = names[answer.marks.index(_FAILED)], answer.reason
+
+
+def _batches(lines: Sequence[bytes]) -> Iterable[list[bytes]]:
+    some: list[bytes] = []
+    size = 0
+    for line in lines:
+        some.append(line)
+        size += len(line)
+        if len(some) == _MOST_LINES or size >= _MOST_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _compiled(text: str) -> Any:  # noqa: ANN401 - of libjq
+    try:
+        import jq
+    except ImportError:
+        raise WhereError("--where needs jq: pip install 'kafkafs[where]'") from None
+    try:
+        return jq.compile(f"({text}\n)")  # modules can be imported only at a program's beginning
+    except ValueError as error:
+        reason = " ".join(str(error).split())[:_MOST_REASON]
+        raise WhereError(f"--where is no expression of jq: {reason}") from None
+
+
+class _Process:
+    """A process that tries a condition on lines."""
+
+    def __init__(self, text: str) -> None:
+        asked, self._asks = os.pipe()
+        self._answers, answers = os.pipe()
+        with warnings.catch_warnings():  # that libraries have started threads
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if not self._pid:
+            os.close(self._asks)
+            os.close(self._answers)
+            _serve(text, asked, answers)
+        os.close(asked)
+        os.close(answers)
+
+    def asked(self, lines: Sequence[bytes]) -> Answer | None:
+        """Return the answers for some lines; None if the process has ended."""
+        sent = [line if len(line) <= MOST_LINE else b"" for line in lines]
+        try:
+            _write(self._asks, b"\n".join(sent))
+            answer = _read(self._answers)
+        except BrokenPipeError:
+            return None
+        if answer is None:
+            return None
+        return Answer(answer[: len(lines)], answer[len(lines) :].decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """End the process."""
+        os.close(self._asks)
+        os.close(self._answers)
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+def _serve(text: str, asked: int, answers: int) -> NoReturn:
+    """Answer until nobody asks; never return."""
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
+        signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+        os.environ.clear()
+        program = _compiled(text)  # again: a program has the environment of its compilation
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()  # noqa: SIM115
+        for limit, value in (
+            (resource.RLIMIT_AS, used + MOST_MEMORY),
+            (resource.RLIMIT_NOFILE, 0),
+            (resource.RLIMIT_NPROC, 0),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            resource.setrlimit(limit, (value, value))
+        most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        while (lines := _read(asked)) is not None:
+            end = int(time.process_time()) + MOST_SECONDS
+            end = end if most == resource.RLIM_INFINITY else min(end, most)
+            resource.setrlimit(resource.RLIMIT_CPU, (end, most))
+            _write(answers, _answered(program, lines))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _answered(program: Any, lines: bytes) -> bytes:  # noqa: ANN401 - of libjq
+    marks = bytearray()
+    reason = b""
+    for line in lines.split(b"\n"):
+        try:
+            if not line:
+                raise ValueError(f"its line is longer than {MOST_LINE // MiB} MiB")
+            result = next(iter(program.input_text(line.decode())), None)
+            marks += _NO if result is None or result is False else _YES
+        except ValueError as error:
+            marks += _FAILED
+            reason = reason or str(error)[:_MOST_REASON].encode("utf-8", "replace")
+    return bytes(marks) + reason
+
+
+def _write(pipe: int, data: bytes) -> None:
+    view = memoryview(len(data).to_bytes(_LENGTH, "little") + data)
+    while view:
+        view = view[os.write(pipe, view) :]
+
+
+def _read(pipe: int) -> bytes | None:
+    """Read a message; None at the end."""
+    size = _exactly(pipe, _LENGTH)
+    return None if size is None else _exactly(pipe, int.from_bytes(size, "little"))
+
+
+def _exactly(pipe: int, size: int) -> bytes | None:
+    found = bytearray()
+    while len(found) < size:
+        data = os.read(pipe, size - len(found))
+        if not data:
+            return None
+        found += data
+    return bytes(found)

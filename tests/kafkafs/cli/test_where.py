@@ -1,0 +1,151 @@
+"""`grep --where` prints the records for which jq says that an expression is true of their lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkafs.cli import cli
+from kafkafs.decode.searching import where
+from kafkafs.decode.searching.where import Where, WhereError
+from tests.fixtures_data import log_dir
+
+SAMPLE = str(log_dir("sample"))
+LARGE = ".value.total > 500"
+
+
+def grep(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["grep", *arguments])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        LARGE,
+        '.value.total > 500 and .key == "k7"',
+        '.value.city | IN("Lagos", "Oslo")',
+        'any(.headers[]; .key == "dup")',
+        ".value.no_such_field",
+        "select(.offset < 10)",
+        ".offset # a comment",
+    ],
+)
+def test_the_program_jq_selects_the_same_records(expression: str) -> None:
+    every = grep("-v", "-e", "no such text", SAMPLE, "--topic", "orders").stdout
+    command = ["jq", "-c", f"select({expression}\n)"]
+    expected = subprocess.run(command, input=every, capture_output=True, text=True, check=True)
+    offsets = [
+        (line["partition"], line["offset"])
+        for line in map(json.loads, expected.stdout.splitlines())
+    ]
+    lines = map(
+        json.loads, grep("--where", expression, SAMPLE, "--topic", "orders").stdout.splitlines()
+    )
+    assert [(line["partition"], line["offset"]) for line in lines] == offsets
+
+
+def test_a_pattern_and_a_condition_both_have_to_match() -> None:
+    both = grep("-c", "-e", "Lagos", "--where", LARGE, SAMPLE).stdout
+    lines = map(json.loads, grep("Lagos", SAMPLE).stdout.splitlines())
+    assert int(both) == sum(line["value"]["total"] > 500 for line in lines) > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-l"],
+        ["-m", "3"],
+        ["-j", "2"],
+        ["-n"],
+        ["--committed"],
+        ["-A", "1"],
+        ["--from", "500"],
+        ["--format", "%o "],
+    ],
+)
+def test_the_other_options_take_the_records_that_are_left(options: list[str]) -> None:
+    numbers = [
+        line["value"]["id"]
+        for line in map(
+            json.loads, grep("--where", LARGE, SAMPLE, "--topic", "orders").stdout.splitlines()
+        )
+    ]
+    pattern = "|".join(f'"id": {number},' for number in numbers)
+    assert (
+        grep(*options, "--where", LARGE, SAMPLE, "--topic", "orders").stdout
+        == (grep(*options, pattern, SAMPLE, "--topic", "orders").stdout)
+        != ""
+    )
+
+
+def test_a_record_for_which_the_condition_fails_does_not_match_and_is_counted() -> None:
+    found = grep("-c", "--where", "if .offset < 3 then .offset.x else true end", SAMPLE, "orders-0")
+    assert (found.exit_code, found.stdout) == (0, "997\n")
+    assert found.stderr == (
+        "kafkafs: --where failed for 3 records, first for orders-0:0:"
+        ' Cannot index number with string ("x")\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "reason"),
+    [
+        (["--where", ".offset ==", SAMPLE], 3, "--where is no expression of jq"),
+        (["--where", 'import "/etc/passwd" as $p; true', SAMPLE], 3, "no expression of jq"),
+        (["--where", ".offset", "-v", SAMPLE], 2, "name one with -e"),
+        (["--where", ".offset", "-o", SAMPLE], 2, "name one with -e"),
+    ],
+)
+def test_errors_are_one_sentence(arguments: list[str], status: int, reason: str) -> None:
+    found = grep(*arguments)
+    assert found.exit_code == status
+    assert reason in found.stderr
+
+
+@pytest.mark.parametrize("endless", ["def f: f; f", "[range(1e12)] | length", "def f: [f]; f"])
+def test_an_expression_without_an_end_ends_the_search(
+    endless: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(where, "MOST_SECONDS", 1)
+    monkeypatch.setattr(where, "MOST_MEMORY", 64 << 20)
+    found = grep("-c", "--where", endless, SAMPLE, "orders-0")
+    assert found.exit_code == 3
+    assert "--where took more than 1 seconds or 64 MiB" in found.stderr
+
+
+def test_an_expression_sees_no_environment_and_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KAFKAFS_SECRET", "x")
+    assert (
+        grep("-c", "--where", '"KAFKAFS_SECRET" | in($ENV + env)', SAMPLE, "orders-0").stdout
+        == "0\n"
+    )
+    (tmp_path / "m.jq").write_text("{};")
+    module = json.dumps(str(tmp_path / "m"))
+    found = grep("-c", "--where", f"{module} | modulemeta | true", SAMPLE, "orders-0")
+    assert (found.stdout, "--where failed for 1,000 records" in found.stderr) == ("0\n", True)
+
+
+def test_a_line_that_is_too_long_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(where, "MOST_LINE", 50)
+    with Where(".a", 1) as condition:
+        long = b'{"a":1,"b":"%s"}' % (b"x" * 50)
+        assert condition.marks([b'{"a":1}', long, b"{}"], ["t-0:0", "t-0:1", "t-0:2"]) == [
+            True,
+            False,
+            False,
+        ]
+        assert condition.failed == 1
+        assert condition.first is not None
+        assert condition.first[0] == "t-0:1"
+
+
+def test_without_jq_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "jq", None)
+    with pytest.raises(WhereError, match=r"pip install 'kafkafs\[where\]'"):
+        Where(".a", 1)
