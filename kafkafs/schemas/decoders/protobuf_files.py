@@ -209,8 +209,10 @@ def _compiled_once(
             for name in wanted:
                 with _compiling:
                     made = protoc.get_protos(name.encode(), [each.encode() for each in folders])
-                for _, code in made:
-                    proto = FileDescriptorProto.FromString(_serialized(code))
+                    # CPython 3.11 fails when two threads make syntax trees at once (gh-106905).
+                    files = [_serialized(code) for _, code in made]
+                for file in files:
+                    proto = FileDescriptorProto.FromString(file)
                     found.setdefault(proto.name, proto)
     except (OSError, ValueError) as error:
         raise UndecodableError(f"the schema's files cannot be written: {error}") from None
