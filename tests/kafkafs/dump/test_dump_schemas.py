@@ -98,7 +98,7 @@ def test_none_decodes_nothing() -> None:
 def test_schemas_of_a_path_are_refused_for_the_text() -> None:
     dumped = dump(LOG, "--schemas", str(SOURCE))
     assert dumped.status == 2
-    assert "--schemas PATH is for --json" in dumped.err
+    assert "--schemas PATH needs --json" in dumped.err
 
 
 def test_the_text_is_that_of_a_source_without_schemas() -> None:
