@@ -206,17 +206,22 @@ def payload(
         index, start = _number(body, start)
         return Payload(body[start:], start, index)
     if framing.header is not None:
-        message, _ = _indexes(framing.header, 0)
+        message, _ = message_indexes(framing.header, 0)
         return Payload(body[start:], start, message)
     name, after = _apicurio_ref(body, start)
     if name is not None or framing.form is Form.APICURIO_HEADER:
         return Payload(body[after:], after, name or framing.message)
-    message, start = _indexes(body, start)
+    message, start = message_indexes(body, start)
     return Payload(body[start:], start, message)
 
 
-def _indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """Return Confluent's message indexes and the position after them."""
+def may_be_apicurio_ref(body: bytes) -> bool:
+    """Return whether Confluent's message indexes at the start of bytes may be Apicurio's `Ref` instead."""
+    return body[0] > 2 and body[1:2] == b"\x0a"
+
+
+def message_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
+    """Return Confluent's message indexes and the position after them. Raises UndecodableError."""
     count, position = _zigzag(data, start)
     if count == 0:
         return (0,), position

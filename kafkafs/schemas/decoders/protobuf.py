@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafkafs.schemas.decoders.limits import MOST_COST
+from engine.arrays import np
+from kafkafs.schemas.decoders.limits import MOST_BYTES, MOST_COST, check_size
 from kafkafs.schemas.decoders.protobuf_files import link
 from kafkafs.schemas.decoders.protobuf_json import MessagePrinter
-from kafkafs.schemas.decoders.value_decoder import ValueDecoder
+from kafkafs.schemas.decoders.protobuf_program import compile_program
+from kafkafs.schemas.decoders.value_decoder import (
+    DecodedJson,
+    Payloads,
+    PayloadTexts,
+    ValueDecoder,
+)
 from kafkafs.schemas.errors import UndecodableError
-from kafkafs.schemas.framing import Message as MessagePlace
+from kafkafs.schemas.framing import Message as MessagePlace, may_be_apicurio_ref, message_indexes
 from kafkafs.schemas.schema import JsonValue
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
     from google.protobuf.message import Message
 
+    from kafkafs.schemas.programs import compiled
+
 _FIRST = (0,)
 _MOST_CLASSES = 1000
+_MOST_PROGRAMS = 64
+_MOST_TRIES = 8
+"""Payloads that are asked for the message that many of them have."""
+_MOST_INDEX_BYTES = 512
 
 
 class ProtobufDecoder(ValueDecoder):
@@ -37,12 +51,13 @@ class ProtobufDecoder(ValueDecoder):
         {'theId': '7', 'b': False}
     """
 
-    __slots__ = ("_classes", "_linked", "_printer")
+    __slots__ = ("_classes", "_linked", "_printer", "_programs")
 
     def __init__(self, text: str, references: Iterable[tuple[str, str]] = ()) -> None:
         self._linked = link(text, references)
         self._printer = MessagePrinter(self._linked.pool)
         self._classes: dict[MessagePlace, type[Message]] = {}
+        self._programs: dict[MessagePlace, compiled.ProtobufProgram | None] = {}
 
     def descriptor(self, message: MessagePlace = None) -> Descriptor:
         """Return the type of a message.
@@ -70,6 +85,34 @@ class ProtobufDecoder(ValueDecoder):
             found = inside[index]
             inside = list(found.nested_types)
         return found
+
+    def json(self, payload: bytes, message: MessagePlace = None) -> DecodedJson:
+        check_size(len(payload))
+        program = self._program(message)
+        text = None if program is None else program.json(payload)
+        return super().json(payload, message) if text is None else DecodedJson(text)
+
+    def texts(self, payloads: Payloads, suffix: bytes, enough: int) -> PayloadTexts | None:
+        arena, starts, sizes = payloads
+        for row in np.flatnonzero(sizes >= 0)[:_MOST_TRIES].tolist():
+            start = int(starts[row])
+            head = bytes(arena[start : start + min(int(sizes[row]), _MOST_INDEX_BYTES)])
+            with suppress(UndecodableError):
+                message, end = message_indexes(head, 0)
+                program = self._program(message)
+                if program is not None and not may_be_apicurio_ref(head):
+                    sizes = np.where(sizes > MOST_BYTES, -1, sizes)
+                    made = program.texts(arena, starts, sizes, head[:end], suffix, enough)
+                    return PayloadTexts(*made)
+        return None
+
+    def _program(self, message: MessagePlace) -> compiled.ProtobufProgram | None:
+        """Return the program of a message type; None without one. Raises UndecodableError: there is no such type."""
+        if message not in self._programs:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                return None
+            self._programs[message] = compile_program(self.descriptor(message), self._printer)
+        return self._programs[message]
 
     def read(self, payload: bytes, message: MessagePlace) -> tuple[JsonValue, int]:
         from google.protobuf.message import DecodeError

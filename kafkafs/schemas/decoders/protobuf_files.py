@@ -216,7 +216,7 @@ def _compiled_once(
                     found.setdefault(proto.name, proto)
     except (OSError, ValueError) as error:
         raise UndecodableError(f"the schema's files cannot be written: {error}") from None
-    except protoc.ProtocErrors as error:
+    except (protoc.ProtocErrors, protoc.ProtocWarning) as error:
         raise UndecodableError(_first_error(error)) from None
     return found
 

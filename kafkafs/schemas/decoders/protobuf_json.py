@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkafs.schemas.decoders.avro_reader import double_json, float_json
-from kafkafs.schemas.decoders.limits import CONTAINER_COST, MOST_DEPTH, pay
+from kafkafs.schemas.decoders.limits import CONTAINER_COST, MOST_COST, MOST_DEPTH, pay
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.schema import JsonValue
 
@@ -65,6 +65,16 @@ class MessagePrinter:
         if special is not None:
             return special(message, depth, purse)
         return self._fields(descriptor).json(message, depth, purse)
+
+    def defaults(self, descriptor: Descriptor) -> dict[str, JsonValue]:
+        """Return the defaults that a type's messages show, by JSON name, in the order of the fields' numbers."""
+        from google.protobuf.message_factory import GetMessageClass
+
+        return self._fields(descriptor).json(GetMessageClass(descriptor)(), 0, [MOST_COST])
+
+    def cost(self, descriptor: Descriptor) -> int:
+        """Return the cost of a message of a type, without its values."""
+        return self._fields(descriptor).cost
 
     def _fields(self, descriptor: Descriptor) -> _Fields:
         known = self._messages.get(descriptor.full_name)
@@ -149,15 +159,15 @@ class _Fields:
     def __init__(self, descriptor: Descriptor, message: Form) -> None:
         fields = sorted(descriptor.fields, key=lambda field: field.number)
         self._plan = [_FieldPlan(field, message) for field in fields]
-        self._cost = CONTAINER_COST + sum(
+        self.cost = CONTAINER_COST + sum(
             len(plan.name) + _DEFAULT_COST for plan in self._plan if not plan.may_lack
         )
         self._has_extensions = bool(descriptor.extension_ranges)
         self._message = message
 
-    def json(self, message: Proto, depth: int, purse: list[int]) -> JsonValue:
+    def json(self, message: Proto, depth: int, purse: list[int]) -> dict[str, JsonValue]:
         """Return a message's fields as an object."""
-        pay(purse, self._cost, 0)
+        pay(purse, self.cost, 0)
         found: dict[str, JsonValue] = {}
         for plan in self._plan:
             if not plan.may_lack or message.HasField(plan.field_name):
@@ -191,6 +201,8 @@ class _FieldPlan:
         form = self._form
         if self._is_map:
             pay(purse, CONTAINER_COST * len(item), 0)
+            for key in item:
+                _text(key)
             return {_key(key): form(item[key], depth, purse) for key in sorted(item)}
         if self._is_repeated:
             return [form(each, depth, purse) for each in item]
@@ -216,7 +228,16 @@ def _form(field: FieldDescriptor, message: Form) -> Form:
         return lambda item, depth, purse: double_json(item)
     if field.type == field.TYPE_BYTES:
         return lambda item, depth, purse: b64encode(item).decode()
+    if field.type == field.TYPE_STRING:
+        return lambda item, depth, purse: _text(item)
     return lambda item, depth, purse: item
+
+
+def _text(item: Item) -> Item:
+    """Return a string. Raises UndecodableError: it is bytes, as proto2 has strings that are not UTF-8."""
+    if isinstance(item, bytes):
+        raise UndecodableError("a string is not UTF-8")
+    return item
 
 
 def _enum_form(kind: EnumDescriptor) -> Form:

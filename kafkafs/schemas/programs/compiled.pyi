@@ -40,6 +40,33 @@ class AvroProgram:
             left out or refused, or that has bytes behind it.
         """
 
+class ProtobufProgram:
+    """A program that reads messages of a Protobuf type: the rows of `decoders.protobuf_program`.
+
+    Args:
+        types: the types, the one of the messages first.
+        enums: the enums.
+        purse: cost that each message may have (`decoders.limits`).
+
+    Raises:
+        ValueError: a field leads out of the program.
+    """
+
+    def __init__(self, types: Sequence[object], enums: Sequence[object], purse: int) -> None: ...
+    def json(self, payload: Buffer) -> bytes | None:
+        """Return the JSON of a message; None if it is refused."""
+
+    def texts(
+        self,
+        arena: Buffer,
+        starts: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+        prefix: bytes,
+        suffix: bytes,
+        enough: int,
+    ) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """Return the JSON of messages as `AvroProgram.texts` does; a message that does not begin with `prefix` is left out."""
+
 def float_text(number: float, is_double: bool = True) -> bytes:
     """Return the JSON of a double, or of a float of 32 bits."""
 
