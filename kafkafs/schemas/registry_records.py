@@ -116,7 +116,7 @@ def _parsed(key: bytes | None, value: bytes | None) -> RegistryRecord:
     if keytype == "SCHEMA":
         return _version(fields, values)
     if keytype == "DELETE_SUBJECT":
-        return None if values is None else SubjectDeletion(*values.place(fields))
+        return None if values is None else _subject_deletion(fields, values)
     if keytype == "CLEAR_SUBJECT":
         return None if values is None else SubjectClearing(fields.text("subject"))
     if keytype in ("CONFIG", "MODE"):
@@ -178,13 +178,16 @@ class _Fields:
             raise self._wrong(field, found)
         return found
 
-    def place(self, key: _Fields) -> tuple[str, int]:
-        """Return the subject of a key and the version of this value."""
-        return key.text("subject"), self.number("version", 1)
-
     def _wrong(self, field: str, found: JsonValue) -> InvalidRegistryRecordError:
         shown = "is missing" if found is None else f"is {json.dumps(found)[:100]}"
         return InvalidRegistryRecordError(f"the field {field} of the {self._name} {shown}")
+
+
+def _subject_deletion(key: _Fields, value: _Fields) -> SubjectDeletion:
+    # Redpanda names no version, and deletes all of them.
+    has_version = value.fields.get("version") is not None
+    version = value.number("version", 1) if has_version else MAX_INT32
+    return SubjectDeletion(key.text("subject"), version)
 
 
 def _version(key: _Fields, value: _Fields | None) -> Version:

@@ -234,6 +234,18 @@ def test_keys_of_karapace_and_redpanda_are_read(tmp_path: Path) -> None:
     assert [(each.subject, each.id) for each in store.schemas] == [("a", 1), ("b", 2)]
 
 
+def test_a_subject_that_redpanda_deletes_loses_all_versions(tmp_path: Path) -> None:
+    """As delete_subject_value of its src/v/pandaproxy/schema_registry/storage.h is written: without a version."""
+    deletion = record(
+        {"keytype": "DELETE_SUBJECT", "subject": "a", "magic": 0, "seq": 2, "node": 1},
+        {"subject": "a"},
+    )
+    versions = [schema_record("a", 1, 1), schema_record("a", 2, 2, LONG)]
+    store = written(tmp_path, *versions, deletion, schema_record("a", 3, 3))
+    assert [state(each) for each in store.schemas] == ["deleted", "deleted", "live"]
+    assert store.problems == ()
+
+
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
