@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
@@ -123,11 +123,7 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
     from engine.log.log_directory import open_source
 
     source = open_source(source_paths(sources))
-    if verbosity().is_verbose:
-        from kafkafs.cli.printing.source_details import print_opened
-
-        print_opened(source)
-    try:
+    with closing(source), told_source(source):
         try:
             yield source
         except (click.exceptions.Exit, SystemExit) as end:
@@ -144,12 +140,21 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
             _advise(source.unread())
         elif report_unread(source.unread() + source.unread_folders()):
             raise click.exceptions.Exit(EXIT_CANNOT_READ)
-    finally:
-        if verbosity().is_verbose:
-            from kafkafs.cli.printing.source_details import print_passed_over
 
-            print_passed_over(source)
-        source.close()
+
+@contextmanager
+def told_source(source: LogSource) -> Iterator[None]:
+    """With --verbose, print what a command reads of a source, and at the end the problems of its files."""
+    if not verbosity().is_verbose:
+        yield
+        return
+    from kafkafs.cli.printing.source_details import print_opened, print_passed_over
+
+    print_opened(source)
+    try:
+        yield
+    finally:
+        print_passed_over(source)
 
 
 class AlreadyReported(click.exceptions.Exit):

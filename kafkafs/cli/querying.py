@@ -20,6 +20,7 @@ from kafkafs.cli.arguments import (
     report_unread,
     schemas_option,
     source_paths,
+    told_source,
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import (
@@ -103,7 +104,7 @@ def sql(
 
     logs = SourceLogs(source_paths(sources), TreeOptions(schemas=schemas))
     read = ReadReport()
-    try:
+    with closing(logs.source), told_source(logs.source):
         with closing(duckdb.connect(":memory:")) as connection:
             try:
                 _run(connection, query, logs, choice, read, **given)
@@ -113,8 +114,6 @@ def sql(
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
                 raise NothingMatchedError(_one_line(str(error))) from error
         unread = report_unread(logs.source.unread() + logs.source.unread_folders())
-    finally:
-        logs.source.close()
     for facts in read.damage:
         report_damage(facts, as_json=False)
     if read.places:
