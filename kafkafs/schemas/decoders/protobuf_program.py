@@ -26,7 +26,7 @@ _MOST_FIELDS = 20_000
 _MOST_TYPES = 2000
 
 
-class Shape(IntEnum):
+class FieldShape(IntEnum):
     """How often a field comes."""
 
     ONE = 0
@@ -66,7 +66,7 @@ class FieldRow:
 
     number: int
     type: int
-    shape: Shape
+    shape: FieldShape
     may_lack: bool
     is_required: bool
     is_closed: bool
@@ -214,34 +214,34 @@ class _Tables:
             )
 
 
-def _shape(field: FieldDescriptor) -> Shape:
+def _shape(field: FieldDescriptor) -> FieldShape:
     if not field.is_repeated:
-        return Shape.ONE
+        return FieldShape.ONE
     kind = field.message_type
-    return Shape.MAP if kind is not None and kind.GetOptions().map_entry else Shape.MANY
+    return FieldShape.MAP if kind is not None and kind.GetOptions().map_entry else FieldShape.MANY
 
 
 _BOOL, _STRING, _BYTES, _ENUM, _GROUP, _MESSAGE = 8, 9, 12, 14, 10, 11
 _MESSAGE_TYPES = (_GROUP, _MESSAGE)
 _INT32, _INT64, _DOUBLE = 5, 3, 1
-_Layout = tuple[tuple[int, int, Shape], ...]
-_SECONDS: _Layout = ((1, _INT64, Shape.ONE), (2, _INT32, Shape.ONE))
+_Layout = tuple[tuple[int, int, FieldShape], ...]
+_SECONDS: _Layout = ((1, _INT64, FieldShape.ONE), (2, _INT32, FieldShape.ONE))
 _LAYOUTS: dict[str, tuple[Special, _Layout]] = {
-    "Any": (Special.ANY, ((1, _STRING, Shape.ONE), (2, _BYTES, Shape.ONE))),
-    "Struct": (Special.STRUCT, ((1, _MESSAGE, Shape.MAP),)),
-    "ListValue": (Special.LIST, ((1, _MESSAGE, Shape.MANY),)),
+    "Any": (Special.ANY, ((1, _STRING, FieldShape.ONE), (2, _BYTES, FieldShape.ONE))),
+    "Struct": (Special.STRUCT, ((1, _MESSAGE, FieldShape.MAP),)),
+    "ListValue": (Special.LIST, ((1, _MESSAGE, FieldShape.MANY),)),
     "Value": (
         Special.VALUE,
         tuple(
-            (number, kind, Shape.ONE)
+            (number, kind, FieldShape.ONE)
             for number, kind in enumerate((_ENUM, _DOUBLE, _STRING, _BOOL, _MESSAGE, _MESSAGE), 1)
         ),
     ),
     "Timestamp": (Special.TIMESTAMP, _SECONDS),
     "Duration": (Special.DURATION, _SECONDS),
-    "FieldMask": (Special.FIELD_MASK, ((1, _STRING, Shape.MANY),)),
+    "FieldMask": (Special.FIELD_MASK, ((1, _STRING, FieldShape.MANY),)),
     **{
-        f"{name}Value": (Special.WRAPPER, ((1, kind, Shape.ONE),))
+        f"{name}Value": (Special.WRAPPER, ((1, kind, FieldShape.ONE),))
         for name, kind in {
             "Double": _DOUBLE, "Float": 2, "Int64": _INT64, "UInt64": 4, "Int32": _INT32, "UInt32": 13,
             "Bool": _BOOL, "String": _STRING, "Bytes": _BYTES,
