@@ -42,6 +42,8 @@ LONG = (131_072, 300_000)
 PARTITIONS = ("orders-0", "txn-0", "weird-0", "compacted-0", "codec-zstd-0", "trimmed-0", "empty-0")
 _GETDENTS = {"x86_64": 217, "aarch64": 61}.get(platform.machine())
 _LIBC = ctypes.CDLL(None, use_errno=True)
+MISSING = "no such name %"
+"""A name that no folder has: not even the one of the keys, for a key's name has two digits behind each %."""
 _WRONG_PATHS = ("missing", "too long", "in a file")
 _REFUSED = [
     (name, what)
@@ -347,7 +349,7 @@ class Reader:
     def _refused(self) -> None:
         file = self.path(self.random.choice(self._files))
         folder = self.path(self.random.choice([path for path in self._folders if path]))
-        beside = os.path.join(folder, "no such name")
+        beside = os.path.join(folder, MISSING)
         paths = {
             "file": file,
             "folder": folder,
