@@ -109,7 +109,7 @@ def read_live(job: Job) -> None:
             job.note("live directories")
             job.note(SLOW, int(int(slowest[1]) > 1000))
         if done.returncode:
-            job.find(numbers.start, (done.stdout + done.stderr)[-8000:], count=len(numbers))
+            job.find(numbers.start, done.stdout[-8000:] + done.stderr[-2000:], count=len(numbers))
 
 
 PARTS = (

@@ -106,11 +106,14 @@ def run_jobs(words: Sequence[str], jobs: int) -> int:
         subprocess.Popen([*command, "--job", str(number)], cwd=ROOT) for number in range(jobs)
     ]
     try:
-        statuses = {process.wait() for process in running}
+        statuses = [process.wait() for process in running]
     finally:
         for process in running:
             process.wait()  # one that was interrupted takes its mounts away
-    return 1 if statuses - {0, 3} else max(statuses)
+    for number, status in enumerate(statuses):
+        if status not in (0, 1, 3):
+            print(f"process {number} of {jobs} ended with status {status}", file=sys.stderr)
+    return 1 if set(statuses) - {0, 3} else max(statuses)
 
 
 def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
@@ -128,7 +131,6 @@ def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
             print(f"{part.name}: cannot run here: {why}", file=sys.stderr, flush=True)
             missing += 1
             continue
-        part.prepare()
         first = given.first
         if first is None:
             table = counters.sums(counters.read(file), sums_file(given.folder))
@@ -142,8 +144,12 @@ def run(parts: Sequence[Part], given: argparse.Namespace) -> int:
             findings=given.folder / "findings",
         )
         try:
+            part.prepare()
+            job.start()
             part.run(job)
-        except Exception:  # noqa: BLE001 - a finding too, and the other parts go on
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 - a finding too, as pytest.fail is; the other parts go on
             job.find(job.first + job.tried, traceback.format_exc())
         counter = counters.of(job)
         counters.append(file, counter)

@@ -81,6 +81,10 @@ class Job:
         self.found: list[Path] = []
         self.notes: dict[str, int] = {}
         self._findings = findings
+        self.start()
+
+    def start(self) -> None:
+        """Begin to count the time: once more when everything that the part needs is made."""
         self._start = time.monotonic()
 
     @property

@@ -112,6 +112,35 @@ def some_part(run: Any, obstacle: str = "") -> Part:
     return Part("some/part", "a part", "inputs", run, lambda: obstacle)
 
 
+def failing(job: Job) -> None:
+    """End as a mount that does not start ends: pytest.fail raises no Exception."""
+    pytest.fail(f"the daemon of job {job.seed} does not start")
+
+
+def unprepared() -> None:
+    """End as a build that fails."""
+    raise RuntimeError("gcc ended")
+
+
+@pytest.mark.parametrize(
+    ("part", "what"),
+    [
+        (Part("some/part", "a part", "inputs", failing), "the daemon of job 1 does not start"),
+        (Part("some/part", "a part", "inputs", print, prepare=unprepared), "gcc ended"),
+    ],
+)
+def test_a_part_that_cannot_start_is_a_finding_and_the_next_part_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: Part, what: str
+) -> None:
+    seen: list[int] = []
+    next_part = Part("next/part", "a part", "inputs", lambda job: seen.extend(job.numbers()))
+    monkeypatch.setattr(main, "PARTS", (part, next_part))
+    assert main.main(["all", "--inputs", "2", "--folder", str(tmp_path)]) == 1
+    (finding,) = (tmp_path / "findings").iterdir()
+    assert what in finding.read_text()
+    assert seen == [0, 1]
+
+
 def test_a_run_goes_on_where_the_last_one_with_the_same_seed_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
