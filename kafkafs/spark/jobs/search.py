@@ -24,7 +24,7 @@ from kafkafs.spark.jobs.files.exported_rows import check_form, files_writer
 from kafkafs.spark.jobs.files.target_files import outside_of, target_files
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.record_filter import Predicate, SearchFilter
-from kafkafs.spark.jobs.selection import JobSelection, OptionValue
+from kafkafs.spark.jobs.selection import NOT_DECODING, JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import frame_of, settings
 from kafkafs.spark.reading import Moment
 from kafkafs.spark.source.columns import CORRUPT, RECORDS
@@ -37,15 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 MOST = 1000
-_ITS_OWN = (
-    "view",
-    "includeHeaders",
-    "decode",
-    "decodeMode",
-    "schemas",
-    "minPartitions",
-    "maxRecordsPerPartition",
-)
 _FOUND = StructType(
     [
         StructField(name, RECORDS[name])
@@ -131,7 +122,7 @@ def find(
         path=path, topics=topics, partitions=partitions, since=since, until=until, options=options
     )
     predicate.checked()
-    read_options = selection.checked(*_ITS_OWN)
+    read_options = selection.checked(*NOT_DECODING)
     has_rows = read_options.on_corrupt == "row"
     schema = _FOUND if has_rows else StructType(_FOUND.fields[:-1])
     return _found(spark, plan_batch(read_options), schema, read_options, predicate)
@@ -180,7 +171,7 @@ def search(
     if predicate.is_empty() and where is None and not _asks_key(options):
         raise OptionError("name something to search for: a pattern, a key or a condition")
     predicate.checked()
-    read_options = selection.checked(*_ITS_OWN)
+    read_options = selection.checked(*NOT_DECODING)
     check_condition(spark, where)
     uri = None if target is None else _checked_target(spark, target, form, read_options)
     if read_options.on_corrupt == "skip":

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from engine.units import Timestamp
 from kafkafs.job_summary import Table, percent, size
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
-from kafkafs.spark.jobs.selection import JobSelection, OptionValue
+from kafkafs.spark.jobs.selection import NOT_DECODING, JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import batches_of, records_of
 from kafkafs.spark.reading import Moment
 from kafkafs.spark.source.columns import BATCHES, CORRUPT, RECORDS
@@ -31,15 +31,6 @@ SHOWN_HOURS = 24
 MOST_HOURS = 100_000
 MOST_DAMAGES = 1000
 _HOUR = 3_600_000
-_ITS_OWN = (
-    "view",
-    "includeHeaders",
-    "decode",
-    "decodeMode",
-    "schemas",
-    "minPartitions",
-    "maxRecordsPerPartition",
-)
 _BATCH = StructType(
     [
         StructField(name, BATCHES[name])
@@ -266,7 +257,7 @@ def stats(
         until=until,
         options={"onCorrupt": "skip", **options},
     )
-    read_options = selection.checked(*_ITS_OWN)
+    read_options = selection.checked(*NOT_DECODING)
     if read_options.on_corrupt == "skip":
         read_options = replace(read_options, on_corrupt="row")
     splits = plan_batch(read_options)
