@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from engine.units import Offset, TopicPartition
+from kafkafs.export.ledger import Done, Moved
 from kafkafs.table.splits import Split
 
 MOST_TOPICS = 16
@@ -34,6 +35,20 @@ class ExportChunk(NamedTuple):
     def topic_ids(self) -> dict[TopicPartition, str]:
         """Topic ids of the partitions that have one."""
         return {each.partition: each.topic_id for each in self.splits if each.topic_id is not None}
+
+    def done(
+        self, number: int, records: Mapping[str, int], files: Sequence[Moved], damaged: int
+    ) -> Done:
+        """Return what the ledger has of the chunk once its files are written."""
+        return Done(
+            number,
+            {str(partition): span for partition, span in self.ranges.items()},
+            records,
+            tuple(files),
+            damaged,
+            self.size,
+            {str(partition): topic_id for partition, topic_id in self.topic_ids.items()},
+        )
 
 
 def chunked(splits: Sequence[Split], chunk_bytes: int) -> list[ExportChunk]:

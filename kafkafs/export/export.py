@@ -198,9 +198,7 @@ def _write(
     moved: list[Moved] = list(ledger.moved(number, f"{staged}/records", ""))
     if damaged:
         moved += ledger.moved(number, f"{staged}/damage", DAMAGE)
-    ranges = {str(partition): span for partition, span in chunk.ranges.items()}
-    ids = {str(partition): topic_id for partition, topic_id in chunk.topic_ids.items()}
-    finished = Done(number, ranges, records, tuple(moved), damaged, chunk.size, ids)
+    finished = chunk.done(number, records, moved, damaged)
     ledger.record(finished)
     return finished
 

@@ -188,15 +188,7 @@ class _Export:
         if damaged:
             self._write_damage(chunk, f"{staged}/damage")
             files += ledger.moved(number, f"{staged}/damage", DAMAGE)
-        done = Done(
-            number,
-            {str(partition): span for partition, span in chunk.ranges.items()},
-            records,
-            tuple(files),
-            damaged,
-            chunk.size,
-            {str(partition): topic_id for partition, topic_id in chunk.topic_ids.items()},
-        )
+        done = chunk.done(number, records, files, damaged)
         ledger.record(done)
         return done
 
