@@ -885,6 +885,23 @@ KFS_INLINE size_t kfs_put_i64(unsigned char *dst, int64_t number)
     return size;
 }
 
+/* Writes the date of a day since 1970, of the years 1 to 9999: 10 bytes, as in 2023-11-14. */
+KFS_INLINE void kfs_put_date(unsigned char *dst, int64_t days)
+{
+    /* Days in years that start in March, so that the leap day is a year's last: 400 years have 146,097. */
+    const uint32_t shifted = (uint32_t)(days + 719468), era = shifted / 146097, of_era = shifted % 146097;
+    const uint32_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    const uint32_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    const uint32_t from_march = (5 * of_year + 2) / 153;
+    const uint32_t month = from_march < 10 ? from_march + 3 : from_march - 9;
+    const uint32_t year = 400 * era + year_of_era + (month <= 2);
+    kfs_put_pair_(dst, year / 100);
+    kfs_put_pair_(dst + 2, year % 100);
+    dst[4] = dst[7] = '-';
+    kfs_put_pair_(dst + 5, month);
+    kfs_put_pair_(dst + 8, of_year - (153 * from_march + 2) / 5 + 1);
+}
+
 #define KFS_LAST_TIME 253402300799999 /* the last millisecond of the year 9999 */
 
 /* Writes milliseconds since 1970 as "2023-11-14T22:13:55.123Z" with its quotes, or null before 1970 and
@@ -901,19 +918,8 @@ KFS_INLINE size_t kfs_put_time(unsigned char *dst, int64_t ms)
     const uint64_t seconds = (uint64_t)ms / 1000;
     const uint32_t days = (uint32_t)(seconds / 86400), second = (uint32_t)(seconds % 86400);
     const uint32_t milli = (uint32_t)((uint64_t)ms % 1000);
-    /* Days in years that start in March, so that the leap day is a year's last: 400 years have 146,097. */
-    const uint32_t shifted = days + 719468, era = shifted / 146097, of_era = shifted % 146097;
-    const uint32_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    const uint32_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    const uint32_t from_march = (5 * of_year + 2) / 153;
-    const uint32_t day = of_year - (153 * from_march + 2) / 5 + 1;
-    const uint32_t month = from_march < 10 ? from_march + 3 : from_march - 9;
-    const uint32_t year = 400 * era + year_of_era + (month <= 2);
     memcpy(dst, "\"____-__-__T__:__:__.___Z\"", 26);
-    kfs_put_pair_(dst + 1, year / 100);
-    kfs_put_pair_(dst + 3, year % 100);
-    kfs_put_pair_(dst + 6, month);
-    kfs_put_pair_(dst + 9, day);
+    kfs_put_date(dst + 1, days);
     kfs_put_pair_(dst + 12, second / 3600);
     kfs_put_pair_(dst + 15, second / 60 % 60);
     kfs_put_pair_(dst + 18, second % 60);

@@ -280,22 +280,6 @@ static int kjw_float(kjw_text *text, float number) {
 
 enum { KJW_FIRST_DAY = -719162, KJW_LAST_DAY = 2932896 }; /* 0001-01-01 and 9999-12-31, from 1970-01-01 on */
 
-/* Writes the date of a day from KJW_FIRST_DAY to KJW_LAST_DAY: 10 bytes. */
-static inline size_t kjw_put_date_(uint8_t *dst, int64_t day) {
-    const uint32_t shifted = (uint32_t)(day + 719468), era = shifted / 146097, of_era = shifted % 146097;
-    const uint32_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    const uint32_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    const uint32_t from_march = (5 * of_year + 2) / 153;
-    const uint32_t month = from_march < 10 ? from_march + 3 : from_march - 9;
-    const uint32_t year = 400 * era + year_of_era + (month <= 2);
-    kfs_put_pair_(dst, year / 100);
-    kfs_put_pair_(dst + 2, year % 100);
-    dst[4] = dst[7] = '-';
-    kfs_put_pair_(dst + 5, month);
-    kfs_put_pair_(dst + 8, of_year - (153 * from_march + 2) / 5 + 1);
-    return 10;
-}
-
 /* Writes `size` digits of a number, with leading zeros. */
 static inline void kjw_put_padded_(uint8_t *dst, uint64_t number, unsigned size) {
     while (size) {
@@ -322,7 +306,7 @@ static int kjw_date(kjw_text *text, int64_t days) {
     if (!kjw_room(text, 16)) return KJW_NO_MEMORY;
     uint8_t *dst = text->data + text->size;
     dst[0] = dst[11] = '"';
-    kjw_put_date_(dst + 1, days);
+    kfs_put_date(dst + 1, days);
     text->size += 12;
     return KJW_OK;
 }
@@ -359,7 +343,8 @@ static int kjw_timestamp(kjw_text *text, int64_t ticks, unsigned decimals, int i
     if (!kjw_room(text, 40)) return KJW_NO_MEMORY;
     uint8_t *dst = text->data + text->size;
     dst[0] = '"';
-    size_t n = 1 + kjw_put_date_(dst + 1, day);
+    kfs_put_date(dst + 1, day);
+    size_t n = 11;
     dst[n++] = 'T';
     n += kjw_put_clock_(dst + n, (uint32_t)of_day, (uint64_t)part, decimals);
     if (is_utc) dst[n++] = 'Z';

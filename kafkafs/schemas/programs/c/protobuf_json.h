@@ -237,7 +237,7 @@ static int pb_put_timestamp(kjw_text *text, int64_t seconds, int64_t nanos)
     }
     uint8_t *dst = text->data + text->size;
     dst[0] = '"';
-    kjw_put_date_(dst + 1, day);
+    kfs_put_date(dst + 1, day);
     dst[11] = 'T';
     text->size += 12 + kjw_put_clock_(dst + 12, (uint32_t)of_day, 0, 0);
     PB_TRY(pb_put_fraction(text, (uint32_t)nanos));
