@@ -109,10 +109,8 @@ class DecodedLines:
         problems = {problem.row: problem for problem in reversed(columns.problems)}
         self._is_plain = self._decoder.marks is not None
         counts = np.bincount(columns.row - first_row, minlength=columns.next_row - first_row)
-        ends = [
-            0,
-            *np.cumsum(counts).tolist(),
-        ]  # where the records of each row begin, and the end of all
+        # Where the records of each row begin, and the end of all.
+        ends = [0, *np.cumsum(counts).tolist()]
         for rows in self._runs(first_row, columns.next_row, problems):
             row, problem = int(rows[0]), problems.get(int(rows[0]))
             skipped = first_record if row == first_row else 0

@@ -187,19 +187,17 @@ class TopicSchemas(LineDecoder):
         """Decode keys (field 0) or values (field 1) by schema; those that have to be decoded alone are marked so."""
         assert extension is not None
         is_key, (arena, starts, sizes) = field == 0, fields
-        if (
-            self._is_mapped
-            and (given := self._store().bare(self._topic, is_key=is_key)) is not None
-        ):
+        store = self._store() if self._is_mapped else None
+        given = None if store is None else store.bare(self._topic, is_key=is_key)
+        if given is not None:
             groups, firsts = np.where(sizes >= 0, 0, -1), [0]
         else:
-            given = None
             groups, firsts = extension.prefix_groups(arena, starts, sizes, PREFIXES, _MOST_GROUPS)
         found.alone[:, field] |= groups < -1
         for group, first in enumerate(firsts):
             rows = np.flatnonzero(groups == group)
-            if given is not None:
-                together = self._bare_together(is_key=is_key)
+            if store is not None and given is not None:
+                together = self._bare_together(*given, store, is_key=is_key)
             else:
                 at = int(starts[first])
                 data = bytes(arena[at : at + int(sizes[first])])
@@ -214,12 +212,14 @@ class TopicSchemas(LineDecoder):
             else:
                 found.add(field, rows, made)
 
-    def _bare_together(self, *, is_key: bool) -> _Together | None:
-        store = self._store()
-        given = store.bare(self._topic, is_key=is_key)
-        if given is None or not store.is_only_version(given[1].schema):
+    def _bare_together(
+        self, framing: Framing, candidate: Candidate, store: SchemaStore, *, is_key: bool
+    ) -> _Together | None:
+        """Return how all bare payloads are decoded; None if their schema depends on their time."""
+        schema = candidate.schema
+        if not store.is_only_version(schema):
             return None
-        return self._made_together(given[0], given[1].schema, store, is_key=is_key)
+        return self._made_together(framing, schema, store, is_key=is_key)
 
     def _together(self, framing: Framing, *, is_key: bool) -> _Together | None:
         """Return how all payloads of a form are decoded; None if their schema depends on their time, or for other reasons."""
