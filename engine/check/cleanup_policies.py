@@ -40,7 +40,7 @@ def cleanup_policies(source: LogSource) -> PolicyOf:
 
 
 def policy_in(image: ClusterImage, topic: str) -> frozenset[str] | None:
-    """Return the cleanup.policy of a topic in a state of the cluster; None if it does not have the topic."""
+    """Return the cleanup.policy of a topic in a state of the cluster; None if the cluster has no such topic."""
     if topic not in image.topics:
         return None
     configs = image.table("configs").get(("topic", topic))

@@ -117,7 +117,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     complete or absent. The same command continues a stopped export, and adds newer
     records to a finished one; nothing is written twice.
 
-    Exit status: 0 all is exported, 1 without damaged or deleted records, 2 refused
+    Exit status: 0 all is exported, 1 all but damaged or deleted records, 2 refused
     before anything was written, 3 cannot read, or damage with --on-corrupt fail.
     """
     from kafkafs.export.errors import OptionError

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kafkafs.api.topic_dataset import ReadReport
 
 _ROWS = 1000
-"""Rows that are fetched, and shown in columns of one width, at a time."""
+"""Rows that are fetched at a time; the columns of a table keep their widths for as many."""
 _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
 
 
@@ -90,7 +90,7 @@ def sql(
     columns, keep bytes from being read or decoded. The query reads topics only: no
     files, no network, no extensions, and it cannot write.
 
-    Exit status: 0 all was read, 1 without damaged places, 2 the query is refused,
+    Exit status: 0 all was read, 1 all but damaged places, 2 the query is refused,
     3 cannot read.
     """
     try:
@@ -211,7 +211,7 @@ def _register(
     for same in by_name.values():
         if len(same) > 1:
             note(
-                f"SQL does not tell {' and '.join(same)} apart, so that neither is a view: choose one with --topic"
+                f"SQL does not tell {' and '.join(same)} apart: none of these is a view; choose one with --topic"
             )
             continue
         topic = same[0]
@@ -254,7 +254,7 @@ def _print_csv(header: Sequence[str], blocks: Iterator[list[tuple[Any, ...]]]) -
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     for rows in blocks:
-        writer.writerows([None if each is None else _in_text(each) for each in row] for row in rows)
+        writer.writerows(map(_in_text, row) for row in rows)
         write_output(text.getvalue().encode())
         text.seek(0)
         text.truncate()
@@ -267,9 +267,7 @@ def _print_table(header: Sequence[str], blocks: Iterator[list[tuple[Any, ...]]])
     is_empty = True
     for rows in blocks:
         is_empty = False
-        print_table(
-            header, [[None if each is None else _in_text(each) for each in row] for row in rows]
-        )
+        print_table(header, [list(map(_in_text, row)) for row in rows])
     if is_empty:
         print_table(header, [])
 
@@ -301,10 +299,12 @@ def _in_json(value: Any) -> Any:  # noqa: ANN401 - a value of DuckDB
             return str(value)
 
 
-def _in_text(value: Any) -> str:  # noqa: ANN401 - a value of DuckDB
-    """Return a value as text; what is nested as JSON."""
+def _in_text(value: Any) -> str | None:  # noqa: ANN401 - a value of DuckDB
+    """Return a value as text, null as None; what is nested as JSON."""
     from kafkafs.decode.shown_text import json_text
 
+    if value is None:
+        return None
     shown = _in_json(value)
     if isinstance(value, bytes) and isinstance(shown, dict):
         return f"base64:{shown['base64']}"
