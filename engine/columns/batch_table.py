@@ -122,6 +122,20 @@ class Stop(IntEnum):
     TOO_LARGE = 4
 
 
+class HeaderStop(IntEnum):
+    """Reason why a walk over headers ended.
+
+    Members:
+        DONE: all batches up to the end, or as many as asked for, are walked.
+        CROSSES: some of the next batch's offsets are wanted, others are not.
+        ODD: the next header is impossible, unreadable, or has a bit that ends the walk.
+    """
+
+    DONE = 0
+    CROSSES = 1
+    ODD = 2
+
+
 class Problem(IntEnum):
     """Reason why a batch with a valid checksum cannot be decoded, in whole or in part."""
 

@@ -4,6 +4,7 @@ from engine.kernel.python import (
     batch_facts as batch_facts,
     column_lines as column_lines,
     contains as contains,
+    count_headers as count_headers,
     decode as decode,
     encode_records as encode_records,
     find_batch as find_batch,

@@ -129,6 +129,11 @@ cdef extern from "c/kernel.h" nogil:
     int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest)
     int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
                    uint8_t *scratch, size_t capacity, kfs_location *found)
+    ctypedef struct kfs_header_walk:
+        int64_t position, end, following, part_stop, start, stop, most_bytes, most_records
+        int32_t odd
+        int64_t batches, records
+    int kfs_count_headers(int fd, kfs_header_walk *walk, int64_t most_batches)
     int64_t kfs_floor_slot(const uint8_t *buf, int64_t count, size_t entry_size, size_t key_offset,
                            int key_is_i64, int64_t target)
     const uint8_t *kfs_find(const uint8_t *hay, size_t n, const kfs_needle *needle)
@@ -649,6 +654,21 @@ def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, in
     if result == KFS_LOCATE_ERRNO:
         raise OSError(error, os.strerror(error))
     raise frame_error(found.stop, found.position, found.size, found.magic)
+
+
+def count_headers(int fd, int64_t position, int64_t end, int64_t following, int64_t part_stop, wanted, int32_t odd,
+                  int64_t most, *, budgets=DEFAULT_BUDGETS):
+    """Count records by headers alone; return (batches, records, position, next offset, why the walk ended)."""
+    cdef kfs_header_walk walk
+    cdef int stop
+    memset(&walk, 0, sizeof(kfs_header_walk))
+    walk.position, walk.end, walk.following, walk.part_stop = position, end, following, part_stop
+    walk.start, walk.stop = wanted
+    walk.odd = odd
+    walk.most_bytes, walk.most_records = budgets.batch_bytes, budgets.records_per_batch
+    with nogil:
+        stop = kfs_count_headers(fd, &walk, most)
+    return walk.batches, walk.records, walk.position, walk.following, stop
 
 
 def floor_slot(buffer, int64_t count, Py_ssize_t entry_size, Py_ssize_t key_offset_in_entry, bint key_is_i64,

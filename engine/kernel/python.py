@@ -26,6 +26,7 @@ from engine.columns.matching import matching as matching
 from engine.columns.record_facts import record_facts as record_facts
 from engine.kernel.python_batches import (
     Location as Location,
+    count_headers as count_headers,
     find_batch as find_batch,
     floor_slot as floor_slot,
     good_rows as good_rows,

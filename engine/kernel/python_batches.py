@@ -6,17 +6,20 @@ import os
 import struct
 from typing import TypeAlias
 
-from engine.budgets import DEFAULT_BUDGETS
+from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32, crc32c
+from engine.coding.compression import LAST_CODEC
 from engine.coding.fixed_width import read_int32, read_int64, read_uint32
 from engine.coding.layout import Buffer
 from engine.coding.varint import to_int64
-from engine.columns.batch_table import BATCH_ROW, Stop, Table, as_table
+from engine.columns.batch_table import BATCH_ROW, HeaderStop, Stop, Table, as_table
 from engine.columns.framing import frame_error
 from engine.errors import CorruptRecordError, LimitExceededError
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
     CRC_POSITION,
+    CURRENT_MAGIC,
     HEAD,
     HEADER,
     LAST_OFFSET_DELTA_POSITION,
@@ -33,6 +36,9 @@ from engine.units import MAX_INT64, Offset, Position, Slot
 Location: TypeAlias = tuple[Position, int, Offset, Offset, int, int]
 """File position, size, base offset, last offset, magic, and index in the scratch buffer or -1."""
 
+_COUNTED = HEADER.subset(
+    "base_offset", "length", "magic", "attributes", "last_offset_delta", "record_count"
+)
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _LARGEST = DEFAULT_BUDGETS.batch_bytes
@@ -231,6 +237,64 @@ def locate(
             return position, size, base, last, magic, 0 if got == size else -1
         position += size
     return None
+
+
+def count_headers(
+    fd: int,
+    position: Position,
+    end: Position,
+    following: Offset,
+    part_stop: Offset,
+    wanted: tuple[Offset, Offset],
+    odd: int,
+    most: int,
+    *,
+    budgets: Budgets = DEFAULT_BUDGETS,
+) -> tuple[int, int, Position, Offset, int]:
+    """Count records of batches of magic 2 by their headers, without the bytes between them.
+
+    Args:
+        fd: descriptor of the records file.
+        position: position of the first batch.
+        end: end of the batches.
+        following: lowest offset that the first batch may have.
+        part_stop: offset behind the last one that a batch may have.
+        wanted: offsets to count, from the first to below the second.
+        odd: bits of the attributes of batches that end the walk.
+        most: number of batches to walk.
+
+    Returns:
+        number of batches, of their records without those of control batches, position and lowest next
+        offset behind these batches, and why the walk ended there (a `HeaderStop`).
+    """
+    batches = records = 0
+    start, stop = wanted
+    while position < end and batches < most:
+        try:
+            data = os.pread(fd, HEADER.size, position)
+        except OSError:
+            return batches, records, position, following, HeaderStop.ODD
+        if len(data) < HEADER.size:
+            return batches, records, position, following, HeaderStop.ODD
+        base, length, magic, attributes, delta, count = _COUNTED.unpack(data)
+        size, last = LOG_OVERHEAD + length, base + delta
+        is_possible = (
+            magic == CURRENT_MAGIC
+            and HEADER.size <= size <= min(budgets.batch_bytes, end - position)
+            and following <= base <= last < part_stop
+            and 0 <= count <= min(delta + 1, budgets.records_per_batch)
+            and attributes & COMPRESSION_MASK <= LAST_CODEC
+        )
+        if not is_possible or attributes & odd:
+            return batches, records, position, following, HeaderStop.ODD
+        if not attributes & CONTROL_MASK and base < stop and last >= start:
+            if base < start or last >= stop:
+                return batches, records, position, following, HeaderStop.CROSSES
+            records += count
+        batches += 1
+        position += size
+        following = last + 1
+    return batches, records, position, following, HeaderStop.DONE
 
 
 def floor_slot(

@@ -9,18 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from engine import kernel
 from engine.budgets import Budgets
+from engine.columns.batch_table import HeaderStop
 from engine.log.partition_log import PartitionLog
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
-from engine.record.batch_frame import CURRENT_MAGIC, HEADER, LOG_OVERHEAD
-from engine.units import Offset, Position
+from engine.record.attributes import TRANSACTIONAL_MASK
+from engine.record.batch_frame import HEADER, LOG_OVERHEAD
+from engine.units import MAX_INT64, Offset, Position
 from kafkafs.table.split_scan import planned_segment
 from kafkafs.table.splits import Split
 
-_FIELDS = HEADER.subset(
-    "base_offset", "length", "magic", "attributes", "last_offset_delta", "record_count"
-)
-_BEST_CODEC = 4
+_FRAME = HEADER.subset("base_offset", "length", "last_offset_delta")
 _FEW = 32
 _SMALL_BATCH = 4096
 """Mean bytes of batches below which a scan is faster than a read for each header."""
@@ -53,36 +52,30 @@ def walk_headers(
         OSError: the file cannot be read.
     """
     segment = planned_segment(log.view(0), split)
-    if segment is None:
+    if segment is None or segment.file.unreadable is not None:
         return WalkedHeaders(0, (split,))
-    read_at, unpack = segment.file.read_at, _FIELDS.unpack
     position, following, count, batches = split.position, split.next_offset, 0, 0
     left: list[Split] = []
     while position < split.end_position:
-        data = read_at(position, HEADER.size)
-        if len(data) < HEADER.size:
-            return WalkedHeaders(count, (*left, _from(split, position, following)))
-        base, length, magic, attributes, delta, records = unpack(data)
-        end, last = position + LOG_OVERHEAD + length, base + delta
-        is_possible = (
-            magic == CURRENT_MAGIC
-            and HEADER.size <= end - position <= budgets.batch_bytes
-            and end <= split.end_position
-            and following <= base <= last < split.part_stop
-            and 0 <= records <= min(delta + 1, budgets.records_per_batch)
-            and attributes & COMPRESSION_MASK <= _BEST_CODEC
+        walked, records, position, following, stop = kernel.count_headers(
+            *(segment.file.fd, position, split.end_position, following, split.part_stop),
+            *((split.start, split.stop), TRANSACTIONAL_MASK if committed else 0),
+            _FEW - batches if batches < _FEW else MAX_INT64,
+            budgets=budgets,
         )
-        batches += 1
+        count += records
+        batches += walked
         is_slow = batches == _FEW and position - split.position < _FEW * _SMALL_BATCH
-        is_open = committed and attributes & TRANSACTIONAL_MASK
-        if not is_possible or is_slow or is_open:
+        header = b""
+        if stop == HeaderStop.CROSSES:
+            header = segment.file.read_at(position, HEADER.size)
+        if len(header) == HEADER.size:  # less where the file became shorter meanwhile
+            base, length, delta = _FRAME.unpack_from(header)
+            end = position + LOG_OVERHEAD + length
+            left.append(_only(split, position, end, base))
+            position, following, batches = end, base + delta + 1, batches + 1
+        elif position < split.end_position and (is_slow or stop != HeaderStop.DONE):
             return WalkedHeaders(count, (*left, _from(split, position, following)))
-        if not attributes & CONTROL_MASK:
-            if split.start <= base and last < split.stop:
-                count += records
-            elif split.start <= last and base < split.stop:
-                left.append(_only(split, position, end, base))
-        position, following = end, last + 1
     return WalkedHeaders(count, tuple(left))
 
 

@@ -305,4 +305,38 @@ static int64_t kfs_floor_slot(const uint8_t *buf, int64_t count, size_t entry_si
 #undef KFS_KEY
 }
 
+/* A walk over headers of magic 2, without the bytes between them; as count_headers of the twin. */
+typedef struct {
+    int64_t position, end, following, part_stop, start, stop, most_bytes, most_records;
+    int32_t odd;
+    int64_t batches, records;
+} kfs_header_walk;
+
+enum { KFS_HEADERS_DONE, KFS_HEADERS_CROSS, KFS_HEADERS_ODD };
+
+static int kfs_count_headers(int fd, kfs_header_walk *walk, int64_t most_batches) {
+    while (walk->position < walk->end && most_batches-- > 0) {
+        uint8_t p[KFS_V2_OVERHEAD];
+        if (kfs_pread(fd, p, sizeof p, walk->position) != (int64_t)sizeof p) return KFS_HEADERS_ODD;
+        int64_t base = (int64_t)kfs_be64(p), last = kfs_last_offset(p);
+        int64_t size = (int64_t)(int32_t)kfs_be32(p + KFS_AT_LENGTH) + KFS_LOG_OVERHEAD;
+        int64_t delta = (int32_t)kfs_be32(p + KFS_AT_LAST_OFFSET_DELTA);
+        int64_t records = (int32_t)kfs_be32(p + KFS_AT_RECORD_COUNT);
+        int32_t attributes = kfs_be16(p + KFS_AT_ATTRIBUTES);
+        if (p[KFS_AT_MAGIC] != 2 || size < KFS_V2_OVERHEAD || size > walk->most_bytes
+            || size > walk->end - walk->position || base < walk->following || last < base
+            || last >= walk->part_stop || records < 0 || records > delta + 1 || records > walk->most_records
+            || (attributes & KFS_COMPRESSION_MASK) > KFS_LAST_CODEC || attributes & walk->odd)
+            return KFS_HEADERS_ODD;
+        if (!(attributes & KFS_CONTROL_MASK) && base < walk->stop && last >= walk->start) {
+            if (base < walk->start || last >= walk->stop) return KFS_HEADERS_CROSS;
+            walk->records += records;
+        }
+        walk->batches++;
+        walk->position += size;
+        walk->following = last + 1;
+    }
+    return KFS_HEADERS_DONE;
+}
+
 #endif

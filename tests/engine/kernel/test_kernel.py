@@ -6,14 +6,16 @@ import os
 import struct
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from engine import kernel
+from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding import checksums
-from engine.columns.batch_table import BATCH_ROW, Stop
+from engine.columns.batch_table import BATCH_ROW, HeaderStop, Stop
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.kernel import compiled
 from engine.record.attributes import TimestampType
@@ -345,6 +347,110 @@ def test_what_the_system_says_is_passed_on(kernel: ModuleType, log: Log) -> None
         kernel.locate(log.fd, 0, log.size, 0, bytearray(300))
     with pytest.raises(ValueError, match="scratch"):
         kernel.locate(log.fd, 0, log.size, 0, bytearray(255))
+
+
+# Headers
+
+
+EVERYTHING = (0, 2**63 - 1)
+
+
+class Headers:
+    """A records file of batches of three records each, from offset 5 on with a gap of two between batches."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bases = [5, 10, 15, 20]
+        made = [builders.batch([Rec(b"v" * 100)] * 3, base) for base in self.bases]
+        self.size = len(made[0])
+        path = folder / "log"
+        path.write_bytes(b"".join(made))
+        self.fd = os.open(path, os.O_RDWR)
+
+    def count(self, kernel: ModuleType, wanted: tuple[int, int] = EVERYTHING, **other: Any) -> Any:
+        given = {"position": 0, "end": 4 * self.size, "following": 0, "part_stop": 100, "odd": 0}
+        given |= {"most": 100} | other
+        budgets = given.pop("budgets", DEFAULT_BUDGETS)
+        names = ("position", "end", "following", "part_stop")
+        before = [given[name] for name in names]
+        return kernel.count_headers(
+            self.fd, *before, wanted, given["odd"], given["most"], budgets=budgets
+        )
+
+
+@pytest.fixture
+def headers(tmp_path: Path) -> Headers:
+    return Headers(tmp_path)
+
+
+@each_kernel
+def test_records_are_counted_by_headers(kernel: ModuleType, headers: Headers) -> None:
+    size = headers.size
+    assert headers.count(kernel) == (4, 12, 4 * size, 23, HeaderStop.DONE)
+    assert headers.count(kernel, most=2) == (2, 6, 2 * size, 13, HeaderStop.DONE)
+    assert headers.count(kernel, most=0) == (0, 0, 0, 0, HeaderStop.DONE)
+    second = {"position": size, "following": 10}
+    assert headers.count(kernel, **second) == (3, 9, 4 * size, 23, HeaderStop.DONE)
+    assert headers.count(kernel, (10, 18)) == (4, 6, 4 * size, 23, HeaderStop.DONE)
+
+
+@each_kernel
+@pytest.mark.parametrize("wanted", [(11, 100), (12, 100), (5, 12), (5, 11)])
+def test_a_batch_across_a_bound_of_the_wanted_offsets_is_left(
+    kernel: ModuleType, headers: Headers, wanted: tuple[int, int]
+) -> None:
+    counted = 3 * (wanted[0] == 5)
+    assert headers.count(kernel, wanted) == (1, counted, headers.size, 8, HeaderStop.CROSSES)
+
+
+@each_kernel
+@pytest.mark.parametrize(
+    ("place", "new"),
+    [
+        (0, struct.pack(">q", 7)),
+        (0, struct.pack(">q", 98)),
+        (0, struct.pack(">q", 2**63 - 1)),
+        (8, struct.pack(">i", 48)),
+        (8, struct.pack(">i", -1)),
+        (8, struct.pack(">i", 2**31 - 1)),
+        (16, b"\x01"),
+        (16, b"\x03"),
+        (21, struct.pack(">h", 5)),
+        (21, struct.pack(">h", 16)),
+        (23, struct.pack(">i", -1)),
+        (23, struct.pack(">i", 1)),
+        (57, struct.pack(">i", -1)),
+        (57, struct.pack(">i", 4)),
+    ],
+)
+def test_a_header_that_is_impossible_or_has_a_refused_bit_ends_the_walk(
+    kernel: ModuleType, headers: Headers, place: int, new: bytes
+) -> None:
+    os.pwrite(headers.fd, new, headers.size + place)
+    assert headers.count(kernel, odd=16) == (1, 3, headers.size, 8, HeaderStop.ODD)
+
+
+@each_kernel
+def test_a_batch_beyond_a_bound_ends_the_walk(kernel: ModuleType, headers: Headers) -> None:
+    size = headers.size
+    third = (3, 9, 3 * size, 18, HeaderStop.ODD)
+    assert headers.count(kernel, end=4 * size - 1) == third
+    assert headers.count(kernel, part_stop=22) == third
+    assert headers.count(kernel, part_stop=23)[0] == 4
+    assert headers.count(kernel, budgets=Budgets(batch_bytes=size - 1))[0] == 0
+    assert headers.count(kernel, budgets=Budgets(batch_bytes=size))[0] == 4
+    assert headers.count(kernel, budgets=Budgets(records_per_batch=2))[0] == 0
+    os.ftruncate(headers.fd, 3 * size + 60)  # the file became shorter than its stated end
+    assert headers.count(kernel) == third
+    os.close(headers.fd)
+    assert headers.count(kernel) == (0, 0, 0, 0, HeaderStop.ODD)
+
+
+@each_kernel
+def test_control_batches_have_no_records_of_users(kernel: ModuleType, headers: Headers) -> None:
+    os.pwrite(headers.fd, struct.pack(">h", 0x30), headers.size + 21)
+    assert headers.count(kernel) == (4, 9, 4 * headers.size, 23, HeaderStop.DONE)
+    assert headers.count(kernel, (11, 100)) == (4, 6, 4 * headers.size, 23, HeaderStop.DONE)
+    assert headers.count(kernel, odd=16)[-1] == HeaderStop.ODD
 
 
 # Slots
