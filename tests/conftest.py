@@ -50,6 +50,7 @@ LAYERS = (
     "kafkafs/schemas/decoders",
     "kafkafs/schemas",
     "kafkafs/schemas/files",
+    "kafkafs/masking",
     "kafkafs/decode/searching",
     "kafkafs/decode",
     "kafkafs/table",

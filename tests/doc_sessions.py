@@ -174,6 +174,17 @@ def sample(folder: Path) -> None:
     shutil.copytree(log_dir("sample"), folder / "var/lib/kafka/data")
 
 
+def masked(folder: Path) -> None:
+    """Make the log dir of the bundled sample, and beside it a policy of masks with its key."""
+    sample(folder)
+    (folder / "srv/mask.key").write_text("not a secret: the key of the page\n")
+    (folder / "srv/mask.toml").write_text(
+        'key_file = "mask.key"\n\n[[rules]]\ntopics = ["orders"]\n\n[rules.fields]\n'
+        '".key" = "hash"\n".value.note" = "drop"\n".value.city" = { replace = "hidden" }\n\n'
+        '[rules.headers]\ntrace-id = "hash"\n'
+    )
+
+
 def current(folder: Path) -> None:
     """Make the log dir of a 4.3.1 broker with all kinds of topics."""
     sample(folder)
@@ -305,6 +316,7 @@ PREPARATIONS: dict[str, Callable[[Path], None]] = {
         tiered,
         schemas,
         registered,
+        masked,
     )
 }
 

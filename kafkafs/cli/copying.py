@@ -24,8 +24,8 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
-from kafkafs.cli.options.paths import found_at, node_at
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import fail, write_output
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
     from kafkafs.decode.record_format import RecordFormat
+    from kafkafs.schemas.known_schemas import KnownSchemas
     from kafkafs.tree.tree import Tree
 
 _ERROR_LINE = re.compile(rb'\{"error":\{.*?"kind":"(\w+)"')
@@ -56,6 +57,7 @@ PIECE = 1 << 20
 @jobs_option
 @values_option
 @schemas_option
+@mask_option
 @verbosity_options
 def cat(
     source: str,
@@ -66,6 +68,7 @@ def cat(
     jobs: int,
     values: str,
     schemas: tuple[str, ...],
+    masks: Masks,
 ) -> None:
     """Write files of the tree to standard output, with the same bytes as in a mount.
 
@@ -80,7 +83,8 @@ def cat(
     Without a PATH, --topic, --partition, --from and --to choose records, which are
     written partition by partition, as in PARTITION/offset/A..B. With --format a PATH
     names records: a partition, or within it records, committed, one of their files,
-    offset/RANGE or time/PERIOD; or time/PERIOD. Damaged places are reported.
+    offset/RANGE or time/PERIOD; or time/PERIOD. Damaged places are reported. The same
+    holds with --mask: no other file of the tree is shown.
 
     Reports on standard error what cannot be read, and writes the rest. Exit status: 0 complete, 1 some
     of it is damaged or no record is chosen, 3 some of it could not be read.
@@ -91,14 +95,19 @@ def cat(
             "name PATHs, or choose records with --topic, --partition, --from and --to"
             + (": not both" if paths else "")
         )
+    masks.refuse(values, form)
     with (
         open_tree(source, values, jobs, schemas) as tree,
+        masks.told(tree.source),
         Failures() as failures,
         Progress("written", quiet=sys.stdout.isatty()) as progress,
     ):
         ranges = paths or chosen_ranges(tree.source, choice, extent, failures)
-        if form is not None:
-            print_formatted(tree.source, ranges, form, jobs, failures, progress)
+        if form is not None or masks:
+            from kafkafs.schemas.known_schemas import KnownSchemas
+
+            known = KnownSchemas(tree.source, schemas)
+            print_records(tree.source, ranges, form, masks, known, jobs, failures, progress)
             return
         for path in ranges:
             node = failures.tried(resolved, tree, path)
@@ -115,15 +124,17 @@ def cat(
             write_output(b"", flush=True)
 
 
-def print_formatted(
+def print_records(
     source: LogSource,
     paths: Iterable[str],
-    form: RecordFormat,
+    form: RecordFormat | None,
+    masks: Masks,
+    known: KnownSchemas,
     jobs: int,
     failures: Failures,
     progress: Progress,
 ) -> None:
-    """Write the texts of the records that paths name, and report the damaged places between them."""
+    """Write the texts or masked lines of the records that paths name, and report the damaged places between them."""
     from engine.kernel import LineOptions
     from engine.workers import Workers
     from kafkafs.cli.printing.damage import report
@@ -133,19 +144,23 @@ def print_formatted(
 
     with Workers(jobs, "cat") as workers:
         for path in paths:
-            selections = failures.tried(found_at, source, path, lambda name: select(source, name))
+            selections = failures.tried(
+                masks.found, source, path, lambda name: select(source, name)
+            )
             searches = [
                 Search(
                     each.view,
                     None,
                     LineOptions(
                         *each.view.partition,
+                        decode_with=known.decoder(each.view.partition.topic),
                         committed=each.committed,
                         log_start_offset=each.view.log_start_offset,
                         from_offset=each.from_offset,
                         to_offset=each.to_offset,
                     ),
                     form=form,
+                    mask=masks.of(each.view.partition.topic),
                 )
                 for each in selections or ()
             ]
@@ -221,6 +236,9 @@ class ErrorLines:
 
 def resolved(tree: Tree, path: str) -> Node:
     """Return the node of a path as a user typed it; follow its links."""
+    # Imported here because --help needs none of the tree.
+    from kafkafs.cli.options.paths import node_at
+
     return tree.follow(node_at(tree, path))
 
 

@@ -20,6 +20,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     PARTITION_OPTION,
     NothingMatchedError,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from kafkafs.decode.searching.live_key_search import LiveKeySearch
     from kafkafs.decode.searching.search import DamageFacts, Match
     from kafkafs.decode.searching.wanted_key import WantedKey
+    from kafkafs.masking.line_mask import LineMask
     from kafkafs.schemas.known_schemas import KnownSchemas
 
 _JSON = "json"
@@ -102,6 +104,7 @@ class _Partitioner(click.ParamType["int"]):
 @jobs_option
 @values_option
 @schemas_option
+@mask_option
 @verbosity_options
 def get(
     source: str,
@@ -147,17 +150,24 @@ def get(
         raise click.UsageError("--value writes one value: leave out --all")
     if count is not None and key_format == _JSON:
         raise click.UsageError("--partitioner needs the bytes of KEY: use hex or base64")
+    masks: Masks = lines.pop("masks")
+    masks.refuse(lines["values"], lines["form"], value=only_value)
+    masks.refuse_key(topic)
     from kafkafs.schemas.known_schemas import KnownSchemas
 
     wanted = None if key_format == _JSON else _key_bytes(key, key_format)
-    with open_log_source((source,)) as opened, Progress("searched") as progress:
+    with (
+        open_log_source((source,)) as opened,
+        masks.told(opened),
+        Progress("searched") as progress,
+    ):
         logs = _chosen_logs(opened, topic, chosen_partitions)
         if count is not None and wanted is not None:
             logs = _log_of_key(opened, logs, topic, wanted, count)
         known = KnownSchemas(opened, schemas)
         sought = _json_key(key, topic, known) if wanted is None else _bytes_key(wanted)
         threads = 1 if len(logs) >= jobs and not is_history else jobs
-        make = _search_maker(sought, known, threads, **lines)
+        make = _search_maker(sought, known, threads, mask=masks.of(topic), **lines)
         lookup = _Lookup(opened, topic, wanted, _parts(logs, make), progress)
         if is_history:
             lookup.print_all()
@@ -285,6 +295,7 @@ def _search_maker(
     values: str,
     committed: bool,
     form: RecordFormat | None,
+    mask: LineMask | None,
 ) -> Callable[[LogView], KeySearch]:
     from engine import kernel
     from kafkafs.decode.searching.key_search import KeySearch
@@ -301,7 +312,7 @@ def _search_maker(
             from_offset=view.log_start_offset,
             to_offset=view.last_stable_offset if committed else view.log_end_offset,
         )
-        return KeySearch(view, key, options, jobs, form)
+        return KeySearch(view, key, options, jobs, form, mask)
 
     return make
 

@@ -25,12 +25,12 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     partition_options,
     require_choice,
     require_partitions,
 )
-from kafkafs.cli.options.paths import found_at
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import quiet_option, verbose_option
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
@@ -151,6 +151,7 @@ COUNT = click.IntRange(min=0)
 @jobs_option
 @values_option
 @schemas_option
+@mask_option
 def grep(
     arguments: tuple[str, ...],
     patterns: tuple[str, ...],
@@ -166,6 +167,7 @@ def grep(
     schemas: tuple[str, ...],
     form: RecordFormat | None,
     condition: str | None,
+    masks: Masks,
     **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
     """Print the lines of records with a key, value or header that matches PATTERN.
@@ -189,6 +191,7 @@ def grep(
     groups are slower. Damaged places are reported on standard error and skipped.
 
     With --where the arguments are SOURCE [PATH]...; give a PATTERN, if any, with -e.
+    With --mask a PATTERN is for topics without a mask, and --where sees masked lines.
 
     Exit status: 0 records matched, 1 none did, 3 a part could not be searched,
     whatever matched elsewhere (with -q, 0 as soon as a record matches).
@@ -221,9 +224,11 @@ def grep(
     output = GrepOutput(GrepFlags(**shown, quiet=verbosity().is_quiet))
     if form is not None and not output.flags.prints_whole_records:
         raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
+    masks.refuse(values, form)
     with (
         condition_of(condition, jobs) as where,
         open_log_source((source,)) as logs,
+        masks.told(logs),
         Progress("searched") as progress,
     ):
         require_choice(choice, require_partitions(logs))
@@ -232,12 +237,13 @@ def grep(
             for path in paths or [""]
             for each in cut_to(
                 extent,
-                found_at(logs, path, lambda name: select(logs, name, committed=committed)),
+                masks.found(logs, path, lambda name: select(logs, name, committed=committed)),
             )
             if choice.takes(NamedPartition.of(each.view.partition))
         ]
         if not selections:
             say_empty(logs, ", ".join(map(clean_path, paths)))
+        masks.refuse_search(each.view.partition.topic for each in selections if query)
         known = KnownSchemas(logs, schemas)
         searches = [
             replace(
@@ -245,6 +251,7 @@ def grep(
                 is_inverted=is_inverted,
                 form=form,
                 where=where,
+                mask=masks.of(each.view.partition.topic),
             )
             for each in selections
         ]

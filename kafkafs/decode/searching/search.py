@@ -21,6 +21,8 @@ from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.columns.columns import RECORD_ROW
 from engine.columns.matching import Automaton, Fields
 from engine.lines.line_decoder import LineDecoder, Marks as DecoderMarks, decoded_texts
+from engine.lines.line_writer import bare_record
+from engine.lines.record_line import record_line
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
@@ -34,6 +36,7 @@ from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
 from kafkafs.decode.searching.where import Where
+from kafkafs.masking.line_mask import LineMask
 
 DamageFacts: TypeAlias = dict[str, Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -159,6 +162,7 @@ class Search:
         is_inverted: whether the records are wanted that do not match.
         form: the text of each record, in place of its line. Control records have none.
         where: a condition that the lines of the wanted records meet, too.
+        mask: what the lines and the facts of damage leave out. The condition sees masked lines.
     """
 
     view: LogView
@@ -168,6 +172,7 @@ class Search:
     is_inverted: bool = False
     form: RecordFormat | None = None
     where: Where | None = None
+    mask: LineMask | None = None
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
@@ -213,7 +218,10 @@ class Search:
         if isinstance(part, BatchRun):
             yield from self._chunks_of(segment, part, with_shown=with_shown)
         elif not part.is_quiet:
-            yield damage_facts(part)
+            yield self._shown(damage_facts(part))
+
+    def _shown(self, facts: DamageFacts) -> DamageFacts:
+        return facts if self.mask is None else self.mask.damage(facts)
 
     def _chunks_of(
         self, segment: LogSegment, run: BatchRun, *, with_shown: bool
@@ -238,7 +246,7 @@ class Search:
                 marks=marks,
             )
             for problem in columns.problems:
-                yield problem_facts(problem, run.table[problem.row], segment.path)
+                yield self._shown(problem_facts(problem, run.table[problem.row], segment.path))
             hits = self._matching(run, columns)
             if self.is_inverted:
                 hits = np.setdiff1d(np.arange(len(columns)), hits)
@@ -305,13 +313,20 @@ class Search:
                 most=LARGE,
             )
             if made.records:
-                yield Match(made.text or b"", made.records)
+                text = made.text or b""
+                yield Match(text if self.mask is None else self.mask.lines(text), made.records)
             if made.rows_done:
                 return
             record = made.next_record
             if made.is_large:
                 row = int(columns.row[record])
                 fate = 0 if fates is None else int(fates[row])
+                if self.mask is not None:
+                    bare = bare_record(run.table[row], columns.table[record].item())
+                    sizes = replace(self.options, values="none")
+                    yield Match(self.mask.lines(record_line(bare, sizes)), 1)
+                    record += 1
+                    continue
                 lines = BatchLines(
                     run,
                     row,

@@ -1,0 +1,156 @@
+"""`--mask`: the policy of the records that a command shows, and what a command refuses with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from kafkafs.cli.arguments import Command, clean_path
+from kafkafs.cli.completing import names
+from kafkafs.cli.printing.output import fail
+from kafkafs.cli.printing.verbosity import note, verbosity
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from kafkafs.decode.record_format import RecordFormat
+    from kafkafs.masking.line_mask import LineMask
+    from kafkafs.masking.policy import MaskPolicy
+
+Result = TypeVar("Result")
+
+_RECORDS = (
+    "with --mask, PATH names records: a partition, or within it records, committed,"
+    " offset/RANGE or time/PERIOD"
+)
+
+
+class Masks:
+    """The masks of a command's topics; false without --mask.
+
+    Args:
+        policy: the policy; None without one.
+    """
+
+    def __init__(self, policy: MaskPolicy | None) -> None:
+        self._policy = policy
+
+    def __bool__(self) -> bool:
+        return self._policy is not None
+
+    def of(self, topic: str) -> LineMask | None:
+        """Return the mask of a topic."""
+        return None if self._policy is None else self._policy.mask(topic)
+
+    def refuse(self, values: str, form: RecordFormat | None, *, value: bool = False) -> None:
+        """Refuse options that show bytes of records.
+
+        Raises:
+            click.UsageError: one of them is given with --mask.
+        """
+        if self._policy is None:
+            return
+        shown = {
+            "--format": form is not None,
+            "--values": values != "auto",
+            "--value": value,
+            "--verbose": verbosity().is_verbose,
+        }
+        for option, is_given in shown.items():
+            if is_given:
+                raise click.UsageError(f"{option} shows what --mask hides: leave out {option}")
+
+    def refuse_search(self, topics: Iterable[str]) -> None:
+        """Refuse a search for a pattern in masked topics: whether it matches tells what is masked.
+
+        Raises:
+            click.UsageError: a topic has a mask.
+        """
+        masked = sorted(topic for topic in set(topics) if self.of(topic) is not None)
+        if masked:
+            raise click.UsageError(
+                f"PATTERN searches what --mask hides in {', '.join(masked[:3])}:"
+                " use --where, which sees masked lines, or choose other topics with --topic"
+            )
+
+    def refuse_key(self, topic: str) -> None:
+        """Refuse a search for a key in a topic with masked keys.
+
+        Raises:
+            click.UsageError: the topic has such a mask.
+        """
+        mask = self.of(topic)
+        if mask is not None and mask.masks_keys:
+            raise click.UsageError(
+                f"--mask hides the keys of {topic}: use grep --where, which sees masked lines"
+            )
+
+    def found(self, source: LogSource, path: str, find: Callable[[str], Result]) -> Result:
+        """Return what `find` returns for a path, as `found_at`.
+
+        Raises:
+            NotFound: there are no such records. With --mask, the error names nothing from the tree: names may be keys.
+        """
+        # Imported here: for --help they take the start-up time of all commands.
+        from kafkafs.cli.options.paths import found_at
+        from kafkafs.tree.errors import NotFound
+
+        try:
+            return found_at(source, path, find)
+        except NotFound:
+            if self._policy is None:
+                raise
+            raise NotFound(clean_path(path), _RECORDS) from None
+
+    @contextmanager
+    def told(self, source: LogSource) -> Iterator[None]:
+        """Say which topics of the policy are not in the source, and at the end which fields no masked record had."""
+        if self._policy is None:
+            yield
+            return
+        topics = {log.topic_partition.topic for log in source.partitions().values()}
+        for pattern in self._policy.patterns:
+            if not any(map(pattern.matches, topics)):
+                note(f"--mask: no topic of the source is {pattern.text}")
+        try:
+            yield
+        finally:
+            for topic, path in self._policy.missed():
+                fail(f"--mask: no record of {topic} that was shown has {path}")
+
+
+class _PolicyFile(click.ParamType["MaskPolicy"]):
+    """Path of a policy, which is read at once."""
+
+    name = "policy"
+
+    def convert(
+        self,
+        value: str | MaskPolicy,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> MaskPolicy:
+        from kafkafs.masking.policy import MaskPolicy, MaskPolicyError
+
+        if isinstance(value, MaskPolicy):
+            return value
+        try:
+            return MaskPolicy(value)
+        except MaskPolicyError as error:
+            return self.fail(str(error), param, ctx)
+
+
+def mask_option(command: Command) -> Command:
+    """Add --mask, the policy of what is shown of records."""
+    return click.option(
+        "--mask",
+        "masks",
+        type=_PolicyFile(),
+        metavar="POLICY",
+        shell_complete=names.files,
+        callback=lambda _ctx, _param, policy: Masks(policy),
+        help="Drop, hash or replace the fields of records that this file names before anything"
+        " is shown: see kafkafs help masks.",
+    )(command)

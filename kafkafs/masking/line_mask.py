@@ -1,0 +1,159 @@
+"""The mask of one topic: record lines in, masked record lines out.
+
+A masked line has the fields that are named here and no other, so that a field which a record line gets later is not shown
+by mistake. `keyMasked` and `valueMasked` say what was done to a whole key or value: dropped, hashed, replaced, or
+unreadable: its bytes are not decoded.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from engine.lines.json_text import string_json
+from kafkafs.masking.actions import Action, DropField, DroppedField, Json, read_json, write_json
+from kafkafs.masking.field_path import FieldPath
+
+_HEAD = re.compile(
+    rb'\{"topic":"(?:[^"\\]|\\.)*","partition":-?\d+,"offset":-?\d+,"timestamp":-?\d+,'
+    rb'"time":(?:null|"[0-9TZ:.+-]*"),"timestampType":"\w*"'
+)
+_DETAILS = {"key": ("keyEncoding", "keySchema"), "value": ("valueEncoding", "schema")}
+_AFTER_HEADERS = ("leaderEpoch", "sequence", "transaction", "belowLogStart")
+_PLACE = ("file", "position", "length", "kind", "firstOffset", "lastOffset", "record")
+_BYTES = ("base64", "hex")
+_UNREADABLE = "unreadable"
+ALL_HEADERS = "*"
+
+
+class MaskRule(NamedTuple):
+    """What is done to the fields of some topics.
+
+    Attributes:
+        fields: actions on keys, values, or fields in them.
+        headers: actions on headers by name in lower case; ALL_HEADERS for those with another name.
+    """
+
+    fields: tuple[tuple[FieldPath, Action], ...]
+    headers: Mapping[str, Action]
+
+
+class LineMask:
+    """Masks the record lines of a topic. Thread-safe.
+
+    Args:
+        rules: the rules of the topic, applied one after the other; at least one.
+
+    Attributes:
+        is_used: whether a record was masked.
+        met: texts of the paths that some record had.
+    """
+
+    def __init__(self, rules: tuple[MaskRule, ...]) -> None:
+        self.rules = rules
+        self.is_used = False
+        self.met: set[str] = set()
+
+    @property
+    def paths(self) -> list[FieldPath]:
+        """All paths of the rules."""
+        return [path for rule in self.rules for path, _ in rule.fields]
+
+    @property
+    def masks_keys(self) -> bool:
+        """Whether something is done to keys."""
+        return any(path.root == "key" for path in self.paths)
+
+    def lines(self, text: bytes) -> bytes:
+        """Return whole record lines, masked."""
+        return b"".join(self.line(line) for line in text.split(b"\n") if line)
+
+    def line(self, line: bytes) -> bytes:
+        """Return one record line, masked. Of a line that cannot be read only the place of the record is left."""
+        self.is_used = True
+        head = _HEAD.match(line)
+        assert head is not None
+        try:
+            found: Any = read_json(line.decode())
+            rest = self._rest(found)
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            rest = {"keyMasked": _UNREADABLE, "valueMasked": _UNREADABLE, "headers": []}
+        fields = (f",{string_json(name)}:{write_json(each)}" for name, each in rest.items())
+        return head[0] + "".join(fields).encode() + b"}\n"
+
+    def damage(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Return the facts of a damaged place without the reason, which may have numbers of a record's bytes."""
+        kept = {name: facts[name] for name in _PLACE if name in facts}
+        return {**kept, "reason": "the records cannot be read"}
+
+    def _rest(self, found: Mapping[str, Any]) -> dict[str, Json]:
+        made: dict[str, Json] = {}
+        if "control" in found:
+            made["control"] = found["control"]
+        for root, details in _DETAILS.items():
+            made |= self._field(root, found, details)
+        made["headers"] = [
+            header for each in found["headers"] if (header := self._header(each)) is not None
+        ]
+        return made | {name: found[name] for name in _AFTER_HEADERS if name in found}
+
+    def _field(
+        self, root: str, found: Mapping[str, Any], details: tuple[str, str]
+    ) -> dict[str, Json]:
+        """Return a key or value and what belongs to it."""
+        encoding = found.get(details[0])
+        if root not in found:  # of a large record only sizes are here
+            return {f"{root}Masked": _UNREADABLE}
+        shown, done = found[root], None
+        if encoding in _BYTES:
+            shown, done = self._bytes(root, shown, encoding)
+        else:
+            for path, action in self._actions(root):
+                shown, is_met = path.masked(shown, action)
+                if is_met:
+                    self.met.add(path.text)
+                if isinstance(shown, DroppedField):
+                    return {f"{root}Masked": action.name}
+                done = action.name if is_met and isinstance(shown, str) else done
+        if isinstance(shown, DroppedField):
+            return {f"{root}Masked": done or _UNREADABLE}
+        if done is not None:
+            return {root: shown, f"{root}Masked": done}
+        return {root: shown, **{name: found[name] for name in details if name in found}}
+
+    def _bytes(self, root: str, shown: str, encoding: str) -> tuple[Json | DroppedField, str]:
+        """Return what is shown of bytes that are not decoded: what the first action on all of them leaves, or nothing."""
+        for path, action in self._actions(root):
+            if not path.steps:
+                self.met.add(path.text)
+                data = bytes.fromhex(shown) if encoding == "hex" else base64.b64decode(shown)
+                return action.apply(data), action.name
+        return DropField().apply(shown), _UNREADABLE
+
+    def _actions(self, root: str) -> list[tuple[FieldPath, Action]]:
+        return [each for rule in self.rules for each in rule.fields if each[0].root == root]
+
+    def _header(self, header: Mapping[str, Any]) -> dict[str, Json] | None:
+        """Return a header; None for one that is dropped."""
+        name = header["key"]
+        if "keyEncoding" in header:
+            return None
+        shown = header["value"]
+        is_bytes, is_masked = header.get("valueEncoding") in _BYTES, False
+        for rule in self.rules:
+            action = rule.headers.get(name.lower(), rule.headers.get(ALL_HEADERS))
+            if action is not None:
+                data = base64.b64decode(shown) if is_bytes and not is_masked else shown
+                shown, is_masked = action.apply(data), True
+                if isinstance(shown, DroppedField):
+                    return None
+        if is_bytes and not is_masked:
+            return None
+        details = (
+            {}
+            if is_masked or "valueEncoding" not in header
+            else {"valueEncoding": header["valueEncoding"]}
+        )
+        return {"key": name, "value": shown, **details}

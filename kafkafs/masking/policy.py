@@ -1,0 +1,148 @@
+"""The policy file of `--mask`: which fields of which topics are dropped, hashed or replaced.
+
+key_file = "mask.key"
+
+[[rules]]
+topics = ["customers", "orders*"]
+
+[rules.fields]
+".key" = "hash"
+".value.customer.email" = "hash"
+".value.cards[].number" = "drop"
+".value.note" = { replace = "hidden" }
+
+[rules.headers]
+authorization = "drop"
+"*" = { replace = "hidden" }
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engine.log.partition_choice import NamePattern
+from kafkafs.masking.actions import Action, DropField, HashField, ReplaceField
+from kafkafs.masking.field_path import FieldPath
+from kafkafs.masking.line_mask import LineMask, MaskRule
+
+LEAST_KEY = 16
+"""Bytes of the shortest key for hashes."""
+_MOST_POLICY = 1024 * 1024
+_MOST_KEY = 4096
+
+
+class MaskPolicyError(Exception):
+    """A policy that cannot be used: nothing is shown with it."""
+
+
+class _TopicRule(NamedTuple):
+    topics: tuple[NamePattern, ...]
+    rule: MaskRule
+
+
+class MaskPolicy:
+    """The rules of a policy file.
+
+    Raises:
+        MaskPolicyError: the file or its key cannot be read, or breaks the format.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._masks: dict[str, LineMask | None] = {}
+        try:
+            self._rules = self._read(tomllib.loads(_content(self._path, _MOST_POLICY).decode()))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise MaskPolicyError(f"{path} is no policy of masks: {error}") from None
+
+    def mask(self, topic: str) -> LineMask | None:
+        """Return the mask of a topic, the same each time; None for a topic that no rule names."""
+        if topic not in self._masks:
+            rules = tuple(
+                each.rule for each in self._rules if any(p.matches(topic) for p in each.topics)
+            )
+            self._masks[topic] = LineMask(rules) if rules else None
+        return self._masks[topic]
+
+    @property
+    def patterns(self) -> list[NamePattern]:
+        """The topics of all rules."""
+        return [pattern for each in self._rules for pattern in each.topics]
+
+    def missed(self) -> list[tuple[str, str]]:
+        """Return the topics with masked records none of which had a field, and the path of the field."""
+        return [
+            (topic, path.text)
+            for topic, mask in self._masks.items()
+            if mask is not None and mask.is_used
+            for path in mask.paths
+            if path.text not in mask.met
+        ]
+
+    def _read(self, found: Mapping[str, Any]) -> list[_TopicRule]:
+        _only(found, "key_file", "rules")
+        key: bytes | None = None
+        if "key_file" in found:
+            name = _typed(found["key_file"], str, "key_file")
+            key = _content(self._path.parent / name, _MOST_KEY).rstrip(b"\r\n")
+            if len(key) < LEAST_KEY:
+                raise ValueError(f"the key in key_file has fewer than {LEAST_KEY} bytes")
+        rules = _typed(found.get("rules", []), list, "rules")
+        if not rules:
+            raise ValueError("it has no [[rules]]")
+        return [_rule(_typed(each, dict, "rules"), key) for each in rules]
+
+
+def _rule(found: Mapping[str, Any], key: bytes | None) -> _TopicRule:
+    _only(found, "topics", "fields", "headers")
+    topics = _typed(found.get("topics", []), list, "topics")
+    fields = _typed(found.get("fields", {}), dict, "fields")
+    headers = _typed(found.get("headers", {}), dict, "headers")
+    if not topics or not (fields or headers):
+        raise ValueError("a rule needs topics, and fields or headers")
+    return _TopicRule(
+        tuple(NamePattern.parse(_typed(each, str, "topics")) for each in topics),
+        MaskRule(
+            tuple((FieldPath.parse(path), _action(each, key)) for path, each in fields.items()),
+            {name.lower(): _action(each, key) for name, each in headers.items()},
+        ),
+    )
+
+
+def _action(found: Any, key: bytes | None) -> Action:  # noqa: ANN401 - of a file
+    match found:
+        case "drop":
+            return DropField()
+        case "hash":
+            if key is None:
+                raise ValueError('"hash" needs a key_file')
+            return HashField(key)
+        case {"replace": str(text)} if len(found) == 1:
+            return ReplaceField(text)
+    raise ValueError('an action is "drop", "hash" or { replace = "text" }')
+
+
+def _only(found: Mapping[str, Any], *names: str) -> None:
+    for name in found:
+        if name not in names:
+            raise ValueError(f"{name!r} is none of {', '.join(names)}")
+
+
+def _typed(found: Any, kind: type, name: str) -> Any:  # noqa: ANN401 - of a file
+    if not isinstance(found, kind):
+        raise ValueError(f"{name} is not of the type {kind.__name__}")
+    return found
+
+
+def _content(path: Path, most: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise MaskPolicyError(f"{path} cannot be read: {error.strerror}") from None
+    if len(data) > most:
+        raise MaskPolicyError(f"{path} has more than {most} bytes")
+    return data
