@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
@@ -27,6 +28,7 @@ class DroppedField(NamedTuple):
 
 DROPPED = DroppedField()
 
+_LONE = re.compile("[\ud800-\udfff]")
 _DECODER = json.JSONDecoder(parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=JsonNumber)
 
 
@@ -105,7 +107,7 @@ def write_json(value: Json, *, is_sorted: bool = False) -> str:
 
 
 def _string(text: str) -> str:
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    if _LONE.search(text):
         return json.dumps(text)  # half of a surrogate pair is no character: it stays an escape
     return string_json(text)
 

@@ -11,7 +11,7 @@ import click
 from kafkafs.cli.arguments import Command, clean_path
 from kafkafs.cli.completing import names
 from kafkafs.cli.printing.output import fail
-from kafkafs.cli.printing.verbosity import note, verbosity
+from kafkafs.cli.printing.verbosity import verbosity
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
@@ -113,7 +113,7 @@ class Masks:
         topics = {log.topic_partition.topic for log in source.partitions().values()}
         for pattern in self._policy.patterns:
             if not any(map(pattern.matches, topics)):
-                note(f"--mask: no topic of the source is {pattern.text}")
+                fail(f"--mask: no topic of the source is {pattern.text}")
         try:
             yield
         finally:

@@ -330,13 +330,18 @@ def test_hashes_are_stable_so_that_joins_work(tmp_path: Path) -> None:
     assert found[0]["keyMasked"] == "hashed"
 
 
-def test_a_topic_or_a_field_that_is_not_there_is_told(source: str, tmp_path: Path) -> None:
-    text = '[[rules]]\ntopics = ["customers", "custmers"]\nfields = { ".value.emial" = "drop" }\n'
-    result = run("cat", source, "customers-0/offset/12", "--mask", written(tmp_path, text))
-    assert "no topic of the source is custmers" in result.stderr
-    text = text.replace('"*"', '"other"')
-    result = run("grep", "--where", ".offset == 28", source, "--mask", written(tmp_path, text))
-    assert "no record of customers that was shown has .value.emial" not in result.stderr
+def test_a_topic_or_a_field_that_is_not_there_is_told_also_with_quiet(
+    source: str, tmp_path: Path
+) -> None:
+    rule = '[[rules]]\ntopics = ["customers", "custmers"]\n[rules.fields]\n'
+    policy = written(tmp_path, f'{rule}".value.emial" = "drop"\n".value.a" = "drop"\n')
+    told = run("cat", "-q", source, "customers-0/offset/0", "--mask", policy).stderr.splitlines()
+    assert told == [
+        "kafkafs: --mask: no topic of the source is custmers",
+        "kafkafs: --mask: no record of customers that was shown has .value.emial",
+    ]
+    told = run("cat", "-q", source, "other-0/offset/0", "--mask", policy).stderr.splitlines()
+    assert told == ["kafkafs: --mask: no topic of the source is custmers"]
 
 
 def test_bytes_that_are_not_decoded_are_hidden_whole_also_where_no_rule_names_them(
