@@ -30,6 +30,7 @@ from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import note
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
+from kafkafs.export.file_formats import CODECS, FORMATS
 
 if TYPE_CHECKING:
     from engine.log.log_bound import LogRange
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from kafkafs.export.summary import ExportSummary
     from kafkafs.schemas.known_schemas import KnownSchemas
 
-_FORMATS = ("parquet", "csv", "jsonl", "avro", "arrow")
-_CODECS = ("none", "snappy", "zstd", "gzip", "lz4", "brotli", "deflate")
-
 
 @click.command()
 @source_argument
@@ -51,7 +49,7 @@ _CODECS = ("none", "snappy", "zstd", "gzip", "lz4", "brotli", "deflate")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(_FORMATS),
+    type=click.Choice(tuple(FORMATS)),
     default="parquet",
     show_default=True,
     help="Format of the files.",
@@ -65,7 +63,7 @@ _CODECS = ("none", "snappy", "zstd", "gzip", "lz4", "brotli", "deflate")
 @click.option(
     "--compression",
     "codec",
-    type=click.Choice(_CODECS),
+    type=click.Choice(CODECS),
     help="Codec of the files; by default snappy (parquet), deflate (avro), lz4 (arrow) or none.",
 )
 @click.option(

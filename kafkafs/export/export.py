@@ -22,7 +22,7 @@ from kafkafs.export.export_task import (
     tasks_of,
 )
 from kafkafs.export.file_columns import USUAL, check_columns, decodes
-from kafkafs.export.file_writers import FORMATS
+from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.ledger import (
     DAMAGE,
     LOCK,

@@ -18,7 +18,8 @@ from engine.writing.disk import DISK, Disk
 from kafkafs.decode.searching.search import chosen
 from kafkafs.decode.shown_text import json_text
 from kafkafs.export.file_columns import exact_schema, read_schema
-from kafkafs.export.file_writers import FORMATS, FileOutput, FileWriter, LinesFile, file_maker
+from kafkafs.export.file_formats import FORMATS
+from kafkafs.export.file_writers import FileOutput, FileWriter, LinesFile, file_maker
 from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
 from kafkafs.table.arrow_rows import record_batches
 from kafkafs.table.row_options import RowOptions
@@ -43,7 +44,7 @@ class FileOptions:
     """What the files of an export look like.
 
     Attributes:
-        form: format, one of `file_writers.FORMATS`.
+        form: format, one of `file_formats.FORMATS`.
         columns: names of columns; record lines have none.
         values: form of bytes in CSV, or of values in record lines.
         codec: codec of the files.

@@ -10,7 +10,6 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 import pyarrow as pa
 
 from engine.writing.disk import WritableFile
-from kafkafs.export.errors import OptionError
 from kafkafs.export.file_columns import csv_columns, exact_schema, millisecond_columns
 
 Batches: TypeAlias = Sequence[pa.RecordBatch]
@@ -229,48 +228,6 @@ def _compressed(output: FileOutput, compression: str) -> IO[bytes]:
     return cast("IO[bytes]", output)
 
 
-class FileFormat:
-    """A format of files.
-
-    Attributes:
-        name: its name on the command line.
-        suffix: ending of the files' names.
-        codecs: its codecs; the first one is used by default.
-    """
-
-    def __init__(self, name: str, suffix: str, *codecs: str) -> None:
-        self.name = name
-        self.suffix = suffix
-        self.codecs = codecs
-
-    def codec(self, wanted: str | None) -> str:
-        """Return the codec to use.
-
-        Raises:
-            OptionError: the format does not have it.
-        """
-        if wanted is None:
-            return self.codecs[0]
-        if wanted not in self.codecs:
-            raise OptionError(f"{self.name} has {', '.join(self.codecs)}, not codec {wanted!r}")
-        return wanted
-
-    def file_suffix(self, codec: str) -> str:
-        """Return the ending of the files' names."""
-        return self.suffix + (".gz" if self.name in ("csv", "jsonl") and codec == "gzip" else "")
-
-
-FORMATS = {
-    each.name: each
-    for each in (
-        FileFormat("parquet", ".parquet", "snappy", "zstd", "gzip", "lz4", "brotli", "none"),
-        FileFormat("csv", ".csv", "none", "gzip"),
-        FileFormat("jsonl", ".jsonl", "none", "gzip"),
-        FileFormat("avro", ".avro", "deflate", "snappy", "none"),
-        FileFormat("arrow", ".arrow", "lz4", "zstd", "none"),
-    )
-}
-
 MakeFile: TypeAlias = Callable[[FileOutput], FileWriter | LinesFile]
 
 
@@ -278,7 +235,7 @@ def file_maker(form: str, columns: Sequence[str], values: str, codec: str) -> Ma
     """Return the function that begins a file of a format.
 
     Args:
-        form: name in FORMATS.
+        form: name in `file_formats.FORMATS`.
         columns: names of columns.
         values: form of bytes in CSV.
         codec: codec of the files.
