@@ -105,7 +105,7 @@ def main() -> int:
     options = _options()
     KEPT.mkdir(parents=True, exist_ok=True)
     SETTINGS.write_text(RULES)
-    library = sanitized.build(flags=FLAGS)
+    library = sanitized.build(sanitized.SOURCES[sanitized.KERNEL], FLAGS)
     coverage = [sys.executable, "-m", "coverage"]
     rules = f"--rcfile={SETTINGS}"
     engine = _digest_of_engine()

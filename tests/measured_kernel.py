@@ -7,4 +7,4 @@ from pathlib import Path
 
 from tests.soak import sanitized
 
-sanitized.use(Path(os.environ["KAFKAFS_MEASURED_KERNEL"]))
+sanitized.use({sanitized.KERNEL: Path(os.environ["KAFKAFS_MEASURED_KERNEL"])})

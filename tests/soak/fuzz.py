@@ -1,7 +1,7 @@
-"""Fuzzing of every parser and of the kernel, in a process that sanitizers watch: one part for each target.
+"""Fuzzing of every parser and of both extensions, in a process that sanitizers watch: one part for each target.
 
 The inputs are made by mutators of our own that know the formats (lengths, checksums, codecs), each from its number alone.
-Libraries that follow coverage were left out: libFuzzer and atheris need clang's instrumentation of the kernel and a corpus
+Libraries that follow coverage were left out: libFuzzer and atheris need clang's instrumentation of the extensions and a corpus
 that grows from run to run, while here any input can be made again from its seed and number, by gcc's sanitizers alone.
 """
 
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -36,6 +37,7 @@ KERNEL = (
     "lines", "column-lines", "search", "look-ups", "dump-text", "gather", "compaction", "wild-columns", "text", "slots",
     "checksums",
 )  # fmt: skip
+PROGRAMS = ("avro-programs", "protobuf-programs")
 FILES = (
     "offset-index", "time-index", "transaction-index", "producer-snapshot", "leader-epochs", "offset-checkpoint",
     "partition-metadata", "meta-properties", "quorum-state", "clean-shutdown", "rebuild-manifest", "batch-objects",
@@ -55,15 +57,19 @@ class Fuzzer:
     """A worker process, started anew when it has died.
 
     Args:
-        library: the kernel to use; None for the installed one.
+        libraries: the extensions to use instead of the installed ones, by the names of their modules.
         modules: further modules of targets.
         is_watched: whether sanitizers are loaded into the process.
     """
 
     def __init__(
-        self, library: Path | None, modules: tuple[str, ...] = (), *, is_watched: bool = False
+        self,
+        libraries: Mapping[str, Path] | None = None,
+        modules: tuple[str, ...] = (),
+        *,
+        is_watched: bool = False,
     ) -> None:
-        self._library = library
+        self._libraries = {name: str(path) for name, path in (libraries or {}).items()}
         self._modules = modules
         self._is_watched = is_watched
         self._folder = tempfile.TemporaryDirectory(prefix="soak-fuzz-")
@@ -111,7 +117,7 @@ class Fuzzer:
         if self._process is None:
             self._progress.write_bytes(NUMBER.pack(NOT_BEGUN))
             environment = sanitized.environment() if self._is_watched else dict(os.environ)
-            words = [str(self._progress), str(self._library or ""), *self._modules]
+            words = [str(self._progress), json.dumps(self._libraries), *self._modules]
             with self._errors.open("wb") as errors:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "tests.soak.fuzz_worker", *words],
@@ -133,7 +139,7 @@ class Fuzzer:
 @cache
 def fuzzer() -> Fuzzer:
     """The worker of this process, under sanitizers."""
-    made = Fuzzer(sanitized.build(), is_watched=True)
+    made = Fuzzer(sanitized.libraries(), is_watched=True)
     atexit.register(made.stop)
     return made
 
@@ -186,6 +192,7 @@ def _part(name: str, what: str) -> Part:
 
 PARTS = (
     *(_part(name, "hostile batches in the kernel, and in its twin") for name in KERNEL),
+    *(_part(name, "hostile values in the programs of schemas, and in their twins") for name in PROGRAMS),
     *(_part(name, "hostile files in their parsers") for name in FILES),
     *(_part(name, "hostile records and names in their parsers") for name in MESSAGES),
 )

@@ -1,9 +1,9 @@
 """The process that reads hostile bytes: jobs come as lines of JSON, and it may die of them.
 
-    python -m tests.soak.fuzz_worker PROGRESS [LIBRARY] [MODULE]
+    python -m tests.soak.fuzz_worker PROGRESS LIBRARIES [MODULE]
 
-PROGRESS is a file that has the number of the current input, whatever becomes of the process. LIBRARY is a kernel to use
-instead of the installed one. MODULE has further targets.
+PROGRESS is a file that has the number of the current input, whatever becomes of the process. LIBRARIES is a JSON object:
+libraries to use instead of the installed extensions, by the names of their modules. MODULE has further targets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from zlib import crc32
 
 from tests.soak import sanitized
 
-MODULES = ("tests.soak.fuzz_kernel", "tests.soak.fuzz_files", "tests.soak.fuzz_messages")
+MODULES = (
+    "tests.soak.fuzz_kernel", "tests.soak.fuzz_programs", "tests.soak.fuzz_files", "tests.soak.fuzz_messages",
+)  # fmt: skip
 NUMBER = struct.Struct("<q")
 LONGEST = 10.0
 """Seconds of processor time that one input may take."""
@@ -93,10 +95,9 @@ def seed_of(seed: int, target: str, number: int) -> int:
 def main() -> None:
     """Answer each job with a line."""
     faulthandler.enable()
-    progress, *rest = sys.argv[1:]
-    if rest and rest[0]:
-        sanitized.use(Path(rest[0]))
-    worker = Worker(Path(progress), (*rest[1:], *MODULES))
+    progress, libraries, *modules = sys.argv[1:]
+    sanitized.use({name: Path(path) for name, path in json.loads(libraries).items()})
+    worker = Worker(Path(progress), (*modules, *MODULES))
     for line in sys.stdin:
         print(json.dumps(worker.run(json.loads(line))), flush=True)
 

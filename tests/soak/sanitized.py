@@ -1,4 +1,4 @@
-"""The compiled kernel under AddressSanitizer and UndefinedBehaviorSanitizer, built by gcc into a folder of its own."""
+"""The compiled extensions under AddressSanitizer and UndefinedBehaviorSanitizer, built by gcc into folders of their own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Mapping
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 
 from tests.checkout import ROOT
 
-KERNEL = ROOT / "engine" / "kernel"
-SOURCE = KERNEL / "compiled.c"
-NAME = "engine.kernel.compiled"
+KERNEL = "engine.kernel.compiled"
+SOURCES = {
+    KERNEL: ROOT / "engine" / "kernel" / "compiled.c",
+    "kafkafs.schemas.programs.compiled": ROOT / "kafkafs" / "schemas" / "programs" / "compiled.c",
+}
+"""The C source of each extension, by the name of its module."""
+HEADERS = tuple(source.parent / "c" for source in SOURCES.values())
 FLAGS = (
     "-shared", "-fPIC", "-O1", "-g", "-fno-omit-frame-pointer", "-std=gnu11", "-w", "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -26,12 +31,13 @@ PRELOADED = ("libasan.so", "libstdc++.so")
 
 
 def obstacle() -> str:
-    """Why the kernel cannot be built so; empty when it can."""
+    """Why the extensions cannot be built so; empty when they can."""
     if shutil.which("gcc") is None:
         return "gcc is not installed"
     if not Path(_library("libasan.so")).is_absolute():
         return "gcc has no libasan"
-    return "" if SOURCE.exists() else "the kernel's C source is missing: run scripts/setup"
+    missing = [name for name, source in SOURCES.items() if not source.exists()]
+    return f"the C source of {missing[0]} is missing: run scripts/setup" if missing else ""
 
 
 def _library(name: str) -> str:
@@ -40,22 +46,28 @@ def _library(name: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def build(source: Path = SOURCE, flags: tuple[str, ...] = FLAGS) -> Path:
-    """The shared library of a C source, made again when anything of the kernel has changed."""
+def build(source: Path, flags: tuple[str, ...] = FLAGS) -> Path:
+    """The shared library of a C source, made again when the source or a header of an extension has changed."""
     stamp = hashlib.sha256(" ".join(flags).encode())
-    for path in (source, *sorted((KERNEL / "c").glob("*.h"))):
+    for path in (source, *(path for folder in HEADERS for path in sorted(folder.glob("*.h")))):
         stamp.update(path.read_bytes())
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    folder = ROOT / "build" / "soak" / f"kernel-{stamp.hexdigest()[:16]}"
+    folder = ROOT / "build" / "soak" / f"{source.parent.name}-{stamp.hexdigest()[:16]}"
     target = folder / f"{source.stem}{suffix}"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
         made = target.with_suffix(f".{os.getpid()}")
-        include = sysconfig.get_paths()["include"]
-        command = ["gcc", *flags, f"-I{KERNEL}", f"-I{include}", str(source), "-o", str(made)]
-        subprocess.run([*command, "-ldl"], check=True)
+        include = [sysconfig.get_paths()["include"], HEADERS[0]]
+        folders = [f"-I{each}" for each in (source.parent, *include)]
+        command = ["gcc", *flags, *folders, str(source), "-o", str(made), "-ldl", "-lm"]
+        subprocess.run(command, check=True)
         made.rename(target)
     return target
+
+
+def libraries() -> dict[str, Path]:
+    """The library of each extension, by the name of its module."""
+    return {name: build(source) for name, source in SOURCES.items()}
 
 
 def environment() -> dict[str, str]:
@@ -78,20 +90,21 @@ def environment() -> dict[str, str]:
 
 
 class Finder:
-    """Finds the built library wherever the kernel is imported; for `sys.meta_path`."""
+    """Finds the built libraries wherever the extensions are imported; for `sys.meta_path`."""
 
-    def __init__(self, library: Path) -> None:
-        self._library = library
+    def __init__(self, found: Mapping[str, Path]) -> None:
+        self._found = found
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """The library for the kernel's name, nothing for others."""
-        if name != NAME:
+        """The library for an extension's name, nothing for others."""
+        library = self._found.get(name)
+        if library is None:
             return None
-        loader = ExtensionFileLoader(name, str(self._library))
-        return spec_from_file_location(name, self._library, loader=loader)
+        loader = ExtensionFileLoader(name, str(library))
+        return spec_from_file_location(name, library, loader=loader)
 
 
-def use(library: Path) -> None:
-    """Let the kernel be this library in the whole process, before its first import."""
-    assert NAME not in sys.modules
-    sys.meta_path.insert(0, Finder(library))  # type: ignore[arg-type]
+def use(found: Mapping[str, Path]) -> None:
+    """Let the extensions be these libraries in the whole process, before their first import."""
+    assert not found.keys() & sys.modules.keys()
+    sys.meta_path.insert(0, Finder(found))  # type: ignore[arg-type]

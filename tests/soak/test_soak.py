@@ -36,7 +36,7 @@ def found(job: Job) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Fuzzer]:
-    """A worker with the installed kernel: it starts in a second, and the sanitized one is built in a minute."""
+    """A worker with the installed extensions: it starts in a second, and sanitized ones are built in two minutes."""
     worker = Fuzzer(None, PLANTED)
     yield worker
     worker.stop()
@@ -54,9 +54,10 @@ def test_each_target_takes_hostile_bytes(part: Part, plain: Fuzzer, tmp_path: Pa
 
 
 def test_there_is_a_target_for_each_part_and_a_part_for_each_target() -> None:
-    from tests.soak import fuzz_files, fuzz_kernel, fuzz_messages
+    from tests.soak import fuzz_files, fuzz_kernel, fuzz_messages, fuzz_programs
 
     assert set(fuzz.KERNEL) == fuzz_kernel.TARGETS.keys()
+    assert set(fuzz.PROGRAMS) == fuzz_programs.TARGETS.keys()
     assert set(fuzz.FILES) == fuzz_files.TARGETS.keys()
     assert set(fuzz.MESSAGES) == fuzz_messages.TARGETS.keys()
     assert len(fuzz.PARTS) == len({part.name for part in fuzz.PARTS})
