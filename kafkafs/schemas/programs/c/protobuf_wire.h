@@ -363,6 +363,13 @@ KFS_INLINE const uint8_t *pb_tag(const uint8_t *p, const uint8_t *end, uint32_t 
     return next;
 }
 
+/* Reads the size of bytes that follow it; NULL if they are not all there, or if it has more than 5 bytes itself. */
+KFS_INLINE const uint8_t *pb_size(const uint8_t *p, const uint8_t *end, uint64_t *size)
+{
+    const uint8_t *next = pb_varint(p, end, size);
+    return next == NULL || next - p > 5 || *size > (uint64_t)(end - next) ? NULL : next;
+}
+
 /* Returns the end of an unknown field's value; NULL if it has none. */
 KFS_PLAIN const uint8_t *pb_skip(const uint8_t *p, const uint8_t *end, uint32_t number, int wire, int depth)
 {
@@ -375,8 +382,8 @@ KFS_PLAIN const uint8_t *pb_skip(const uint8_t *p, const uint8_t *end, uint32_t 
     case PB_FIX32:
         return end - p >= 4 ? p + 4 : NULL;
     case PB_DELIMITED:
-        p = pb_varint(p, end, &x);
-        return p != NULL && x <= (uint64_t)(end - p) ? p + x : NULL;
+        p = pb_size(p, end, &x);
+        return p != NULL ? p + x : NULL;
     case PB_START:
         if (depth > PB_DEPTH)
             return NULL;
@@ -428,8 +435,8 @@ KFS_PLAIN const uint8_t *pb_read(const pb_program *program, pb_arena *arena, con
                 }
                 const uint8_t *stop = end;
                 if (wire == PB_DELIMITED) {
-                    p = pb_varint(p, end, &x);
-                    if (KFS_UNLIKELY(p == NULL || x > (uint64_t)(end - p)))
+                    p = pb_size(p, end, &x);
+                    if (KFS_UNLIKELY(p == NULL))
                         return NULL;
                     stop = p + x;
                 }
@@ -466,9 +473,8 @@ KFS_PLAIN const uint8_t *pb_read(const pb_program *program, pb_arena *arena, con
                 continue;
             }
             if (wire == PB_DELIMITED && field->shape == PB_MANY && own != PB_START) {
-                p = pb_varint(p, end, &x);
-                if (p == NULL || x > (uint64_t)(end - p) ||
-                    !pb_packed(program, arena, type, node, field, p, p + x))
+                p = pb_size(p, end, &x);
+                if (p == NULL || !pb_packed(program, arena, type, node, field, p, p + x))
                     return NULL;
                 p += x;
                 continue;

@@ -293,6 +293,14 @@ def test_what_the_program_leaves_to_the_twin_has_its_json(name: str, data: bytes
     check(DECODERS[name], data, is_read=False)
 
 
+@pytest.mark.parametrize("number", [14, 15, 17, 21, 23, 31, 99])
+@pytest.mark.parametrize(("zeros", "is_read"), [(0, True), (3, True), (4, False), (8, False)])
+def test_a_size_of_more_than_five_bytes_is_refused(number: int, zeros: int, is_read: bool) -> None:
+    data = tag(number, 2) + b"\x80" + b"\x80" * zeros + b"\x00"
+    assert isinstance(twin(DECODERS["proto3"], data), bytes) == is_read
+    check(DECODERS["proto3"], data, is_read=is_read)
+
+
 def nested(depth: int) -> bytes:
     data = b""
     for _ in range(depth):
