@@ -209,7 +209,7 @@ KFS_INLINE void *pb_append(pb_arena *arena, pb_slot *slot, size_t size)
 
 /* ---- the wire ------------------------------------------------------------------------------------- */
 
-/* Reads a varint of up to 64 bits; NULL if it ends early or is longer. */
+/* Reads a varint of up to 10 bytes, of which the low 64 bits count; NULL if it ends early or is longer. */
 KFS_INLINE const uint8_t *pb_varint(const uint8_t *p, const uint8_t *end, uint64_t *found)
 {
     if (KFS_LIKELY(p < end && *p < 0x80)) {
@@ -222,7 +222,7 @@ KFS_INLINE const uint8_t *pb_varint(const uint8_t *p, const uint8_t *end, uint64
         x |= (byte & 0x7f) << shift;
         if (byte < 0x80) {
             *found = x;
-            return shift == 63 && byte > 1 ? NULL : p;
+            return p;
         }
     }
     return NULL;

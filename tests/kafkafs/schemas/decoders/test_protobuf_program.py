@@ -235,6 +235,7 @@ def test_every_kind_of_field_is_read_by_the_program() -> None:
         ("proto3", tag(31, 2) + b"\x00" + tag(33, 2) + b"\x00" + tag(34, 2) + b"\x00"),
         ("proto3", tag(1, 0) + varint(2**35 + 3) + tag(13, 0) + varint(2**40) + tag(5, 0) + varint(2**33 + 1)),
         ("proto3", b"\x88\x00\x05"),
+        ("proto3", b"".join(tag(number, 0) + b"\xfe" * 9 + b"\x7e" for number in (1, 4, 6, 13, 16, 28, 999))),
         ("proto3", tag(999, 3) + tag(1, 0) + b"\x01" + tag(5, 3) + tag(5, 4) + tag(999, 4)),
         ("proto3", tag(67, 2) + b"\x00"),
         ("proto3", tag(69, 2) + b"\x00" + tag(70, 2) + b"\x00" + tag(72, 2) + b"\x00"),
@@ -247,7 +248,7 @@ def test_every_kind_of_field_is_read_by_the_program() -> None:
         ("proto2", tag(9, 2) + sized(b"\x08\x01") + tag(8, 3) + tag(8, 4)),
         ("edition", tag(8, 0) + b"\x01" + tag(4, 3) + tag(8, 0) + b"\x02" + tag(4, 4) + tag(6, 0) + b"\x07"),
     ],
-    ids=range(24),
+    ids=range(25),
 )  # fmt: skip
 def test_what_the_wire_allows_is_read_by_the_program(name: str, data: bytes) -> None:
     check(DECODERS[name], data, is_read=True)
