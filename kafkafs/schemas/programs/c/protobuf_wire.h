@@ -351,12 +351,12 @@ KFS_PLAIN int pb_packed(const pb_program *program, pb_arena *arena, const pb_typ
     return 1;
 }
 
-/* Reads a tag; NULL for field number 0 and for a tag of more than 32 bits. */
+/* Reads a tag; NULL for one of more than 32 bits. */
 KFS_INLINE const uint8_t *pb_tag(const uint8_t *p, const uint8_t *end, uint32_t *number, int *wire)
 {
     uint64_t tag;
     const uint8_t *next = pb_varint(p, end, &tag);
-    if (next == NULL || next - p > 5 || tag > UINT32_MAX || tag < 8)
+    if (next == NULL || next - p > 5 || tag > UINT32_MAX)
         return NULL;
     *number = (uint32_t)tag >> 3;
     *wire = (int)(tag & 7);
@@ -414,7 +414,7 @@ KFS_PLAIN const uint8_t *pb_read(const pb_program *program, pb_arena *arena, con
         int wire;
         uint64_t x = 0;
         p = pb_tag(p, end, &number, &wire);
-        if (KFS_UNLIKELY(p == NULL))
+        if (KFS_UNLIKELY(p == NULL || number == 0)) /* upb takes number 0 inside of an unknown group */
             return NULL;
         const pb_field *field = pb_find(type, number);
         if (KFS_LIKELY(field != NULL)) {

@@ -237,6 +237,7 @@ def test_every_kind_of_field_is_read_by_the_program() -> None:
         ("proto3", b"\x88\x00\x05"),
         ("proto3", b"".join(tag(number, 0) + b"\xfe" * 9 + b"\x7e" for number in (1, 4, 6, 13, 16, 28, 999))),
         ("proto3", tag(999, 3) + tag(1, 0) + b"\x01" + tag(5, 3) + tag(5, 4) + tag(999, 4)),
+        ("proto3", tag(999, 3) + b"\x00\x01" + b"\x02\x01a" + tag(999, 4)),
         ("proto3", tag(67, 2) + b"\x00"),
         ("proto3", tag(69, 2) + b"\x00" + tag(70, 2) + b"\x00" + tag(72, 2) + b"\x00"),
         ("proto2", tag(3, 0) + b"\x09" + tag(6, 2) + b"\x03\x01\x09\x02" + tag(6, 0) + b"\x02"),
@@ -248,7 +249,7 @@ def test_every_kind_of_field_is_read_by_the_program() -> None:
         ("proto2", tag(9, 2) + sized(b"\x08\x01") + tag(8, 3) + tag(8, 4)),
         ("edition", tag(8, 0) + b"\x01" + tag(4, 3) + tag(8, 0) + b"\x02" + tag(4, 4) + tag(6, 0) + b"\x07"),
     ],
-    ids=range(25),
+    ids=range(26),
 )  # fmt: skip
 def test_what_the_wire_allows_is_read_by_the_program(name: str, data: bytes) -> None:
     check(DECODERS[name], data, is_read=True)
