@@ -8,7 +8,6 @@ import sys
 import tempfile
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,9 @@ from confluent_kafka.schema_registry import (
 from confluent_kafka.schema_registry.confluent import meta_pb2
 from confluent_kafka.schema_registry.confluent.type import decimal_pb2
 from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
 
 NOWHERE = "http://127.0.0.1:9"
 """What is not answered from the file is asked of a port without a server, and fails."""
@@ -54,7 +56,7 @@ class FileRegistry(SchemaRegistryClient):
         return self._first(fmt, id=schema_id).schema
 
     def get_schema_by_guid(self, guid: str, fmt: str | None = None) -> Schema:
-        return self._first(fmt, is_in_any_context=True, guid=guid).schema
+        return self._first(fmt, guid=guid).schema
 
     def get_version(
         self,
@@ -63,16 +65,19 @@ class FileRegistry(SchemaRegistryClient):
         deleted: bool = False,
         fmt: str | None = None,
     ) -> RegisteredSchema:
-        name = subject_name if subject_name.startswith(":") else self._prefix + subject_name
-        return self._first(fmt, subject=name, version=version)
+        return self._first(fmt, subject=self._full(subject_name), version=version)
 
-    def _first(
-        self, fmt: str | None, *, is_in_any_context: bool = False, **asked: Any
-    ) -> RegisteredSchema:
+    def _full(self, subject: str) -> str:
+        return subject if subject.startswith(":") else self._prefix + subject
+
+    def _first(self, fmt: str | None, **asked: Any) -> RegisteredSchema:
+        return self._made(self._row(**asked), is_serialized=fmt == "serialized")
+
+    def _row(self, **asked: Any) -> Mapping[str, Any]:
         for row in self._schemas:
-            is_here = is_in_any_context or self._is_here(row["subject"])
+            is_here = "guid" in asked or self._is_here(row["subject"])
             if is_here and all(row[name] == value for name, value in asked.items()):
-                return self._made(row, is_serialized=fmt == "serialized")
+                return row
         raise LookupError(f"the registry does not have {asked}")
 
     def _is_here(self, subject: str) -> bool:
@@ -81,7 +86,7 @@ class FileRegistry(SchemaRegistryClient):
     def _made(self, row: Mapping[str, Any], *, is_serialized: bool) -> RegisteredSchema:
         text = row["schema"]
         if is_serialized:
-            text = b64encode(self.compiled(row).SerializeToString()).decode()
+            text = b64encode(self._compiled(row)[-1].SerializeToString()).decode()
         references = [
             SchemaReference(each["name"], each["subject"], each["version"])
             for each in row.get("references", ())
@@ -89,25 +94,40 @@ class FileRegistry(SchemaRegistryClient):
         schema = Schema(text, row["schemaType"], references)
         return RegisteredSchema(row["subject"], row["version"], row["id"], row["guid"], schema)
 
-    def compiled(self, row: Mapping[str, Any]) -> descriptor_pb2.FileDescriptorProto:
-        """A `.proto` text as Google's compiler reads it.
+    def message_type(self, name: str | None, **asked: Any) -> Descriptor:
+        """The type of a Protobuf message.
 
-        The registry wrote two texts that the compiler refuses: a default of bytes without quotes, and an entry of a map
-        that is a message. Both are put right before and after it.
+        Args:
+            name: its full name; None for the first of the file.
+            asked: what the schema's row in the registry's answer has.
+        """
+        files = self._compiled(self._row(**asked))
+        pool = DescriptorPool()
+        for each in files:
+            pool.Add(each)
+        first = ".".join(filter(None, (files[-1].package, files[-1].message_type[0].name)))
+        return pool.FindMessageTypeByName(name or first)
+
+    def _compiled(self, row: Mapping[str, Any]) -> list[FileDescriptorProto]:
+        """What Google's compiler makes of a `.proto` text, behind the files that the text imports.
+
+        The compiler refuses two texts that the registry wrote: a default of bytes has no quotes, and the entry of a map
+        is a message of its own. Both are put right here.
         """
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             self._put(row, MAIN, folder)
             known, out = folder / "known", folder / "out"
-            files = descriptor_pb2.FileDescriptorSet()
+            files = FileDescriptorSet()
             for module in (descriptor_pb2, meta_pb2, decimal_pb2):
                 module.DESCRIPTOR.CopyToProto(files.file.add())
             known.write_bytes(files.SerializeToString())
             command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{PROTOC}"]
-            options = [f"--descriptor_set_in={known}", f"--descriptor_set_out={out}", MAIN]
-            subprocess.run([*command, *options], check=True)
-            (made,) = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
-        for message in made.message_type:
+            options = [f"--descriptor_set_in={known}", f"--descriptor_set_out={out}"]
+            command += [*options, "--include_imports", MAIN]
+            subprocess.run(command, check=True, stderr=subprocess.PIPE)
+            made = list(FileDescriptorSet.FromString(out.read_bytes()).file)
+        for message in made[-1].message_type:
             for inner in message.nested_type:
                 if inner.options.deprecated:
                     inner.options.map_entry = True
@@ -120,10 +140,5 @@ class FileRegistry(SchemaRegistryClient):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(UNQUOTED.sub(r'\1"\2"]', text))
         for each in row.get("references", ()):
-            found = self.get_version(each["subject"], each["version"])
-            (row_of,) = [
-                other
-                for other in self._schemas
-                if (other["subject"], other["version"]) == (found.subject, found.version)
-            ][:1]
-            self._put(row_of, each["name"], folder)
+            referred = self._row(subject=self._full(each["subject"]), version=each["version"])
+            self._put(referred, each["name"], folder)

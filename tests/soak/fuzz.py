@@ -192,7 +192,10 @@ def _part(name: str, what: str) -> Part:
 
 PARTS = (
     *(_part(name, "hostile batches in the kernel, and in its twin") for name in KERNEL),
-    *(_part(name, "hostile values in the programs of schemas, and in their twins") for name in PROGRAMS),
+    *(
+        _part(name, "hostile values in the programs of schemas, and in their twins")
+        for name in PROGRAMS
+    ),
     *(_part(name, "hostile files in their parsers") for name in FILES),
     *(_part(name, "hostile records and names in their parsers") for name in MESSAGES),
 )
