@@ -1,4 +1,4 @@
-"""Avro values as JSON, and the record lines of a topic with a schema, beside fastavro with `json` and with orjson."""
+"""Avro values as JSON, as record lines and as typed columns, beside fastavro with `json`, with orjson and with PyArrow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from random import Random
 import fastavro
 import numpy as np
 import orjson
+import pyarrow as pa
 from bench_report import Report, timed
 
 from engine import kernel
 from engine.columns.batch_table import BATCH_ROW
+from engine.lines.line_decoder import DecodedField
 from engine.lines.record_line import LineOptions
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import DecoderCache
@@ -22,6 +24,7 @@ from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.schema import Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
+from kafkafs.table.typed_columns import AvroColumn
 from tests import builders
 from tests.builders import Rec
 
@@ -78,6 +81,31 @@ def run(report: Report, megabytes: int) -> None:
             target=target,
             note="the peer gets decoded batches from our kernel",
         )
+
+    _compare_columns(report, values, decoder)
+
+
+def _compare_columns(report: Report, values: list[bytes], decoder: AvroDecoder) -> None:
+    """Make typed columns of payloads; the framing of records is on neither side."""
+    column = AvroColumn(decoder.schema)
+
+    def ours() -> pa.Array:
+        return column.array(
+            [DecodedField(decoder.json(value).text, made_by=decoder) for value in values]
+        )[0]
+
+    def theirs() -> pa.Array:
+        found = [fastavro.schemaless_reader(io.BytesIO(each), _PARSED, None) for each in values]
+        return pa.array(found, column.type)
+
+    if not ours().equals(theirs()):
+        raise RuntimeError("fastavro reads other columns")
+    report.compare(
+        *("schemas", "Avro values as typed columns, fastavro + PyArrow", len(values) / 1000),
+        "kvalue/s",
+        partial(timed, ours),
+        partial(timed, theirs),
+    )
 
 
 def _json(dump: Dump, value: bytes) -> bytes | str:

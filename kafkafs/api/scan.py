@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 try:
     import pyarrow as pa
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow.compute as pc
 
+    from kafkafs.table.typed_columns import TypedColumns
+
 
 _SPLIT_BYTES = 16 * MiB
 _MOST_THREADS = 8
@@ -67,13 +69,14 @@ class Scan:
         where: a `pyarrow.compute` expression over all columns.
         decode: show the keys and values that `ConsumerRecord.decoded` decodes as JSON; or a function that returns the
             decoder of a topic, None for raw bytes. Without it the columns `decodedKey` and `decodedValue` have that
-            JSON as text, null where nothing is decoded, beside bytes that stay as they are.
+            JSON as text, null where nothing is decoded, beside bytes that stay as they are. "columns" gives the keys
+            and values of one topic the Arrow types of its newest Avro schemas, see `kafkafs.table.typed_columns`.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
         threads: number of threads; by default one for each core, at most 8.
 
     Raises:
         KeyError: there is no such topic, partition or column.
-        ValueError, TypeError: another option is malformed.
+        ValueError, TypeError: another option is malformed, or no Avro schema gives `decode="columns"` a type.
     """
 
     def __init__(
@@ -89,18 +92,24 @@ class Scan:
         partitioner: Partitioner | None = None,
         isolation: Isolation = "read_uncommitted",
         where: pc.Expression | None = None,
-        decode: bool | DecoderOf = False,
+        decode: bool | Literal["columns"] | DecoderOf = False,
         on_corrupt: Corrupt = "raise",
         threads: int | None = None,
     ) -> None:
         self._logs = logs
+        self._typed = _typed(logs, topics) if decode == "columns" else None
+        types = {} if self._typed is None else self._typed.types
         if columns is None:
-            columns = [*USUAL, *([CORRUPT] if on_corrupt == "row" else [])]
-        self.schema: pa.Schema = record_schema(columns)
-        self._where = None if where is None else WhereFilter(where)
+            notes = [f"{name}Note" for name in types]
+            columns = [*USUAL, *notes, *([CORRUPT] if on_corrupt == "row" else [])]
+        self._types = types
+        self.schema: pa.Schema = record_schema(columns, types)
+        self._where = None if where is None else WhereFilter(where, types)
         named = {*columns, *(() if self._where is None else self._where.columns)}
-        keeps_bytes = decode is False and not named.isdisjoint(DECODED)
-        decoder_of = decode if not isinstance(decode, bool) else None
+        keeps_bytes = decode == "columns" or (decode is False and not named.isdisjoint(DECODED))
+        if isinstance(decode, str) and decode != "columns":
+            raise ValueError(f'decode is True, False, "columns" or a function, not {decode!r}')
+        decoder_of = None if isinstance(decode, bool | str) else decode
         if decode is True or keeps_bytes:
             decoder_of = logs.decoder
         self._options = row_options(
@@ -226,8 +235,8 @@ class Scan:
             more = [name for name in where.columns if name not in schema.names]
             if self._options.on_corrupt == "row" and CORRUPT not in (*schema.names, *more):
                 more.append(CORRUPT)
-            needed = record_schema([*schema.names, *more])
-        reader = RecordRows(needed, self._options, self._row_filter())
+            needed = record_schema([*schema.names, *more], self._types)
+        reader = RecordRows(needed, self._options, self._row_filter(), self._typed)
 
         def read(task: tuple[PartitionLog, Split]) -> Iterable[pa.RecordBatch]:
             log, split = task
@@ -294,6 +303,16 @@ class _Narrowing:
 
 def _range_text(part: ScanPart) -> str:
     return f"{part.log.name}: offsets {part.wanted.start} to {part.wanted.stop}"
+
+
+def _typed(logs: SourceLogs, topics: Topics | None) -> TypedColumns:
+    names = [topics] if isinstance(topics, str) else list(topics or ())
+    if len(names) != 1:
+        raise ValueError(f'decode="columns" takes the schemas of one topic, not of {len(names)}')
+    # Imported here: other scans need no decoders of Avro.
+    from kafkafs.table.typed_columns import typed_columns
+
+    return typed_columns(names[0], logs.tree.context.schemas.store())
 
 
 def _several(keys: Iterable[bytes | str | None]) -> list[bytes | str | None]:

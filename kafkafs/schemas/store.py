@@ -292,6 +292,17 @@ class SchemaStore:
                 self._likely[topic, is_key] = known
         return known
 
+    def newest(self, topic: str, *, is_key: bool = False) -> Schema | None:
+        """Return the newest schema of a topic's keys or values, by its mapping or its subject; None without one."""
+        given = self.bare(topic, is_key=is_key)
+        if given is not None:
+            return given[1].schema
+        found = (
+            self.version(subject, NEWEST_VERSION)
+            for subject in self.subjects_of(topic, is_key=is_key)
+        )
+        return next((schema for schema in found if schema is not None), None)
+
     def resolved(self, schema: Schema) -> tuple[tuple[str, Schema], ...]:
         """Return the schemas that a schema refers to, with their names, each after those that it needs.
 

@@ -54,12 +54,14 @@ class _Found(NamedTuple):
         text: its JSON.
         left: bytes behind it.
         candidate, framing: the schema and the form.
+        decoder: the decoder of the schema.
     """
 
     text: bytes
     left: int
     candidate: Candidate
     framing: Framing
+    decoder: ValueDecoder
 
 
 class _Together(NamedTuple):
@@ -341,7 +343,11 @@ class TopicSchemas(LineDecoder):
         schema = best.candidate.schema
         notes = list(_notes(best, candidates))
         return DecodedField(
-            best.text, schema.kind.value.encode(), "; ".join(notes) or None, _schema_json(schema)
+            best.text,
+            schema.kind.value.encode(),
+            "; ".join(notes) or None,
+            _schema_json(schema),
+            best.decoder,
         )
 
     def _decoded(
@@ -356,9 +362,9 @@ class TopicSchemas(LineDecoder):
 
             if isinstance(decoder, AvroDecoder) and decoder.is_bytes:
                 text, left = decoder.json_of_bytes(body.data)
-                return _Found(text, left, candidate, framing)
+                return _Found(text, left, candidate, framing, decoder)
         text, left = decoder.json(body.data, body.message)
-        return _Found(text, left, candidate, framing)
+        return _Found(text, left, candidate, framing, decoder)
 
 
 def _notes(best: _Found, candidates: list[Candidate]) -> Iterator[str]:

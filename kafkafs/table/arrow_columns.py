@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -37,8 +37,14 @@ CORRUPT = "_corrupt"
 DECODED = tuple(DECODED_FIELDS)
 
 
-def record_schema(names: Sequence[str]) -> pa.Schema:
+def record_schema(
+    names: Sequence[str], typed: Mapping[str, pa.DataType] | None = None
+) -> pa.Schema:
     """Return the schema of some columns.
+
+    Args:
+        names: names of columns, in order.
+        typed: types of keys and values that are decoded to them.
 
     Raises:
         KeyError: there is no such column.
@@ -49,4 +55,5 @@ def record_schema(names: Sequence[str]) -> pa.Schema:
             raise KeyError(f"records have no column {name!r}; they have {', '.join(RECORD_FIELDS)}")
     if len(set(names)) < len(names):
         raise ValueError(f"a column is there twice: {', '.join(names)}")
-    return pa.schema([(name, RECORD_FIELDS[name]) for name in names])
+    types = {**RECORD_FIELDS, **(typed or {})}
+    return pa.schema([(name, types[name]) for name in names])

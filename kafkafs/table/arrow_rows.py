@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ from kafkafs.table.decoded_rows import BUILDERS, DECODED_FIELDS, decoded_parts, 
 from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.rows import Indices, Rows
 
+if TYPE_CHECKING:
+    from kafkafs.table.typed_columns import TypedColumns
+
 MOST_ROWS = 10_000
 MOST_BYTES = 16 * 1024 * 1024
 MOST_MILLISECONDS = MAX_INT64 // 1000
@@ -28,19 +32,37 @@ _CODECS = pa.array(CODEC_NAMES, pa.string())
 
 
 def record_batches(
-    schema: pa.Schema, rows: Rows, *, fail_on_undecodable: bool = False
+    schema: pa.Schema,
+    rows: Rows,
+    *,
+    fail_on_undecodable: bool = False,
+    typed: TypedColumns | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of at most MOST_ROWS rows and about MOST_BYTES, unless one record is larger.
+
+    Args:
+        schema: schema of the batches.
+        rows: the rows.
+        fail_on_undecodable: fail at what does not decode.
+        typed: keys and values that become columns of their schema's type.
 
     Raises:
         UndecodableRecordError: see `decoded_parts`.
     """
-    asks_decoded = _asks_decoded(schema.names, rows)
+    made: dict[str, pa.Array] = {}
+    asks_typed = typed is not None and typed.are_in(schema.names)
+    asks_decoded = asks_typed or _asks_decoded(schema.names, rows)
     for part in _parts(rows):
         chosen = replace(rows, indices=part)
         decoded = decoded_parts(chosen, strict=fail_on_undecodable) if asks_decoded else (chosen,)
         for some in decoded:
-            arrays = [_builder(field)(some) for field in schema]
+            shown = some
+            if typed is not None and asks_typed:
+                shown, made = typed.of(some, schema.names)
+            arrays = [
+                made[field.name] if field.name in made else _builder(field)(shown)
+                for field in schema
+            ]
             if arrays:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,6 +16,9 @@ from kafkafs.table.rows import Rows
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
 from kafkafs.table.splits import Split
 
+if TYPE_CHECKING:
+    from kafkafs.table.typed_columns import TypedColumns
+
 
 class RecordRows:
     """The records of splits, a row for each.
@@ -23,12 +27,18 @@ class RecordRows:
         schema: schema of the record batches.
         options: see `RowOptions`.
         wanted: filter on the records; None for every record.
+        typed: keys and values that become columns of their schema's type.
     """
 
     def __init__(
-        self, schema: pa.Schema, options: RowOptions, wanted: RowFilter | None = None
+        self,
+        schema: pa.Schema,
+        options: RowOptions,
+        wanted: RowFilter | None = None,
+        typed: TypedColumns | None = None,
     ) -> None:
         self._schema = schema
+        self._typed = typed
         self._fail_on_undecodable = options.fail_on_undecodable
         self._records = SplitRecords(options, wanted, counts_only=not schema.names)
 
@@ -43,7 +53,10 @@ class RecordRows:
         for item in self._records.read(split, log):
             if isinstance(item, Rows):
                 yield from record_batches(
-                    self._schema, item, fail_on_undecodable=self._fail_on_undecodable
+                    self._schema,
+                    item,
+                    fail_on_undecodable=self._fail_on_undecodable,
+                    typed=self._typed,
                 )
             elif isinstance(item, DamagedPlace):
                 yield self._row_of(item)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,6 @@ from engine.record.attributes import COMPRESSION_MASK
 from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 
-_SCHEMA = record_schema(list(RECORD_FIELDS))
 _FORMAT = ds.IpcFileFormat()
 _FILES = fs.LocalFileSystem()
 _NOWHERE = "/nowhere"
@@ -32,6 +31,7 @@ class WhereFilter:
 
     Args:
         expression: a `pyarrow.compute.Expression` over columns of records.
+        typed: types of keys and values that are decoded to them.
 
     Raises:
         TypeError: this is no expression.
@@ -39,12 +39,16 @@ class WhereFilter:
         pyarrow.ArrowException: it does not fit the types of the columns.
     """
 
-    def __init__(self, expression: pc.Expression) -> None:
+    def __init__(
+        self, expression: pc.Expression, typed: Mapping[str, pa.DataType] | None = None
+    ) -> None:
         if not isinstance(expression, pc.Expression):
             raise TypeError(f"where is an expression of pyarrow.compute, not {expression!r}")
         self._expression = expression
+        self._typed = dict(typed or {})
+        self._schema = record_schema(list(RECORD_FIELDS), self._typed)
         try:
-            _SCHEMA.empty_table().filter(expression)
+            self._schema.empty_table().filter(expression)
         except pa.ArrowInvalid as error:
             if "No match for FieldRef" in str(error):
                 raise KeyError(
@@ -55,8 +59,10 @@ class WhereFilter:
     def __repr__(self) -> str:
         return str(self._expression)
 
-    def __reduce__(self) -> tuple[type[WhereFilter], tuple[pc.Expression]]:
-        return WhereFilter, (self._expression,)
+    def __reduce__(
+        self,
+    ) -> tuple[type[WhereFilter], tuple[pc.Expression, Mapping[str, pa.DataType]]]:
+        return WhereFilter, (self._expression, self._typed)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -64,7 +70,7 @@ class WhereFilter:
         return tuple(name for name in RECORD_FIELDS if not self._fits_without(name))
 
     def _fits_without(self, name: str) -> bool:
-        rest = record_schema([each for each in RECORD_FIELDS if each != name])
+        rest = record_schema([each for each in RECORD_FIELDS if each != name], self._typed)
         try:
             rest.empty_table().filter(self._expression)
         except pa.ArrowInvalid:
@@ -80,7 +86,7 @@ class WhereFilter:
     def may_match(self, known: pc.Expression) -> bool:
         """Return whether the expression may be true of a row with a known property."""
         fragment = _FORMAT.make_fragment(_NOWHERE, _FILES, partition_expression=known)
-        dataset = ds.FileSystemDataset([fragment], _SCHEMA, _FORMAT, _FILES)
+        dataset = ds.FileSystemDataset([fragment], self._schema, _FORMAT, _FILES)
         return next(iter(dataset.get_fragments(filter=self._expression)), None) is not None
 
     def wants(self, partition: TopicPartition) -> bool:

@@ -1,7 +1,7 @@
 """Avro schemas: their JSON text as a tree of types, as Avro's specification 1.12 has it.
 
 Names are resolved, a recursive type is a cycle in the tree. A logical type that breaks its rules is ignored, as the
-specification asks; aliases, defaults and the order of fields do not change how a value is read.
+specification asks; aliases and defaults of fields do not change how a value is read, only how it fits another schema.
 """
 
 from __future__ import annotations
@@ -61,20 +61,23 @@ class AvroPrimitive(NamedTuple):
         name: "null", "boolean", "int", "long", "float", "double", "bytes" or "string".
         logical: its logical type, None without one.
         scale: digits after the point of a decimal.
+        precision: digits of a decimal.
     """
 
     name: str
     logical: Logical | None = None
     scale: int = 0
+    precision: int = 0
 
 
 class AvroFixed(NamedTuple):
-    """A fixed type of `size` bytes; `logical` and `scale` as of AvroPrimitive."""
+    """A fixed type of `size` bytes; `logical`, `scale` and `precision` as of AvroPrimitive."""
 
     name: str
     size: int
     logical: Logical | None = None
     scale: int = 0
+    precision: int = 0
 
 
 class AvroEnum(NamedTuple):
@@ -104,10 +107,19 @@ class AvroUnion(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class AvroRecord:
-    """A record; its fields are names with types, in order."""
+    """A record.
+
+    Attributes:
+        name: full name.
+        fields: names with types, in order.
+        defaults: default values of fields that have one, as in the schema's JSON.
+        aliases: other names of fields that have some.
+    """
 
     name: str
     fields: list[tuple[str, AvroType]] = field(default_factory=list, repr=False)
+    defaults: dict[str, JsonValue] = field(default_factory=dict, repr=False)
+    aliases: dict[str, list[JsonValue]] = field(default_factory=dict, repr=False)
 
 
 AvroType: TypeAlias = (
@@ -205,6 +217,10 @@ class _Parser:
             record.fields.append(
                 (each["name"], self.parse(_required(each, "type"), inner, depth + 1))
             )
+            if "default" in each:
+                record.defaults[each["name"]] = each["default"]
+            if isinstance(each.get("aliases"), list):
+                record.aliases[each["name"]] = each["aliases"]
         return record
 
     def _enumeration(self, schema: dict[str, JsonValue], space: str) -> AvroEnum:
@@ -224,7 +240,9 @@ class _Parser:
         logical = schema.get("logicalType")
         found = AvroFixed(name, size)
         if logical == "decimal" and _is_decimal(schema, _digits_in(size)):
-            found = AvroFixed(name, size, Logical.DECIMAL, schema.get("scale", 0))
+            found = AvroFixed(
+                name, size, Logical.DECIMAL, schema.get("scale", 0), schema["precision"]
+            )
         elif (logical, size) == ("duration", 12):
             found = AvroFixed(name, size, Logical.DURATION)
         elif (logical, size) == ("uuid", 16):
@@ -237,7 +255,7 @@ def _primitive(name: str, schema: dict[str, JsonValue]) -> AvroPrimitive:
     logical = schema.get("logicalType")
     if logical == "decimal":
         if name == "bytes" and _is_decimal(schema, None):
-            return AvroPrimitive(name, Logical.DECIMAL, schema.get("scale", 0))
+            return AvroPrimitive(name, Logical.DECIMAL, schema.get("scale", 0), schema["precision"])
     elif isinstance(logical, str) and logical in _BASES and _BASES[Logical(logical)] == name:
         return AvroPrimitive(name, Logical(logical))
     return AvroPrimitive(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from kafkafs.cli import COMMANDS, cli
 from kafkafs.cli.documents import pages
 from tests.doc_sessions import DOCUMENTS, ROOT
 from tests.fixtures_data import log_dir, truth_records
+from tests.schema_truth import schema_log_dir
 
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#[^)]*)?\)|^\[[^\]]+\]: (\S+)", re.MULTILINE)
 MOST_COLUMNS = 100
@@ -50,7 +52,9 @@ def test_the_examples_of_python_do_what_the_page_says() -> None:
     text = (ROOT / "kafkafs/docs/python.md").read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     found: dict[str, Any] = {}
-    exec(code.replace("/var/lib/kafka/data", str(log_dir("current"))), found)
+    code = code.replace("/var/lib/kafka/data", str(log_dir("current")))
+    code = code.replace("/var/lib/kafka/with-schemas", str(schema_log_dir("schemas-confluent")))
+    exec(code.replace("payments", "python-avro"), found)
     known = truth_records("current", "orders-0")
     with closing(found["source"]):
         assert found["bounds"] == (0, 1000, 1000)
@@ -72,6 +76,7 @@ def test_the_examples_of_python_do_what_the_page_says() -> None:
         assert set(found["groups"]) == {"billing-0", "billing-2"}
         assert len(found["lags"]) >= 2
         assert found["hanging"] == []
+        assert found["amounts"] == [Decimal("12.34"), Decimal("37.02")]
         assert found["cluster"].topics["orders"]
         assert found["line"].startswith(b'{"topic":"orders","partition":0,"offset":35,')
         assert found["hour"].count(b"\n") > 100

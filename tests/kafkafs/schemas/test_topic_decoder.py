@@ -11,6 +11,7 @@ import pytest
 
 from engine.lines.line_decoder import DecodedField
 from engine.log.partition_choice import NamePattern
+from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.schema import Origin, Schema, SchemaKind
 from kafkafs.schemas.store import Mapped, SchemaStore
@@ -31,7 +32,10 @@ def shown(
 
 
 def test_a_known_id_is_decoded_and_named() -> None:
-    assert shown(SchemaStore([schema(7)]), b"\0\0\0\0\7\x06") == DecodedField(
+    found = shown(SchemaStore([schema(7)]), b"\0\0\0\0\7\x06")
+    assert found is not None
+    assert isinstance(found.made_by, AvroDecoder)
+    assert found._replace(made_by=None) == DecodedField(
         b'{"n":3}', b"avro", None, b'{"id":7,"subject":"s7-value","version":1}'
     )
 

@@ -1,0 +1,349 @@
+"""Arrow types of Avro schemas, and the values of another schema in them by Avro's rules of resolution.
+
+| Avro | Arrow |
+|---|---|
+| record, array, map | struct, list, map |
+| union of null and one type | that type, nullable |
+| other unions, a record inside of itself, types nested deeper than MOST_NESTED | string: the JSON of the value |
+| enum, uuid, big-decimal, decimal of more than 76 digits | string |
+| decimal | decimal128, or decimal256 above 38 digits |
+| date, time, timestamp, local timestamp | date32, time32 or time64, timestamp in UTC, timestamp without zone |
+| duration | struct of months, days, milliseconds |
+| fixed, bytes | fixed-size binary, binary |
+
+Values come in the JSON form of `kafkafs.schemas.decoders`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from kafkafs.schemas.decoders.avro_logical import decimal_text
+from kafkafs.schemas.decoders.avro_schema import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    Logical,
+)
+from kafkafs.schemas.errors import UndecodableError
+
+MOST_NESTED = 32
+"""Levels of types in a column; unions and what lies in them count one each."""
+_MOST_TYPES = 10_000
+_MOST_DIGITS, _MOST_DIGITS_128 = 76, 38
+
+Fit: TypeAlias = Callable[[Any], Any]
+"""Function from the JSON form of a value to what PyArrow takes; raises UndecodableError, ValueError or TypeError."""
+Path: TypeAlias = tuple[AvroType, ...]
+"""The types that a type lies in."""
+
+TickUnit: TypeAlias = Literal["D", "ms", "us", "ns"]
+
+_NULL = AvroPrimitive("null")
+_PRIMITIVES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL = {
+    Logical.BIG_DECIMAL: pa.string(),
+    Logical.UUID: pa.string(),
+    Logical.DATE: pa.date32(),
+    Logical.TIME_MILLIS: pa.time32("ms"),
+    Logical.TIME_MICROS: pa.time64("us"),
+    Logical.TIMESTAMP_MILLIS: pa.timestamp("ms", "UTC"),
+    Logical.TIMESTAMP_MICROS: pa.timestamp("us", "UTC"),
+    Logical.TIMESTAMP_NANOS: pa.timestamp("ns", "UTC"),
+    Logical.LOCAL_TIMESTAMP_MILLIS: pa.timestamp("ms"),
+    Logical.LOCAL_TIMESTAMP_MICROS: pa.timestamp("us"),
+    Logical.LOCAL_TIMESTAMP_NANOS: pa.timestamp("ns"),
+    Logical.DURATION: pa.struct(
+        [("months", pa.uint32()), ("days", pa.uint32()), ("milliseconds", pa.uint32())]
+    ),
+}
+_WIDER = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+"""Types that values of a type may be read as."""
+
+
+def arrow_type(schema: AvroType) -> pa.DataType:
+    """Return the Arrow type of a schema's values.
+
+    Raises:
+        ValueError: the schema has more types than a column may have.
+    """
+    return _arrow_type(schema, (), [_MOST_TYPES])
+
+
+def fit_of(writer: AvroType, reader: AvroType) -> Fit:
+    """Return the function from the JSON form of a writer's values to what PyArrow takes for a reader's type.
+
+    Raises:
+        UndecodableError: no value of the writer's schema has the reader's type.
+    """
+    return _fit(writer, reader, ()) or _same
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401
+    return value
+
+
+# Types
+
+
+def _arrow_type(schema: AvroType, path: Path, left: list[int]) -> pa.DataType:
+    left[0] -= 1
+    if left[0] < 0:
+        raise ValueError(f"the schema has more than {_MOST_TYPES} columns")
+    plain, _ = _without_null(schema)
+    if _is_text(plain, path):
+        return pa.string()
+    inside = (*path, plain)
+    if isinstance(plain, AvroRecord):
+        return pa.struct([(name, _arrow_type(kind, inside, left)) for name, kind in plain.fields])
+    if isinstance(plain, AvroArray):
+        return pa.list_(_arrow_type(plain.items, inside, left))
+    if isinstance(plain, AvroMap):
+        return pa.map_(pa.string(), _arrow_type(plain.values, inside, left))
+    if isinstance(plain, AvroPrimitive | AvroFixed):
+        if plain.logical is Logical.DECIMAL:
+            return _decimal_type(plain)
+        if plain.logical is not None:
+            return _LOGICAL[plain.logical]
+        return _PRIMITIVES[plain.name] if isinstance(plain, AvroPrimitive) else _fixed(plain.size)
+    return pa.string()
+
+
+def _fixed(size: int) -> pa.DataType:
+    return pa.binary(size) if size else pa.binary()  # DuckDB and Parquet refuse a width of 0
+
+
+def _decimal_type(schema: AvroPrimitive | AvroFixed) -> pa.DataType:
+    digits, scale = schema.precision, schema.scale
+    if digits > _MOST_DIGITS:
+        return pa.string()
+    return (
+        pa.decimal128(digits, scale) if digits <= _MOST_DIGITS_128 else pa.decimal256(digits, scale)
+    )
+
+
+def _without_null(schema: AvroType) -> tuple[AvroType, bool]:
+    """Return a type as it is without null, and whether it may be null; a union of more types stays."""
+    if not isinstance(schema, AvroUnion):
+        return schema, schema == _NULL
+    branches = tuple(branch for branch in schema.branches if branch != _NULL)
+    plain = branches[0] if len(branches) == 1 else AvroUnion(branches) if branches else _NULL
+    return plain, len(branches) < len(schema.branches)
+
+
+def _is_text(plain: AvroType, path: Path) -> bool:
+    """Return whether a column shows a type as JSON text."""
+    if isinstance(plain, AvroUnion) or len(path) >= MOST_NESTED:
+        return True
+    return isinstance(plain, AvroRecord) and any(plain is each for each in path)
+
+
+# Values
+
+
+def _fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
+    """Return the function for values of a writer's type; None if they stay as they are."""
+    plain, is_nullable = _without_null(reader)
+    source, may_be_null = _without_null(writer)
+    fit = _plain_fit(source, plain, path)
+    if not may_be_null or plain == _NULL or (fit is None and is_nullable):
+        return fit
+
+    def read(value: Any) -> Any:  # noqa: ANN401
+        if value is not None:
+            return value if fit is None else fit(value)
+        if not is_nullable:
+            raise UndecodableError(f"null is not of type {_name(plain)}")
+        return None
+
+    return read
+
+
+def _plain_fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
+    if _is_text(reader, path):
+        return _json_text
+    if writer == _NULL:
+        return None
+    inside = (*path, reader)
+    if isinstance(reader, AvroRecord) and isinstance(writer, AvroRecord):
+        return _record(writer, reader, inside)
+    if isinstance(reader, AvroArray) and isinstance(writer, AvroArray):
+        item = _fit(writer.items, reader.items, inside)
+        return None if item is None else lambda value: [item(each) for each in value]
+    if isinstance(reader, AvroMap) and isinstance(writer, AvroMap):
+        fit = _fit(writer.values, reader.values, inside) or _same
+        return lambda value: [(name, fit(each)) for name, each in value.items()]
+    if isinstance(reader, AvroEnum) and isinstance(writer, AvroEnum):
+        return None
+    if isinstance(reader, AvroFixed) and isinstance(writer, AvroFixed):
+        if reader.size == writer.size:
+            return _scalar(writer, reader)
+    elif (
+        isinstance(reader, AvroPrimitive)
+        and isinstance(writer, AvroPrimitive)
+        and (reader.name == writer.name or reader.name in _WIDER.get(writer.name, ()))
+    ):
+        return _scalar(writer, reader)
+    raise UndecodableError(f"type {_name(writer)} is not read as {_name(reader)}")
+
+
+def _record(writer: AvroRecord, reader: AvroRecord, inside: Path) -> Fit:
+    kinds = dict(writer.fields)
+    fits: list[tuple[str, str, Fit | None]] = []
+    fixed: dict[str, Any] = {}
+    for name, kind in reader.fields:
+        names = [each for each in (name, *reader.aliases.get(name, ())) if each in kinds]
+        if names:
+            try:
+                fits.append((name, names[0], _fit(kinds[names[0]], kind, inside)))
+            except UndecodableError as error:
+                raise UndecodableError(f"field {name}: {error.reason}") from None
+        elif name in reader.defaults:
+            fixed[name] = _default(kind, reader.defaults[name], inside)
+        else:
+            raise UndecodableError(f"the writer's schema has no field {name}, which has no default")
+
+    def read(value: Any) -> Any:  # noqa: ANN401
+        found = fixed.copy()
+        for name, source, fit in fits:
+            each = value[source]
+            found[name] = each if fit is None else fit(each)
+        return found
+
+    return read
+
+
+def _scalar(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> Fit | None:
+    logical = reader.logical
+    if writer.logical is not logical and not _is_number_form(writer, logical):
+        raise UndecodableError(f"type {_name(writer)} is not read as {_name(reader)}")
+    if logical is Logical.DECIMAL:
+        if writer.scale != reader.scale:
+            raise UndecodableError(
+                f"a decimal of scale {writer.scale} is not read with scale {reader.scale}"
+            )
+        return _decimal if reader.precision <= _MOST_DIGITS else None
+    if logical is not None:
+        return _TICKS.get(logical)
+    if reader.name in ("float", "double"):
+        return float
+    if isinstance(writer, AvroFixed) or writer.name == "bytes":
+        return _text_of_base64 if reader.name == "string" else b64decode
+    return str.encode if (writer.name, reader.name) == ("string", "bytes") else None
+
+
+def _is_number_form(writer: AvroPrimitive | AvroFixed, logical: Logical | None) -> bool:
+    """Return whether numbers or texts without a logical type are those of one, or the other way round."""
+    if Logical.UUID in (logical, writer.logical):
+        return (
+            isinstance(writer, AvroPrimitive)
+            and writer.name == "string"
+            and (None in (logical, writer.logical))
+        )
+    return writer.logical is None and logical in _TICKS
+
+
+def _json_text(value: Any) -> str | None:  # noqa: ANN401
+    if value is None:
+        return None
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _text_of_base64(text: str) -> str:
+    return b64decode(text).decode()
+
+
+def _decimal(text: str) -> Decimal:
+    return Decimal(text)
+
+
+def _ticks(unit: TickUnit, value: str | int) -> int:
+    """Return the number of a date or time; one that RFC 3339 cannot write is a number already."""
+    if isinstance(value, int):
+        return value
+    return int(np.datetime64(value.removesuffix("Z"), unit).astype(np.int64))
+
+
+def _time_ticks(unit: TickUnit, value: str | int) -> int:
+    if isinstance(value, int):
+        raise UndecodableError(f"{value} is no time of day")
+    return _ticks(unit, f"1970-01-01T{value}")
+
+
+_TICKS: dict[Logical, Fit] = {
+    Logical.DATE: partial(_ticks, "D"),
+    Logical.TIME_MILLIS: partial(_time_ticks, "ms"),
+    Logical.TIME_MICROS: partial(_time_ticks, "us"),
+    Logical.TIMESTAMP_MILLIS: partial(_ticks, "ms"),
+    Logical.TIMESTAMP_MICROS: partial(_ticks, "us"),
+    Logical.TIMESTAMP_NANOS: partial(_ticks, "ns"),
+    Logical.LOCAL_TIMESTAMP_MILLIS: partial(_ticks, "ms"),
+    Logical.LOCAL_TIMESTAMP_MICROS: partial(_ticks, "us"),
+    Logical.LOCAL_TIMESTAMP_NANOS: partial(_ticks, "ns"),
+}
+
+
+# Defaults
+
+
+def _default(schema: AvroType, value: Any, path: Path) -> Any:  # noqa: ANN401
+    """Return what PyArrow takes for a default, which has the form of a schema's JSON: bytes are Latin-1."""
+    plain, is_nullable = _without_null(schema)
+    if value is None and (is_nullable or plain == _NULL):
+        return None
+    if _is_text(plain, path):
+        return _json_text(value)
+    inside = (*path, plain)
+    if isinstance(plain, AvroRecord):
+        given = plain.defaults | value
+        return {name: _default(kind, given[name], inside) for name, kind in plain.fields}
+    if isinstance(plain, AvroArray):
+        return [_default(plain.items, each, inside) for each in value]
+    if isinstance(plain, AvroMap):
+        return [(name, _default(plain.values, each, inside)) for name, each in value.items()]
+    if isinstance(plain, AvroPrimitive | AvroFixed):
+        if plain.logical is Logical.DECIMAL:
+            text = decimal_text(plain.scale, value.encode("latin-1"))
+            return Decimal(text) if plain.precision <= _MOST_DIGITS else text
+        if plain.logical in (Logical.BIG_DECIMAL, Logical.DURATION):
+            raise UndecodableError(f"a default of type {plain.logical} is not read")
+        if isinstance(plain, AvroFixed) or plain.name == "bytes":
+            return value.encode("latin-1")
+    return value
+
+
+def _name(schema: AvroType) -> str:
+    """Return a type's name for messages."""
+    if isinstance(schema, AvroPrimitive | AvroFixed):
+        return schema.name if schema.logical is None else f"{schema.name} ({schema.logical})"
+    if isinstance(schema, AvroRecord | AvroEnum):
+        return schema.name
+    return type(schema).__name__.removeprefix("Avro").lower()

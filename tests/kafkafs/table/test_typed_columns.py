@@ -1,0 +1,311 @@
+"""Typed columns: what fastavro reads with the newest schema, as PyArrow makes a column of it."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+import pickle
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import pytest
+
+import kafkafs
+from engine.lines.line_decoder import DecodedField
+from kafkafs.schemas.decoders.avro import AvroDecoder
+from tests.schema_truth import schema_log_dir
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
+pc = pytest.importorskip("pyarrow.compute")
+
+from kafkafs.table.avro_types import MOST_NESTED, arrow_type  # noqa: E402
+from kafkafs.table.typed_columns import AvroColumn  # noqa: E402
+
+CONFLUENT = schema_log_dir("schemas-confluent")
+NOW = datetime.datetime(2024, 2, 29, 12, 30, 59, 123456, datetime.UTC)
+LOCAL = NOW.replace(tzinfo=None)
+
+
+def record(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": list(fields)}
+
+
+def logical(base: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": base, "logicalType": name, **more}
+
+
+def fixed(size: int, **more: Any) -> dict[str, Any]:
+    return {"type": "fixed", "name": f"F{size}", "size": size, **more}
+
+
+ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+EACH_TYPE: list[tuple[Any, Any, list[Any]]] = [
+    ("boolean", pa.bool_(), [True, False]),
+    ("int", pa.int32(), [0, -(2**31), 2**31 - 1]),
+    ("long", pa.int64(), [0, -(2**63), 2**63 - 1]),
+    ("float", pa.float32(), [0.1, -0.0, 3.4e38, float("inf"), float("-inf")]),
+    ("double", pa.float64(), [0.1, 5e-324, 1e308, float("inf")]),
+    ("string", pa.string(), ["", "ü\x00\u2028\n"]),
+    ("bytes", pa.binary(), [b"", b"\xff\x00"]),
+    (["null", "int"], pa.int32(), [None, 5]),
+    (["string", "null"], pa.string(), ["a", None]),
+    (fixed(3), pa.binary(3), [b"abc"]),
+    (ENUM, pa.string(), ["A", "B"]),
+    ({"type": "array", "items": "long"}, pa.list_(pa.int64()), [[], [1, 2]]),
+    (
+        {"type": "map", "values": ["null", "double"]},
+        pa.map_(pa.string(), pa.float64()),
+        [{}, {"a": 1.5, "b": None}],
+    ),
+    (
+        logical("bytes", "decimal", precision=9, scale=2),
+        pa.decimal128(9, 2),
+        [Decimal("-12.34"), Decimal("0.00")],
+    ),
+    (
+        logical("bytes", "decimal", precision=60, scale=3),
+        pa.decimal256(60, 3),
+        [Decimal("9" * 50 + ".123")],
+    ),
+    (
+        fixed(8, logicalType="decimal", precision=18, scale=0),
+        pa.decimal128(18, 0),
+        [Decimal(10**17)],
+    ),
+    (
+        logical("int", "date"),
+        pa.date32(),
+        [datetime.date(1969, 12, 31), datetime.date(9999, 12, 31)],
+    ),
+    (logical("int", "time-millis"), pa.time32("ms"), [datetime.time(23, 59, 59, 999000)]),
+    (logical("long", "time-micros"), pa.time64("us"), [datetime.time(0, 0, 0, 1)]),
+    (
+        logical("long", "timestamp-millis"),
+        pa.timestamp("ms", "UTC"),
+        [NOW.replace(microsecond=5000)],
+    ),
+    (
+        logical("long", "timestamp-micros"),
+        pa.timestamp("us", "UTC"),
+        [NOW, NOW.replace(year=4)],
+    ),
+    (logical("long", "local-timestamp-micros"), pa.timestamp("us"), [LOCAL]),
+    (
+        record({"name": "x", "type": "int"}, {"name": "y", "type": ["null", "string"]}),
+        pa.struct([("x", pa.int32()), ("y", pa.string())]),
+        [{"x": 1, "y": None}, {"x": 2, "y": "b"}],
+    ),
+]
+
+
+def written(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def decoded(schema: Any, payload: bytes) -> DecodedField:
+    decoder = AvroDecoder(json.dumps(schema))
+    return DecodedField(decoder.json(payload).text, made_by=decoder)
+
+
+def column(schema: Any) -> AvroColumn:
+    return AvroColumn(AvroDecoder(json.dumps(schema)).schema)
+
+
+@pytest.mark.parametrize(("schema", "kind", "values"), EACH_TYPE, ids=lambda each: str(each)[:40])
+def test_each_type_has_the_values_that_fastavro_reads(
+    schema: Any, kind: Any, values: list[Any]
+) -> None:
+    payloads = [written(schema, value) for value in values]
+    parsed = fastavro.parse_schema(schema)
+    read: list[Any] = [
+        fastavro.schemaless_reader(io.BytesIO(each), parsed, None) for each in payloads
+    ]
+    found, notes = column(schema).array([decoded(schema, each) for each in payloads])
+    expected = [list(each.items()) if pa.types.is_map(kind) else each for each in read]
+    assert notes == {}
+    assert found.type == kind
+    assert found.equals(pa.array(expected, kind))
+    found.validate(full=True)
+
+
+def test_nanoseconds_a_uuid_and_a_duration_keep_all_their_digits() -> None:
+    nanos = logical("long", "timestamp-nanos")
+    found, _ = column(nanos).array([decoded(nanos, written("long", 1_700_000_000_123_456_789))])
+    assert found.cast(pa.int64()).to_pylist() == [1_700_000_000_123_456_789]
+    uuid = logical("string", "uuid")
+    text = str(UUID(int=7))
+    assert column(uuid).array([decoded(uuid, written("string", text))])[0].to_pylist() == [text]
+    length = fixed(12, logicalType="duration")
+    payload = b"\x01\0\0\0\x02\0\0\0\xff\xff\xff\xff"
+    found, _ = column(length).array([decoded(length, payload)])
+    assert found.to_pylist() == [{"months": 1, "days": 2, "milliseconds": 2**32 - 1}]
+
+
+X = {"name": "x", "type": "int"}
+RESOLVED: list[tuple[Any, Any, Any]] = [
+    ("int", "long", 5),
+    ("int", "double", 5),
+    ("long", "float", 2**60),
+    ("float", "double", 0.5),
+    ("string", "bytes", "abcd"),
+    ("bytes", "string", b"abcd"),
+    ("int", ["null", "long"], 5),
+    (["null", "int"], ["null", "long"], None),
+    (record(X), record(), {"x": 1}),
+    (record(X), record(X, {"name": "y", "type": "string", "default": "new"}), {"x": 1}),
+    (record(X), record({"name": "z", "type": "long", "aliases": ["x"]}), {"x": 1}),
+    (
+        record(X),
+        record(X, {"name": "n", "type": ["null", "string"], "default": None}),
+        {"x": 1},
+    ),
+    (
+        record(X, {"name": "a", "type": "int"}),
+        record({"name": "a", "type": "int"}, X),
+        {"x": 1, "a": 2},
+    ),
+    ({"type": "array", "items": "int"}, {"type": "array", "items": "double"}, [1, 2]),
+]
+
+
+@pytest.mark.parametrize(("writer", "reader", "value"), RESOLVED)
+def test_an_older_schemas_value_is_what_fastavro_resolves_it_to(
+    writer: Any, reader: Any, value: Any
+) -> None:
+    payload = written(writer, value)
+    expected = fastavro.schemaless_reader(
+        io.BytesIO(payload), fastavro.parse_schema(writer), fastavro.parse_schema(reader)
+    )
+    reading = column(reader)
+    found, notes = reading.array([decoded(writer, payload)])
+    assert notes == {}
+    assert found.equals(pa.array([expected], reading.type))
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "value", "reason"),
+    [
+        ("long", "int", 5, "type long is not read as int"),
+        ("string", "long", "5", "type string is not read as long"),
+        (record(X), record({"name": "y", "type": "int"}), {"x": 1}, "no field y"),
+        (record(X), record({"name": "x", "type": "string"}), {"x": 1}, "field x: type int"),
+        (fixed(3), fixed(4), b"abc", "is not read as"),
+    ],
+)
+def test_a_value_that_fastavro_does_not_resolve_is_null_with_a_note(
+    writer: Any, reader: Any, value: Any, reason: str
+) -> None:
+    payload = written(writer, value)
+    with pytest.raises(fastavro.read.SchemaResolutionError):
+        fastavro.schemaless_reader(
+            io.BytesIO(payload), fastavro.parse_schema(writer), fastavro.parse_schema(reader)
+        )
+    found, notes = column(reader).array([decoded(writer, payload)])
+    assert found.to_pylist() == [None]
+    assert reason in notes[0]
+
+
+def test_a_default_of_bytes_has_a_byte_for_each_character_as_the_specification_says() -> None:
+    # fastavro leaves the text.
+    cents = logical("bytes", "decimal", precision=4, scale=2)
+    reader = record(
+        X,
+        {"name": "b", "type": "bytes", "default": "\u00ff"},
+        {"name": "d", "type": cents, "default": "\u0001"},
+    )
+    found, notes = column(reader).array([decoded(record(X), written(record(X), {"x": 1}))])
+    assert notes == {}
+    assert found.to_pylist() == [{"x": 1, "b": b"\xff", "d": Decimal("0.01")}]
+
+
+def test_a_misfit_leaves_the_values_beside_it() -> None:
+    kind = logical("bytes", "decimal", precision=3, scale=1)
+    wide = logical("bytes", "decimal", precision=9, scale=1)
+    fields: list[DecodedField | None] = [
+        decoded(wide, written(wide, Decimal(text))) for text in ("12.3", "12345.6", "-99.9")
+    ]
+    found, notes = column(kind).array(fields)
+    assert found.to_pylist() == [Decimal("12.3"), None, Decimal("-99.9")]
+    assert list(notes) == [1]
+    late = logical("int", "time-millis")
+    found, notes = column(late).array(
+        [decoded(late, written("int", each)) for each in (0, 86_400_000, -1)]
+    )
+    assert found.to_pylist() == [datetime.time(0), None, None]
+    assert list(notes) == [1, 2]
+
+
+def test_unions_and_recursion_are_json_text() -> None:
+    several = ["null", "int", "string", {"type": "array", "items": "int"}]
+    values = [None, 5, "a", [1]]
+    found, _ = column(several).array([decoded(several, written(several, each)) for each in values])
+    assert found.to_pylist() == [None, "5", '"a"', "[1]"]
+    node = record({"name": "v", "type": "int"}, {"name": "next", "type": ["null", "R"]})
+    value = {"v": 1, "next": {"v": 2, "next": None}}
+    found, _ = column(node).array([decoded(node, written(node, value))])
+    assert found.to_pylist() == [{"v": 1, "next": '{"v":2,"next":null}'}]
+
+
+def test_deep_and_wide_schemas_are_bounded() -> None:
+    deep: Any = "int"
+    for _ in range(MOST_NESTED + 5):
+        deep = {"type": "array", "items": deep}
+    assert str(column(deep).type).count("list") == MOST_NESTED
+    kind: Any = "int"
+    for level in range(20):
+        again = kind if kind == "int" else kind["name"]
+        kind = record({"name": "a", "type": kind}, {"name": "b", "type": again})
+        kind["name"] = f"T{level}"
+    with pytest.raises(ValueError, match="more than 10000 columns"):
+        arrow_type(AvroDecoder(json.dumps(kind)).schema)
+
+
+def test_a_scan_has_the_columns_of_the_newest_schema_and_notes_on_misfits() -> None:
+    with kafkafs.open(CONFLUENT) as source:
+        table = source.scan("deleted-version", decode="columns").to_arrow()
+        texts = source.scan("deleted-version", columns=["decodedValue"]).to_arrow()
+    assert table.schema.field("value").type == pa.struct(
+        [("id", pa.int32()), ("more", pa.string())]
+    )
+    seen = set()
+    for row, text in zip(table.to_pylist(), texts["decodedValue"].to_pylist(), strict=True):
+        written_value = json.loads(text)
+        fits = "more" in written_value
+        seen.add(fits)
+        assert row["value"] == (written_value if fits else None)
+        assert (row["valueNote"] is None) == fits
+        assert fits or "no field more" in row["valueNote"]
+    assert seen == {True, False}
+
+
+def test_a_scan_filters_on_fields_and_travels_to_other_processes() -> None:
+    with kafkafs.open(CONFLUENT) as source:
+        scan = source.scan(
+            "python-avro",
+            columns=["value", "offset"],
+            decode="columns",
+            where=pc.field("value", "amount") > Decimal("10.00"),
+        )
+        found = scan.to_arrow()
+        again = pickle.loads(pickle.dumps(scan)).to_arrow()
+        everything = source.scan("python-avro", columns=["value"], decode="columns").to_arrow()
+    amounts = [row["amount"] for row in found["value"].to_pylist()]
+    every = [row["amount"] for row in everything["value"].to_pylist()]
+    assert amounts == [each for each in every if each > 10]
+    assert len(amounts) < len(every)
+    assert again.equals(found)
+
+
+def test_only_one_topic_with_an_avro_schema_has_typed_columns() -> None:
+    with kafkafs.open(CONFLUENT) as source:
+        with pytest.raises(ValueError, match="one topic, not of 0"):
+            source.scan(decode="columns")
+        with pytest.raises(ValueError, match="no Avro schema of keys or values of 'proto2'"):
+            source.scan("proto2", decode="columns")
+        with pytest.raises(ValueError, match="decode is True, False"):
+            source.scan("proto2", decode="struct")
