@@ -26,6 +26,8 @@ import crc32c
 FAILURES_KEPT = 20
 MARKER_SIZE = 6  # the value of a record that ends a transaction
 GROWING = ("steady-0", "steady-1", "txn-0")
+PAUSE = float(os.environ.get("KAFKAFS_LIVE_PAUSE") or 0.002)
+"""Seconds between two reads."""
 _FRAME = struct.Struct(">qi")
 
 
@@ -235,7 +237,7 @@ def main(arguments: list[str]) -> None:
             action(reader)
         except Exception as error:  # noqa: BLE001
             reader.failures.append(f"{action.__name__}: {error!r}")
-        time.sleep(0.002)
+        time.sleep(PAUSE)
     found = {"reads": reader.reads, "failures": reader.failures, "missing": reader.missing}
     print(json.dumps({"role": action.__name__, **found}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import threading
 import time
@@ -35,6 +36,8 @@ TOPICS: dict[str, dict[str, object]] = {
         "segment.ms": 500,
     },
 }
+PACE = float(os.environ.get("KAFKAFS_LIVE_PACE") or 1)
+"""How many times as long the writers wait between two requests."""
 STATED_AFTER = 1.0  # an acknowledged record is in the state file only that many seconds later
 
 
@@ -105,7 +108,7 @@ class Writers:
 
     def _steady(self) -> None:
         producers = [clients.producer(self._bootstrap, compression_type=codec) for codec in CODECS]
-        while not self._stopping.wait(0.03):
+        while not self._stopping.wait(0.03 * PACE):
             self._send(self._random.choice(producers), "steady", self._random.randrange(1, 60))
 
     def _transactions(self) -> None:
@@ -121,13 +124,13 @@ class Writers:
 
     def _short(self) -> None:
         producer = clients.producer(self._bootstrap, compression_type="lz4")
-        while not self._stopping.wait(0.05):
+        while not self._stopping.wait(0.05 * PACE):
             self._send(producer, "short", 40)
 
     def _trim(self) -> None:
         producer = clients.producer(self._bootstrap, compression_type="zstd")
         sent = 0
-        while not self._stopping.wait(0.1):
+        while not self._stopping.wait(0.1 * PACE):
             self._send(producer, "trimmed", 40)
             sent += 40
             if sent % 400 == 0:
@@ -137,7 +140,7 @@ class Writers:
 
     def _compact(self) -> None:
         producer = clients.producer(self._bootstrap)
-        while not self._stopping.wait(0.05):
+        while not self._stopping.wait(0.05 * PACE):
             self._send(producer, "compacted", 30)
 
     def _topics(self) -> None:

@@ -19,6 +19,8 @@ from tests.soak.parts import Job, Part
 LIVE_TEST = "tests/kafka/test_live.py"
 LIVE_SECONDS = 45, 300
 """Least and most of one live directory, in which all that is looked for happens."""
+LIVE_PAUSE, LIVE_PACE = "0.25", "4"
+"""Slower than the test's own: a soak looks for what hours bring, beside other parts on the same processors."""
 VISIBLE_WITHIN = "10"
 """Seconds until a record is shown, beside other parts and whatever else the machine does."""
 SLOW = "of them with a record that was shown after more than a second"
@@ -91,6 +93,8 @@ def read_live(job: Job) -> None:
         environment = {
             **os.environ,
             "KAFKAFS_LIVE_SECONDS": str(max(len(numbers), least)),
+            "KAFKAFS_LIVE_PAUSE": LIVE_PAUSE,
+            "KAFKAFS_LIVE_PACE": LIVE_PACE,
             "KAFKAFS_LIVE_VISIBLE_WITHIN": VISIBLE_WITHIN,
             "KAFKAFS_KAFKA_SEED": str((job.seed * 10**6 + numbers.start) % 2**31),
         }
