@@ -171,7 +171,7 @@ def follow_latest(reader: Reader) -> None:
     latest = int(os.path.basename(os.readlink(reader.root / partition / "offset/latest")))
     text = reader.read(f"{partition}/offset/{latest}")
     reader.check(bool(text), f"{partition}/offset/{latest} is latest and not there")
-    if time.monotonic() - STARTED > 2:  # acknowledged a second ago or more, see the writers
+    if time.monotonic() - STARTED > 2:  # acknowledged STATED_AFTER or longer ago, see the writers
         reader.check(latest >= end - 1, f"{partition}: latest is {latest}, acknowledged {end}")
 
 

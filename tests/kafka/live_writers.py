@@ -38,7 +38,8 @@ TOPICS: dict[str, dict[str, object]] = {
 }
 PACE = float(os.environ.get("KAFKAFS_LIVE_PACE") or 1)
 """How many times as long the writers wait between two requests."""
-STATED_AFTER = 1.0  # an acknowledged record is in the state file only that many seconds later
+STATED_AFTER = float(os.environ.get("KAFKAFS_LIVE_VISIBLE_WITHIN") or 1)
+"""Seconds from a record's acknowledgement until it is in the state file: until readers must find it."""
 
 
 class Writers:

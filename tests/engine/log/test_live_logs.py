@@ -38,6 +38,7 @@ def test_a_view_is_behind_by_the_bytes_that_were_written_since(writer: LogWriter
     seen = log.lag()
     assert seen is not None
     assert (seen.log_end_offset, seen.unread_bytes) == (2, 0)
+    assert 0 <= seen.seconds < 60
     path = min(writer.folder.glob("*.log"))
     before = path.stat().st_size
     writer.append_records(b"c")
@@ -156,6 +157,18 @@ def test_a_torn_batch_of_a_live_log_is_not_there_yet(writer: LogWriter, cut: int
     assert view.record(1) is not None
 
 
+def test_a_file_that_has_no_whole_batch_yet_may_grow(writer: LogWriter) -> None:
+    new = batch([Rec(b"x" * 40)], 0)
+    writer.records_file.write_bytes(new[:30])
+    log = live_log(writer)
+    before = log.view(max_age=0)
+    with writer.records_file.open("ab") as file:
+        file.write(new[30:])
+    after = log.view(max_age=0)
+    assert (before.log_end_offset, after.log_end_offset) == (0, 1)
+    assert after.rewrites == before.rewrites
+
+
 def test_a_torn_batch_of_a_dead_log_is_told(writer: LogWriter) -> None:
     writer.append_records(b"a")
     with writer.records_file.open("ab") as file:
@@ -230,6 +243,32 @@ def test_damage_in_a_live_log_counts_once_it_stays(
     assert view.log_end_offset == 3
     assert [problem["kind"] for problem in view.problems] == ["crc_mismatch"]
     assert offsets_of(view) == [0, 2]
+
+
+def test_each_bad_tail_of_a_live_log_has_its_own_time_to_become_whole(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(active_tail, "monotonic", lambda: now)
+    log = live_log(writer)
+    writer.append_records(b"x" * (active_tail.LOOK_UP_CHUNK + 1))
+    assert log.view(max_age=0).log_end_offset == 1
+    now += active_tail.PATIENCE / 2
+    torn = batch([Rec(b"b")], 1)
+    with writer.records_file.open("ab") as file:
+        file.write(torn[:-1])
+    assert log.view(max_age=0).log_end_offset == 1
+    with writer.records_file.open("ab") as file:
+        file.write(torn[-1:])
+    assert log.view(max_age=0).log_end_offset == 2
+    now += active_tail.PATIENCE * 0.9
+    bad = patched(batch([Rec(b"c" * 50)], 2), 70, b"\xff\xff")
+    with writer.records_file.open("ab") as file:
+        file.write(bad + batch([Rec(b"d")], 3))
+    view = log.view(max_age=0)
+    assert (view.log_end_offset, view.problems) == (2, [])
+    now += active_tail.PATIENCE
+    assert log.view(max_age=0).log_end_offset == 4
 
 
 # Rewriting
@@ -399,6 +438,19 @@ def test_a_log_without_segments_is_empty(writer: LogWriter) -> None:
     assert view.record(0) is view.offset_for_time(0) is view.max_timestamp is None
     assert view.segment_for(0) is None
     assert view.last_stable_offset == view.high_watermark == 0
+
+
+def test_a_log_that_lost_its_only_segment_is_empty_until_it_has_another(writer: LogWriter) -> None:
+    writer.append_records(b"a")
+    log = live_log(writer)
+    assert log.view(max_age=0).log_end_offset == 1
+    data = writer.records_file.read_bytes()
+    writer.records_file.unlink()
+    empty = log.view(max_age=0)
+    assert (empty.active_segment, empty.log_end_offset, len(empty)) == (None, 0, 0)
+    writer.records_file.write_bytes(data + batch([Rec(b"b")], 1))
+    again = log.view(max_age=0)
+    assert (again.log_end_offset, offsets_of(again)) == (2, [0, 1])
 
 
 # Snapshots

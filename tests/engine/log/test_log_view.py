@@ -16,9 +16,12 @@ from engine.errors import (
 )
 from engine.files.file_names import parse_folder_name
 from engine.lines.record_line import LineOptions
+from engine.log import stable_offset
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage
+from engine.log.stable_offset import transaction_state
+from engine.log.transactions import TransactionState
 from engine.units import MAX_INT64, LogOffsetMetadata
 from tests.builders import Producer, Rec, batch, end_marker, offset_index, values
 from tests.engine.log.folders import LogWriter, offsets_of
@@ -261,6 +264,23 @@ def test_the_stable_offset_of_a_shorter_log_is_that_of_its_own_transactions(
     for _ in range(2):
         for until, unstable in ((4, second), (3, 3), (2, first), (3, 3), (0, 0)):
             assert view.first_unstable_offset(until) == unstable
+
+
+def test_the_transactions_of_a_shorter_log_are_looked_for_once(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = writer.append_transactional(1, 2)
+    writer.append_end(1, commit=True)
+    view = writer.view()
+    asked: list[int] = []
+
+    def counted(view: LogView, until: int) -> TransactionState:
+        asked.append(until)
+        return transaction_state(view, until)
+
+    monkeypatch.setattr(stable_offset, "transaction_state", counted)
+    assert [view.first_unstable_offset(until) for until in (2, 2, 1, 2)] == [first] * 4
+    assert asked == [2, 1, 2]
 
 
 def test_a_look_up_by_time_counts_markers_unless_records_alone_are_asked_for(

@@ -1,5 +1,7 @@
 """Lists of topics and partitions, as users and Kafka's tools write them."""
 
+import re
+
 import pytest
 
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, NamePattern, PartitionChoice
@@ -62,6 +64,29 @@ def test_topics_and_partitions_must_both_take_a_log():
     assert [bool(PartitionChoice.parse(["a"])), bool(PartitionChoice.parse((), ["1"]))] == [
         True
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("items", "taken"),
+    [
+        (["a.b"], ["a.b"]),
+        (["orders"], ["orders"]),
+        (["ord*"], ["orders", "orders2"]),
+        (["/o.*s/"], ["orders"]),
+        (["/a.b|x/"], ["a.b", "axb", "x"]),
+        (["a.b", "orders2"], ["a.b", "orders2"]),
+        (["a*", "/x|y/"], ["a.b", "axb", "x"]),
+    ],
+)
+def test_the_regular_expression_of_a_choice_is_found_in_chosen_topics_only(items, taken):
+    choice = PartitionChoice.parse(items)
+    names = ["a.b", "axb", "orders", "orders2", "my-orders", "x", "xx"]
+    assert [name for name in names if re.search(choice.topic_regex, name)] == taken
+    assert [name for name in names if choice.takes_topic(name)] == taken
+
+
+def test_a_choice_of_all_topics_has_no_regular_expression():
+    assert (ALL_PARTITIONS.topic_regex, PartitionChoice.parse((), ["1"]).topic_regex) == ("", "")
 
 
 def test_the_first_item_without_a_log_is_named():

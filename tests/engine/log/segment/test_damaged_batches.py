@@ -346,7 +346,8 @@ def test_an_offset_is_too_far_from_the_base_where_an_index_cannot_hold_it(
     writer.roll(index_interval=None)
     view = writer.view()
     list(view.segment_at(0).scan())
-    assert [problem["kind"] for problem in view.problems] == ["offset_range"] * is_noted
+    noted = [(problem["kind"], problem["found"]) for problem in view.problems]
+    assert noted == [("offset_range", 7 + above)] * is_noted
 
 
 def test_a_batch_that_states_the_next_segments_first_offset_leaves_no_gap(tmp_path: Path) -> None:
@@ -585,3 +586,18 @@ def test_a_range_up_to_the_next_segment_has_the_damage_behind_the_last_batch(
     writer.append(three(3))
     items = [item for _, item in writer.view().runs(0, stop)]
     assert any(isinstance(item, Damage) for item in items) is has_it
+
+
+def test_the_first_offset_of_a_segment_is_located_by_frames_whatever_the_checksum(
+    tmp_path: Path,
+) -> None:
+    found = segment_of(tmp_path, [spoiled(three(0)), three(3)]).locate(0)
+    assert found is not None
+    assert (found.position, found.base_offset) == (0, 0)
+
+
+def test_a_range_of_the_first_offset_has_the_damage_that_is_all_there_is(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.append(spoiled(three(0)))
+    writer.roll(base_offset=50, index_interval=None)
+    assert writer.view().segment_at(0).positions(0, 1) == (0, len(three(0)))
