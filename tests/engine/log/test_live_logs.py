@@ -245,30 +245,32 @@ def test_damage_in_a_live_log_counts_once_it_stays(
     assert offsets_of(view) == [0, 2]
 
 
+@pytest.mark.parametrize("was_torn", [False, True], ids=["good before", "torn before"])
 def test_each_bad_tail_of_a_live_log_has_its_own_time_to_become_whole(
-    writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch, was_torn: bool
 ) -> None:
     now = 100.0
     monkeypatch.setattr(active_tail, "monotonic", lambda: now)
     log = live_log(writer)
     writer.append_records(b"x" * (active_tail.LOOK_UP_CHUNK + 1))
     assert log.view(max_age=0).log_end_offset == 1
-    now += active_tail.PATIENCE / 2
-    torn = batch([Rec(b"b")], 1)
+    if was_torn:
+        torn = batch([Rec(b"b")], 1)
+        with writer.records_file.open("ab") as file:
+            file.write(torn[:-1])
+        assert log.view(max_age=0).log_end_offset == 1
+        with writer.records_file.open("ab") as file:
+            file.write(torn[-1:])
+        assert log.view(max_age=0).log_end_offset == 2
+    now += active_tail.PATIENCE + 1
+    end = 1 + was_torn
+    bad = patched(batch([Rec(b"c" * 50)], end), 70, b"\xff\xff")
     with writer.records_file.open("ab") as file:
-        file.write(torn[:-1])
-    assert log.view(max_age=0).log_end_offset == 1
-    with writer.records_file.open("ab") as file:
-        file.write(torn[-1:])
-    assert log.view(max_age=0).log_end_offset == 2
-    now += active_tail.PATIENCE * 0.9
-    bad = patched(batch([Rec(b"c" * 50)], 2), 70, b"\xff\xff")
-    with writer.records_file.open("ab") as file:
-        file.write(bad + batch([Rec(b"d")], 3))
+        file.write(bad + batch([Rec(b"d")], end + 1))
     view = log.view(max_age=0)
-    assert (view.log_end_offset, view.problems) == (2, [])
-    now += active_tail.PATIENCE
-    assert log.view(max_age=0).log_end_offset == 4
+    assert (view.log_end_offset, view.problems) == (end, [])
+    now += active_tail.PATIENCE + 1
+    assert log.view(max_age=0).log_end_offset == end + 2
 
 
 # Rewriting
