@@ -1,4 +1,3 @@
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from tests.builders import (
     producer_snapshot,
     transaction_index,
 )
-from tests.engine.log.folders import LogWriter, live_log
+from tests.engine.log.folders import LogWriter
 
 COMMITTED, ABORTED, OPEN = Fate.COMMITTED, Fate.ABORTED, Fate.OPEN
 
@@ -600,21 +599,3 @@ def test_behind_two_parts_of_the_log_only_transactions_that_ended_are_looked_for
     assert asked == [begins]
     ((starts, _),) = cache._files.values()
     assert (len(starts) > 2) is is_read_on
-
-
-def test_a_marker_that_was_torn_when_it_was_looked_for_is_found_once_it_is_whole(
-    writer: LogWriter,
-) -> None:
-    log = live_log(writer, is_live=False)
-    writer.append_transactional(1, 2)
-    size = writer.records_file.stat().st_size
-    writer.append_end(1, commit=True)
-    whole = writer.records_file.read_bytes()
-    os.truncate(writer.records_file, size + 40)
-    assert log.view(max_age=0).open_transactions == (OngoingTxn(1, 0, 0),)
-    fates_of(log.view(max_age=0))
-    with writer.records_file.open("ab") as file:
-        file.write(whole[size + 40 :])
-    view = log.view(max_age=0)
-    assert view.open_transactions == ()
-    assert set(fates_of(view).values()) == {Fate.COMMITTED}
