@@ -66,6 +66,7 @@ LAYERS = (
     "kafkafs/mount",
     "kafkafs/report",
     "kafkafs/api",
+    "kafkafs/serve",
     "kafkafs/spark/source/options",
     "kafkafs/spark/source/planning",
     "kafkafs/spark/source",

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from engine.errors import OffsetOutOfRangeError
 from engine.index.transaction_index import AbortedTxn
+from engine.log.listed_offset import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
 from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.record_batch import RecordBatch
 from engine.units import (
@@ -16,13 +24,6 @@ from engine.units import (
 from engine.writing.log.aborted_transactions import aborted_between
 from engine.writing.log.log_state import LogState
 from engine.writing.segment.writable_segment import WritableSegment
-
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL_TIMESTAMP = -4
-LATEST_TIERED_TIMESTAMP = -5
-EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
 NOTHING_TIERED = FoundTimestamp(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
 """Result of a log without remote storage for a time that asks about it."""

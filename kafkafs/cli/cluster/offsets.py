@@ -8,6 +8,15 @@ from operator import attrgetter
 
 import click
 
+from engine.log.listed_offset import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    listed_offset,
+)
 from engine.log.log_view import LogView
 from engine.log.partition_choice import PartitionChoice
 from engine.log.partition_log import PartitionLog
@@ -34,11 +43,12 @@ from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.tree.selection import proper_logs
 
 SPECS = {
-    "latest": -1,
-    "earliest": -2,
-    "max-timestamp": -3,
-    "earliest-local": -4,
-    "latest-tiered": -5,
+    "latest": LATEST_TIMESTAMP,
+    "earliest": EARLIEST_TIMESTAMP,
+    "max-timestamp": MAX_TIMESTAMP,
+    "earliest-local": EARLIEST_LOCAL_TIMESTAMP,
+    "latest-tiered": LATEST_TIERED_TIMESTAMP,
+    "earliest-pending-upload": EARLIEST_PENDING_UPLOAD_TIMESTAMP,
 }
 """GetOffsetShell's names of special timestamps, with their ListOffsets codes."""
 _NAMES = SPECS | {str(code): code for code in SPECS.values()}
@@ -48,19 +58,8 @@ _INTERNAL = INTERNAL_TOPICS | {CLUSTER_METADATA}
 
 def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
     """Return the offset that ListOffsets answers for a timestamp or one of its codes; None for no such offset."""
-    if time == SPECS["latest"]:
-        return view.last_stable_offset if committed else view.log_end_offset
-    if time in (SPECS["earliest"], SPECS["earliest-local"]):
-        return view.log_start_offset
-    if time == SPECS["max-timestamp"]:
-        largest = view.max_timestamp
-        return None if largest is None else largest.offset
-    if time == SPECS["latest-tiered"]:
-        return None
-    found = view.offset_for_time(time)
-    if found is None or (committed and found.offset >= view.last_stable_offset):
-        return None
-    return found.offset
+    found = listed_offset(view, time, committed=committed)
+    return None if found is None else found.offset
 
 
 def lost_end_for(log: PartitionLog, view: LogView, time: int, offset: int | None) -> LostEnd | None:
@@ -91,8 +90,8 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
     default="latest",
     metavar="TIME",
     show_default=True,
-    help="latest, earliest, max-timestamp, earliest-local, latest-tiered, their codes "
-    f"-1 to -5, milliseconds since 1970, or a time ({FORMS}): the first record at or after it.",
+    help="latest, earliest, max-timestamp, earliest-local, latest-tiered, earliest-pending-upload, their "
+    f"codes -1 to -6, milliseconds since 1970, or a time ({FORMS}): the first record at or after it.",
 )
 @zone_option
 @partition_options

@@ -1,0 +1,1 @@
+"""A read-only Kafka broker over log dirs: frames, connections, look-ups, answers."""

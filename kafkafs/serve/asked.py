@@ -1,0 +1,29 @@
+"""A request, and what a handler needs to answer it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Fields: TypeAlias = dict[str, Any]
+"""Fields of a message by Kafka's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request.
+
+    Attributes:
+        version: version of the API.
+        fields: the fields.
+        host, port: address under which the client reached the server, or the one that the operator states.
+        client: the client's address and id, for the log.
+        connection: number of the connection.
+    """
+
+    version: int
+    fields: Fields
+    host: str
+    port: int
+    client: str = ""
+    connection: int = field(default=0)

@@ -1,0 +1,138 @@
+"""A source as clients see a cluster: one broker that leads all partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from time import monotonic
+from typing import NamedTuple
+
+from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.errors import DamagedFileError
+from engine.files.file_names import LEADER_EPOCH_CHECKPOINT
+from engine.log import stable_offset
+from engine.log.partition_choice import PartitionChoice
+from engine.log.partition_log import PartitionLog
+from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
+from engine.units import NO_PARTITION_LEADER_EPOCH
+from kafkafs.api.source_logs import SourceLogs
+
+NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+_EPOCH_SECONDS = 1.0
+_NODE_WITHOUT_ID = 0
+
+
+class ServedTopic(NamedTuple):
+    """A topic of the source.
+
+    Attributes:
+        name: name of the topic.
+        logs: the partitions by number, ascending.
+        is_internal: whether it is one of Kafka's own.
+    """
+
+    name: str
+    logs: Mapping[int, PartitionLog]
+    is_internal: bool
+
+
+class ClusterView:
+    """Topics, ids, leader epochs and the broker's number; safe from several threads.
+
+    Args:
+        logs: the open source.
+        choice: partitions to serve; by default all. The controllers' log is no topic.
+    """
+
+    def __init__(self, logs: SourceLogs, choice: PartitionChoice | None = None) -> None:
+        self.logs = logs
+        self._choice = choice
+        self._lock = Lock()
+        self._seen: object = None
+        self._topics: dict[str, ServedTopic] = {}
+        self._ids: dict[PartitionLog, str] = {}
+        self._names: dict[str, str] = {}
+        self._epochs: dict[PartitionLog, tuple[float, int]] = {}
+        known = [each for each in logs.source.meta_properties if each is not None]
+        self.cluster_id: str | None = known[0].cluster_id if known else None
+        stated = known[0].node_id if known else None
+        self.node_id: int = _NODE_WITHOUT_ID if stated is None else stated
+
+    def topics(self) -> Mapping[str, ServedTopic]:
+        """Return the served topics by name, sorted.
+
+        Raises:
+            OSError: the source cannot be listed.
+        """
+        partitions = self.logs.source.partitions()
+        with self._lock:
+            if partitions is not self._seen:
+                self._topics = self._sorted()
+                self._seen = partitions
+            return self._topics
+
+    def _sorted(self) -> dict[str, ServedTopic]:
+        found = {}
+        for name, logs in self.logs.topics().items():
+            if name == CLUSTER_METADATA:
+                continue
+            if self._choice:
+                logs = {number: log for number, log in logs.items() if self._choice.takes(log)}
+            logs = {number: log for number, log in logs.items() if number >= 0}
+            if logs:
+                found[name] = ServedTopic(name, logs, name in INTERNAL_TOPICS)
+        return found
+
+    def topic_id(self, topic: ServedTopic) -> str:
+        """Return the id of a topic in base64, from a partition.metadata; NO_TOPIC_ID if there is none."""
+        first = next(iter(topic.logs.values()))
+        known = self._ids.get(first)
+        if known is None:
+            known = stable_offset.topic_id(first.context) or NO_TOPIC_ID
+            self._ids[first] = known
+            if known != NO_TOPIC_ID:
+                self._names[known] = topic.name
+        return known
+
+    def topic_of_id(self, topic_id: str) -> ServedTopic | None:
+        """Return the topic with an id; None without one."""
+        if topic_id == NO_TOPIC_ID:
+            return None
+        topics = self.topics()
+        found = topics.get(self._names.get(topic_id, ""))
+        if found is not None and self.topic_id(found) == topic_id:
+            return found
+        return next((each for each in topics.values() if self.topic_id(each) == topic_id), None)
+
+    def missing(self, topic: ServedTopic) -> list[int]:
+        """Return the partitions that a topic has, but not here: by the cluster's metadata, else gaps in the numbers.
+
+        A client that is told nothing of such a partition asks for it again and again.
+        """
+        known: Iterable[int] = range(max(topic.logs))
+        replay = self.logs.state.cluster
+        if replay.exists:
+            image = replay.image()
+            item = image.topics.get(topic.name)
+            if item is not None:
+                known = image.partitions_of(item.facts["topicId"])
+        return sorted(set(known) - topic.logs.keys())
+
+    def log(self, topic: str, partition: int) -> PartitionLog | None:
+        """Return the log of a partition; None if the source does not have it, or does not serve it."""
+        found = self.topics().get(topic)
+        return None if found is None else found.logs.get(partition)
+
+    def leader_epoch(self, log: PartitionLog) -> int:
+        """Return the newest leader epoch of a log's checkpoint; -1 without one."""
+        known, now = self._epochs.get(log), monotonic()
+        if known is not None and now - known[0] < _EPOCH_SECONDS:
+            return known[1]
+        name = LEADER_EPOCH_CHECKPOINT
+        try:
+            entries = parse_leader_epochs(log.context.read_side_file(name), path=name)
+        except (DamagedFileError, OSError):
+            entries = []
+        epoch = max((entry.epoch for entry in entries), default=NO_PARTITION_LEADER_EPOCH)
+        self._epochs[log] = now, epoch
+        return epoch

@@ -1,0 +1,26 @@
+"""Bytes of an answer that lie in a source file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from engine.coding.layout import Buffer
+from engine.files.source_files import SourceFile
+from engine.units import Position
+
+
+class FileSlice(NamedTuple):
+    """Consecutive bytes of an open file."""
+
+    file: SourceFile
+    position: Position
+    size: int
+
+
+Piece: TypeAlias = "FileSlice | Buffer"
+"""A part of an answer."""
+
+
+def size_of(pieces: tuple[Piece, ...]) -> int:
+    """Return the bytes of pieces together."""
+    return sum(piece.size if isinstance(piece, FileSlice) else len(piece) for piece in pieces)

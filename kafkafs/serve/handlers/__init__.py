@@ -1,0 +1,1 @@
+"""Answers to the requests, one module for each group of APIs."""

@@ -1,0 +1,145 @@
+"""Answers that describe the cluster, topics and configurations: DescribeCluster, DescribeTopicPartitions, DescribeConfigs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from kafkafs.serve.asked import Asked, Fields
+from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
+from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.handlers.metadata import (
+    NO_OPERATIONS,
+    READ_OPERATIONS,
+    partitions_of,
+)
+
+_BROKERS = 1
+_TOPIC, _BROKER = 2, 4
+"""Types of resources with configurations."""
+_OF_TOPIC, _OF_BROKER, _OF_ALL_BROKERS = 1, 2, 3
+"""Sources of a setting: set for the topic, the broker, all brokers."""
+_MOST_PARTITIONS = 2000
+
+
+def describe_cluster(cluster: ClusterView, asked: Asked) -> Fields:
+    """Answer DescribeCluster: the one broker."""
+    fields = asked.fields
+    if fields["endpointType"] != _BROKERS:
+        return {
+            "errorCode": ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "errorMessage": "this is a broker, not a controller",
+            "clusterId": "",
+        }
+    is_asked = fields["includeClusterAuthorizedOperations"]
+    return {
+        "errorCode": ErrorCode.NONE,
+        "endpointType": _BROKERS,
+        "clusterId": cluster.cluster_id or "",
+        "controllerId": cluster.node_id,
+        "brokers": [
+            {"brokerId": cluster.node_id, "host": asked.host, "port": asked.port, "rack": None}
+        ],
+        "clusterAuthorizedOperations": READ_OPERATIONS if is_asked else NO_OPERATIONS,
+    }
+
+
+def describe_topic_partitions(cluster: ClusterView, asked: Asked) -> Fields:
+    """Answer DescribeTopicPartitions: topics by name, a limited number of partitions, and where to go on."""
+    fields = asked.fields
+    topics = cluster.topics()
+    names = sorted({each["name"] for each in fields["topics"]} or topics)
+    start = 0
+    cursor = fields["cursor"]
+    if cursor is not None:
+        names = names[bisect_left(names, cursor["topicName"]) :]
+        if names and names[0] == cursor["topicName"]:
+            start = cursor["partitionIndex"]
+    left = min(max(fields["responsePartitionLimit"], 1), _MOST_PARTITIONS)
+    found: list[Fields] = []
+    following = None
+    for name in names:
+        topic = topics.get(name)
+        if topic is None:
+            found.append(
+                {
+                    "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    "name": name,
+                    "topicId": NO_TOPIC_ID,
+                    "partitions": [],
+                }
+            )
+            continue
+        rows = [each for each in partitions_of(cluster, topic) if each["partitionIndex"] >= start]
+        start = 0
+        if not left:
+            following = {"topicName": name, "partitionIndex": 0}
+            break
+        found.append(
+            {
+                "errorCode": ErrorCode.NONE,
+                "name": name,
+                "topicId": cluster.topic_id(topic),
+                "isInternal": topic.is_internal,
+                "partitions": rows[:left],
+                "topicAuthorizedOperations": READ_OPERATIONS,
+            }
+        )
+        if len(rows) > left:
+            following = {"topicName": name, "partitionIndex": rows[left]["partitionIndex"]}
+            break
+        left -= len(rows)
+    return {"topics": found, "nextCursor": following}
+
+
+def describe_configs(cluster: ClusterView, asked: Asked) -> Fields:
+    """Answer DescribeConfigs: the settings that the cluster's metadata has, without defaults and secrets."""
+    return {"results": [_settings(cluster, each) for each in asked.fields["resources"]]}
+
+
+def _settings(cluster: ClusterView, wanted: Fields) -> Fields:
+    kind, name = wanted["resourceType"], wanted["resourceName"]
+    answer: Fields = {
+        "errorCode": ErrorCode.NONE,
+        "errorMessage": None,
+        "resourceType": kind,
+        "resourceName": name,
+        "configs": [],
+    }
+    if kind == _TOPIC and name not in cluster.topics():
+        return answer | {
+            "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "errorMessage": f"the source has no topic {name}",
+        }
+    keys = wanted["configurationKeys"]
+    for source, settings in _known_settings(cluster, kind, name):
+        answer["configs"] += [
+            {
+                "name": key,
+                "value": value,
+                "readOnly": True,
+                "configSource": source,
+                "isSensitive": False,
+                "synonyms": [],
+                "documentation": None,
+            }
+            for key, value in sorted(settings.items())
+            if not keys or key in keys
+        ]
+    return answer
+
+
+def _known_settings(
+    cluster: ClusterView, kind: int, name: str
+) -> list[tuple[int, Mapping[str, str]]]:
+    """Return sources and settings of a resource, as far as the cluster's metadata has them."""
+    replay = cluster.logs.state.cluster
+    if not replay.exists or kind not in (_TOPIC, _BROKER):
+        return []
+    table = replay.image().table("configs")
+    resource = "topic" if kind == _TOPIC else "broker"
+    wanted = [(_OF_TOPIC if kind == _TOPIC else _OF_BROKER, name)]
+    if kind == _BROKER and name:
+        wanted.append((_OF_ALL_BROKERS, ""))
+    found = ((source, table.get((resource, each))) for source, each in wanted)
+    return [(source, item.facts["configs"]) for source, item in found if item is not None]

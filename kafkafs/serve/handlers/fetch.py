@@ -1,0 +1,131 @@
+"""Answer Fetch: batches of many partitions, as soon as there are enough of them or the client's time is over."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import trio
+
+from engine.log.partition_log import PartitionLog
+from kafkafs.serve.asked import Asked, Fields
+from kafkafs.serve.budgets import ServeBudgets
+from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
+from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.fetch_sessions import FetchSession, FetchSessions, Key
+from kafkafs.serve.records.partition_fetch import FetchedBatches, PartitionFetch
+
+IDS_SINCE = 13
+POLL_SECONDS = 0.1
+"""Time between two looks at the logs while a client waits for records."""
+_NO_REPLICA = -1
+
+
+class Fetches:
+    """Answers Fetch requests of all clients.
+
+    Args:
+        cluster: the source.
+        partitions: fetches from a partition.
+        budgets: limits.
+        limiter: limits the threads that read.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterView,
+        partitions: PartitionFetch,
+        budgets: ServeBudgets,
+        limiter: trio.CapacityLimiter,
+    ) -> None:
+        self._cluster = cluster
+        self._partitions = partitions
+        self._budgets = budgets
+        self._limiter = limiter
+        self._sessions = FetchSessions()
+
+    async def answer(self, asked: Asked) -> Fields:
+        """Return the answer to a request."""
+        fields = asked.fields
+        session = self._sessions.of_request(fields, has_ids=asked.version >= IDS_SINCE)
+        if isinstance(session, ErrorCode):
+            return {"errorCode": session, "sessionId": 0, "responses": []}
+        end = trio.current_time() + max(fields["maxWaitMs"], 0) / 1000
+        while True:
+            answers = await trio.to_thread.run_sync(
+                self._read, session, fields, limiter=self._limiter
+            )
+            size = sum(answer.size for _, answer in answers)
+            is_news = any(each.error or each.diverging is not None for _, each in answers)
+            left = end - trio.current_time()
+            if size >= fields["minBytes"] or is_news or not answers or left <= 0:
+                break
+            await trio.sleep(min(left, POLL_SECONDS))
+        shown = session.changed(answers)
+        name = "topicId" if session.has_ids else "topic"
+        return {
+            "errorCode": ErrorCode.NONE,
+            "sessionId": session.id,
+            "responses": [
+                {name: topic, "partitions": [_partition(key, each) for key, each in group]}
+                for topic, group in groupby(shown, key=lambda item: item[0][0])
+            ],
+        }
+
+    def _read(self, session: FetchSession, fields: Fields) -> list[tuple[Key, FetchedBatches]]:
+        """Read all partitions of a session once; runs in a thread."""
+        left = min(fields["maxBytes"], self._budgets.fetch_bytes)
+        is_first = True
+        answers = []
+        for key, wanted in list(session.wanted.items()):
+            log = self._log(key, has_ids=session.has_ids)
+            if log is None and session.has_ids:
+                error = (
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    if self._cluster.topic_of_id(key[0]) is not None
+                    else ErrorCode.UNKNOWN_TOPIC_ID
+                )
+                answers.append((key, FetchedBatches(error)))
+                continue
+            found = self._partitions.fetch(
+                log,
+                wanted,
+                left,
+                committed=fields["isolationLevel"] == 1,
+                min_one_batch=is_first,
+            )
+            if found.size:
+                is_first = False
+                left = max(left - found.size, 0)
+            answers.append((key, found))
+        return answers
+
+    def _log(self, key: Key, *, has_ids: bool) -> PartitionLog | None:
+        topic, number = key
+        if not has_ids:
+            return self._cluster.log(topic, number)
+        found = None if topic == NO_TOPIC_ID else self._cluster.topic_of_id(topic)
+        return None if found is None else found.logs.get(number)
+
+
+def _partition(key: Key, found: FetchedBatches) -> Fields:
+    answer: Fields = {
+        "partitionIndex": key[1],
+        "errorCode": found.error,
+        "highWatermark": found.high_watermark,
+        "lastStableOffset": found.last_stable_offset,
+        "logStartOffset": found.log_start_offset,
+        "abortedTransactions": (
+            None
+            if found.aborted is None
+            else [
+                {"producerId": each.producer_id, "firstOffset": each.first_offset}
+                for each in found.aborted
+            ]
+        ),
+        "preferredReadReplica": _NO_REPLICA,
+        "records": found.pieces,
+    }
+    if found.diverging is not None:
+        epoch, end = found.diverging
+        answer["divergingEpoch"] = {"epoch": epoch, "endOffset": end}
+    return answer

@@ -1,0 +1,112 @@
+"""Answers about the cluster: Metadata, FindCoordinator."""
+
+from __future__ import annotations
+
+from engine.units import NO_PARTITION_LEADER_EPOCH
+from kafkafs.serve.asked import Asked, Fields
+from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView, ServedTopic
+from kafkafs.serve.error_codes import ErrorCode
+
+NO_OPERATIONS = -(2**31)
+"""The authorized operations of an answer that does not tell them."""
+_NO_LEADER = -1
+READ_OPERATIONS = 1 << 3 | 1 << 8 | 1 << 10
+"""READ, DESCRIBE and DESCRIBE_CONFIGS, as bits by the codes of AclOperation."""
+
+
+def metadata(cluster: ClusterView, asked: Asked) -> Fields:
+    """Answer Metadata: the broker and topics with their partitions."""
+    fields = asked.fields
+    wanted = fields["topics"]
+    is_all = wanted is None or (asked.version == 0 and not wanted)
+    operations = READ_OPERATIONS if fields["includeTopicAuthorizedOperations"] else NO_OPERATIONS
+    found = cluster.topics().values() if is_all else ()
+    topics = [_topic(cluster, topic, operations) for topic in found]
+    if not is_all:
+        topics += (_wanted(cluster, each, operations) for each in wanted)
+    of_cluster = READ_OPERATIONS if fields["includeClusterAuthorizedOperations"] else NO_OPERATIONS
+    return {
+        "brokers": [_broker(cluster, asked)],
+        "clusterId": cluster.cluster_id,
+        "controllerId": cluster.node_id,
+        "topics": topics,
+        "clusterAuthorizedOperations": of_cluster,
+    }
+
+
+def _broker(cluster: ClusterView, asked: Asked) -> Fields:
+    return {"nodeId": cluster.node_id, "host": asked.host, "port": asked.port, "rack": None}
+
+
+def _wanted(cluster: ClusterView, wanted: Fields, operations: int) -> Fields:
+    name, topic_id = wanted["name"], wanted["topicId"]
+    if name is not None:
+        topic = cluster.topics().get(name)
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        topic = cluster.topic_of_id(topic_id)
+        error = ErrorCode.UNKNOWN_TOPIC_ID
+    if topic is not None:
+        return _topic(cluster, topic, operations)
+    return {
+        "errorCode": error,
+        "name": name,
+        "topicId": NO_TOPIC_ID if name is not None else topic_id,
+        "isInternal": False,
+        "partitions": [],
+        "topicAuthorizedOperations": NO_OPERATIONS,
+    }
+
+
+def _topic(cluster: ClusterView, topic: ServedTopic, operations: int) -> Fields:
+    return {
+        "errorCode": ErrorCode.NONE,
+        "name": topic.name,
+        "topicId": cluster.topic_id(topic),
+        "isInternal": topic.is_internal,
+        "partitions": partitions_of(cluster, topic),
+        "topicAuthorizedOperations": operations,
+    }
+
+
+def partitions_of(cluster: ClusterView, topic: ServedTopic) -> list[Fields]:
+    """Return the partitions of a topic: led by this server, or by nobody if the source lacks them."""
+    here = [cluster.node_id]
+    led = [
+        _partition(number, cluster.node_id, cluster.leader_epoch(log), here)
+        for number, log in topic.logs.items()
+    ]
+    lost = [
+        _partition(number, _NO_LEADER, NO_PARTITION_LEADER_EPOCH, [])
+        for number in cluster.missing(topic)
+    ]
+    return sorted(led + lost, key=lambda each: each["partitionIndex"])
+
+
+def _partition(number: int, leader: int, epoch: int, replicas: list[int]) -> Fields:
+    return {
+        "errorCode": ErrorCode.NONE if replicas else ErrorCode.LEADER_NOT_AVAILABLE,
+        "partitionIndex": number,
+        "leaderId": leader,
+        "leaderEpoch": epoch,
+        "replicaNodes": replicas,
+        "isrNodes": replicas,
+        "eligibleLeaderReplicas": [],
+        "lastKnownElr": [],
+        "offlineReplicas": [],
+    }
+
+
+def find_coordinator(cluster: ClusterView, asked: Asked) -> Fields:
+    """Answer FindCoordinator: this server, for every key."""
+    here = {
+        "errorCode": ErrorCode.NONE,
+        "errorMessage": "NONE",
+        "nodeId": cluster.node_id,
+        "host": asked.host,
+        "port": asked.port,
+    }
+    if asked.version < 4:
+        return here
+    keys = asked.fields["coordinatorKeys"]
+    return {"coordinators": [{"key": key, **here, "errorMessage": ""} for key in keys]}

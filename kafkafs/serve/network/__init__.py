@@ -1,0 +1,1 @@
+"""Bytes to and from clients: requests, answers, limits on memory."""

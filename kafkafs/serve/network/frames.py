@@ -1,0 +1,81 @@
+"""Requests on a connection: a length of four bytes, and as many bytes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.coding.fixed_width import read_int32
+from kafkafs.serve.budgets import ServeBudgets
+
+_LENGTH = 4
+_READ = 64 * 1024
+_SMALLEST = 8
+"""Bytes: a request has at least a key, a version and a correlation id."""
+
+
+class MalformedRequest(Exception):
+    """A client sent bytes that are no request; its connection is closed."""
+
+
+class ByteStream(Protocol):
+    """The receiving side of a connection."""
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Return some bytes, none at the end."""
+
+
+class RequestReader:
+    """Reads requests from a connection.
+
+    Args:
+        stream: the connection.
+        budgets: limits.
+    """
+
+    def __init__(self, stream: ByteStream, budgets: ServeBudgets) -> None:
+        self._stream = stream
+        self._budgets = budgets
+        self._buffer = bytearray()
+
+    async def has_more(self) -> bool:
+        """Wait for the next byte; return False at the end of the connection."""
+        if not self._buffer:
+            self._buffer += await self._stream.receive_some(_READ)
+        return bool(self._buffer)
+
+    async def length(self) -> int:
+        """Return the length of the next request, which follows.
+
+        Raises:
+            MalformedRequest: the length is impossible or above the limit, or the connection ended.
+        """
+        await self._fill(_LENGTH)
+        length = read_int32(self._buffer, 0)
+        if not _SMALLEST <= length <= self._budgets.request_bytes:
+            seen = bytes(self._buffer[:16])
+            raise MalformedRequest(
+                f"the request states {length} bytes, not {_SMALLEST} to"
+                f" {self._budgets.request_bytes}; it begins with {seen!r}"
+            )
+        return length
+
+    async def body(self, length: int) -> bytes:
+        """Return the bytes after the length.
+
+        Raises:
+            MalformedRequest: the connection ended within the request.
+        """
+        end = _LENGTH + length
+        await self._fill(end)
+        found = bytes(self._buffer[_LENGTH:end])
+        del self._buffer[:end]
+        return found
+
+    async def _fill(self, size: int) -> None:
+        while len(self._buffer) < size:
+            data = await self._stream.receive_some(_READ)
+            if not data:
+                raise MalformedRequest(
+                    f"the connection ended after {len(self._buffer)} of {size} bytes of a request"
+                )
+            self._buffer += data

@@ -1,0 +1,88 @@
+"""Choose the batches that a fetch of one partition gets."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from engine.log.log_view import LogView
+from engine.log.segment.fetch import offset_metadata
+from engine.log.segment.log_segment import LogSegment
+from engine.units import Offset, Position
+from kafkafs.serve.records.proven_ranges import ProvenRanges
+
+
+class GoodBatches(NamedTuple):
+    """Good batches of a segment, from the first that reaches the offset on.
+
+    Attributes:
+        segment: the segment.
+        start: position of the first batch.
+        first_size: bytes of the first batch.
+    """
+
+    segment: LogSegment
+    start: Position
+    first_size: int
+
+
+class DamagedOffsets(NamedTuple):
+    """Offsets that damage may have held.
+
+    Attributes:
+        segment: the segment with the damage.
+        position: position of the damage.
+        next_offset: offset of the first good batch behind, or the base offset of the next segment.
+        reason: a sentence about the damage.
+    """
+
+    segment: LogSegment
+    position: Position
+    next_offset: Offset
+    reason: str
+
+
+Found: TypeAlias = "GoodBatches | DamagedOffsets"
+
+
+def find_batches(view: LogView, offset: Offset, proven: ProvenRanges) -> Found | None:
+    """Return the first batch that reaches an offset of [log start, log end), or the damage there.
+
+    None if there is none below the log end, which compaction may have moved away from the last batch.
+
+    Raises:
+        OSError: a file cannot be read, or is gone.
+    """
+    for segment in view.segments_from(offset):
+        located = segment.locate(offset)
+        if located is not None and located.base_offset <= offset:
+            _, _, position, size = located
+            if proven.good_end(view, segment, position, position + 1) > position:
+                return GoodBatches(segment, position, size)
+        found = _seek(view, segment, offset)
+        if found is not None:
+            return found
+    return None
+
+
+def _seek(view: LogView, segment: LogSegment, offset: Offset) -> Found | None:
+    """Find the first good batch of a segment with every checksum checked; None if all are below the offset."""
+    landing = segment.seek(offset)
+    batch, damage = landing.batch, landing.damage
+    if batch is not None:
+        base, position, size = (int(batch[name][0]) for name in ("base_offset", "position", "size"))
+        if damage is None or landing.position == position or base <= offset:
+            return GoodBatches(segment, position, size)
+        return DamagedOffsets(segment, landing.position, base, damage.reason)
+    if damage is None or view.next_base(segment) <= offset:
+        return None
+    return DamagedOffsets(segment, landing.position, view.next_base(segment), damage.reason)
+
+
+def position_of(view: LogView, segment: LogSegment, bound: Offset) -> Position:
+    """Return the position in a segment that a reader stops at which may not see the offset `bound`."""
+    if bound >= view.log_end_offset:
+        return segment.end
+    at = offset_metadata(view.segments_from, view.end_metadata, bound)
+    if at.segment_base_offset > segment.base_offset:
+        return segment.end
+    return at.position if at.segment_base_offset == segment.base_offset else 0

@@ -1,0 +1,112 @@
+"""The parts of records files whose batches are good; each part is read and checked once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from threading import Lock
+from typing import TypeAlias
+
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import Damage, Disorder
+from engine.record.attributes import TRANSACTIONAL_MASK
+from engine.units import Position
+
+_Key: TypeAlias = tuple[tuple[int, int], int]
+
+_MOST_FILES = 65_536
+
+
+class _FileProof:
+    """The proven parts of a file.
+
+    Attributes:
+        lock: held while the file is read.
+        starts, ends: positions of the parts, ascending; parts do not touch.
+        has_transactions: whether a proven batch is part of a transaction.
+        has_old_magic: whether a proven batch has magic 0 or 1.
+    """
+
+    __slots__ = ("ends", "has_old_magic", "has_transactions", "lock", "starts")
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.starts: list[Position] = []
+        self.ends: list[Position] = []
+        self.has_transactions = False
+        self.has_old_magic = False
+
+    def end_from(self, position: Position) -> Position:
+        """Return the end of the part that has a position; the position itself without one."""
+        place = bisect_right(self.starts, position) - 1
+        return max(position, self.ends[place]) if place >= 0 else position
+
+    def add(self, start: Position, end: Position) -> None:
+        """Add a part, which begins in or behind a known one; join those that touch."""
+        first = bisect_right(self.starts, start) - 1
+        if first >= 0 and self.ends[first] >= start:
+            start = self.starts[first]
+        else:
+            first += 1
+        last = bisect_right(self.starts, end)
+        if last > first:
+            end = max(end, self.ends[last - 1])
+        self.starts[first:last] = [start]
+        self.ends[first:last] = [end]
+
+
+class ProvenRanges:
+    """The proven parts of the files of a source; safe from several threads."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[_Key, _FileProof] = OrderedDict()
+        self._lock = Lock()
+
+    def good_end(
+        self, view: LogView, segment: LogSegment, position: Position, stop: Position
+    ) -> Position:
+        """Return the end of the good batches from the start of a batch on, or `stop` if they reach it.
+
+        The bytes that are not known to be good are read, and their checksums are checked.
+
+        Raises:
+            OSError: the file cannot be read, or is gone.
+        """
+        proof = self._of(view, segment)
+        with proof.lock:
+            end = proof.end_from(position)
+            if end < stop:
+                for item in segment.scan(end):
+                    if isinstance(item, Disorder):  # a good batch, which the next run has
+                        continue
+                    if isinstance(item, Damage) or item.position != end:
+                        break
+                    proof.add(position, item.end_position)
+                    flags, magic = item.table["attributes"], item.table["magic"]
+                    proof.has_old_magic |= bool((magic < 2).any())
+                    proof.has_transactions |= bool(((flags & TRANSACTIONAL_MASK) != 0).any())
+                    end = item.end_position
+                    if end >= stop:
+                        break
+                    del item  # free it before the next read: a batch may be as large as the budget
+        return min(end, stop)
+
+    def has_transactions(self, view: LogView, segment: LogSegment) -> bool:
+        """Return whether a batch of the proven parts is part of a transaction."""
+        return self._of(view, segment).has_transactions
+
+    def has_old_magic(self, view: LogView, segment: LogSegment) -> bool:
+        """Return whether a batch of the proven parts has magic 0 or 1."""
+        return self._of(view, segment).has_old_magic
+
+    def _of(self, view: LogView, segment: LogSegment) -> _FileProof:
+        # A truncated file keeps its inode, and later batches take the place of those that were cut off.
+        key = segment.identity, view.rewrites
+        with self._lock:
+            found = self._files.get(key)
+            if found is None:
+                found = self._files[key] = _FileProof()
+                if len(self._files) > _MOST_FILES:
+                    self._files.popitem(last=False)
+            return found

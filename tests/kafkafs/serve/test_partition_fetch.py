@@ -1,0 +1,232 @@
+"""Fetches of one partition, judged by what consumers of real brokers got."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.log.segment.log_segment import LogSegment
+from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.records.partition_fetch import FetchRules, WantedBatches
+from tests.fixtures_data import (
+    WITH_TRUTH,
+    copy_of,
+    log_dir,
+    logs,
+    truth_offsets,
+    truth_partitions,
+    truth_records,
+)
+from tests.kafkafs.serve.consumed import Consumer, FetchError
+
+PARTITIONS = [(kind, name) for kind in WITH_TRUTH for name in truth_partitions(kind)]
+each_partition = pytest.mark.parametrize(("kind", "name"), PARTITIONS)
+
+
+def facts(records) -> list[tuple]:
+    return [
+        (
+            each.offset,
+            each.key,
+            each.value,
+            tuple((header.key, header.value) for header in each.headers),
+        )
+        for each in records
+    ]
+
+
+def truth(kind: str, name: str, *, committed: bool = False) -> list[tuple]:
+    return [
+        (
+            each.offset,
+            each.key,
+            each.value,
+            tuple((key.encode(), value) for key, value in each.headers),
+        )
+        for each in truth_records(kind, name, committed)
+    ]
+
+
+def plain(found: list[tuple]) -> list[tuple]:
+    """The same with bytes for keys of headers, whichever form they have."""
+    return [
+        (offset, key and bytes(key), value and bytes(value) if value else value,
+         tuple((name if isinstance(name, bytes) else str(name).encode(), data) for name, data in headers))
+        for offset, key, value, headers in found
+    ]  # fmt: skip
+
+
+@each_partition
+@pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
+def test_fetches_give_the_records_that_a_real_broker_gave(kind, name, committed):
+    consumer = Consumer(log_dir(kind))
+    got = plain(facts(consumer.records(name, committed=committed)))
+    assert got == truth(kind, name, committed=committed)
+
+
+@each_partition
+def test_an_answer_states_the_offsets_of_the_real_broker(kind, name):
+    consumer = Consumer(log_dir(kind))
+    known = truth_offsets(kind)[name]
+    answer = consumer.fetch(name, known["latest"], committed=True)
+    assert (answer.log_start_offset, answer.high_watermark, answer.last_stable_offset) == (
+        known["earliest"], known["latest"], known["latest_committed"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("current", "txn-0"), ("current", "compacted-0"), ("legacy", "upgraded-0")]
+)
+@pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
+def test_every_start_offset_gives_the_rest_of_the_records(kind, name, committed):
+    consumer = Consumer(log_dir(kind))
+    whole = truth(kind, name, committed=committed)
+    known = truth_offsets(kind)[name]
+    for start in range(known["earliest"], known["latest"], 7):
+        got = plain(facts(consumer.records(name, start, committed=committed)))
+        assert got == [each for each in whole if each[0] >= start], start
+
+
+@pytest.mark.parametrize("most", [0, 1, 61, 5_000])
+def test_small_limits_give_one_batch_at_a_time_and_lose_nothing(most):
+    consumer = Consumer(log_dir("current"))
+    got = plain(facts(consumer.records("txn-0", most=most, committed=True)))
+    assert got == truth("current", "txn-0", committed=True)
+
+
+def test_an_answer_has_no_more_bytes_than_asked_after_its_first_batch():
+    consumer = Consumer(log_dir("current"))
+    first = consumer.fetch("orders-0", 0, 0).size
+    assert 0 < first < 20_000
+    assert consumer.fetch("orders-0", 0, first + 100).size == first + 100
+
+
+def test_without_the_promise_of_one_batch_a_small_limit_gives_none():
+    consumer = Consumer(log_dir("current"))
+    wanted = WantedBatches(0, 10)
+    answer = consumer.fetches.fetch(
+        consumer.log("orders-0"), wanted, 1 << 30, committed=False, min_one_batch=False
+    )
+    assert (answer.error, answer.size) == (ErrorCode.NONE, 0)
+
+
+@pytest.mark.parametrize("offset", [-1, 1501])
+def test_an_offset_outside_the_log_is_out_of_range(offset):
+    answer = Consumer(log_dir("current")).fetch("trimmed-0", offset)
+    assert answer.error == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (answer.high_watermark, answer.log_start_offset) == (-1, -1)
+
+
+@pytest.mark.parametrize(
+    ("stated", "error"),
+    [(-1, ErrorCode.NONE), (0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+def test_a_leader_epoch_above_the_newest_is_unknown(stated, error):
+    consumer = Consumer(log_dir("current"))
+    log = consumer.log("orders-0")
+    assert consumer.cluster.leader_epoch(log) == 0
+    answer = consumer.fetches.fetch(
+        log, WantedBatches(0, 1000, stated), 1000, committed=False, min_one_batch=True
+    )
+    assert answer.error == error
+
+
+# Damage
+
+
+@pytest.fixture
+def hurt(tmp_path: Path) -> tuple[Path, int, int]:
+    """A log whose third batch has a wrong byte: the source, and the batch's first and last offset."""
+    copy = copy_of("current", tmp_path, ["orders-0"])
+    batch = list(batches_of(copy))[2]
+    path = copy / "orders-0" / logs("current", "orders-0")[0].name
+    data = bytearray(path.read_bytes())
+    data[batch.position + batch.size - 1] ^= 0x55
+    path.write_bytes(data)
+    return copy, batch.base_offset, batch.last_offset
+
+
+def batches_of(source: Path):
+    segment: LogSegment = Consumer(source).log("orders-0").view().segment_at(0)
+    for run in segment.scan():
+        yield from (run.headers[row] for row in range(len(run.headers)))
+
+
+def test_damage_is_an_error_at_its_offsets_and_nowhere_else(hurt):
+    source, first, last = hurt
+    consumer = Consumer(source)
+    for offset in range(1000):
+        answer = consumer.fetch("orders-0", offset, 1)
+        is_lost = first <= offset <= last
+        assert answer.error == (ErrorCode.CORRUPT_MESSAGE if is_lost else ErrorCode.NONE), offset
+        assert bool(answer.size) is not is_lost
+
+
+def test_batches_before_damage_are_served_up_to_it(hurt):
+    source, first, _ = hurt
+    with pytest.raises(FetchError) as error:
+        Consumer(source).records("orders-0")
+    assert (error.value.code, error.value.offset) == (ErrorCode.CORRUPT_MESSAGE, first)
+
+
+def test_with_skip_damaged_every_other_record_is_served(hurt):
+    source, first, last = hurt
+    consumer = Consumer(source, FetchRules(skip_damaged=True))
+    got = plain(facts(consumer.records("orders-0")))
+    assert got == [each for each in truth("current", "orders-0") if not first <= each[0] <= last]
+
+
+def test_a_lost_segment_end_is_passed_over_to_the_next_segment(tmp_path):
+    copy = copy_of("current", tmp_path, ["compacted-0"])
+    first, second = logs("current", "compacted-0")[:2]
+    path = copy / "compacted-0" / first.name
+    path.write_bytes(path.read_bytes()[:-30])
+    base = int(second.name.split(".")[0])
+    got = plain(facts(Consumer(copy, FetchRules(skip_damaged=True)).records("compacted-0")))
+    whole = truth("current", "compacted-0")
+    assert [each for each in got if each[0] >= base] == [each for each in whole if each[0] >= base]
+    assert 0 < len(got) < len(whole)
+
+
+def test_old_formats_are_sent_as_they_are_or_refused():
+    sent = Consumer(log_dir("legacy")).fetch("v1-gzip-0", 0)
+    refused = Consumer(log_dir("legacy"), FetchRules(refuse_old=True)).fetch("v1-gzip-0", 0)
+    assert (sent.error, sent.size > 0) == (ErrorCode.NONE, True)
+    assert (refused.error, refused.size) == (ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, 0)
+
+
+# Aborted transactions
+
+
+def test_a_lost_transaction_index_costs_no_aborted_transaction(tmp_path):
+    copy = copy_of("current", tmp_path, ["txn-0"])
+    indexes = list((copy / "txn-0").glob("*.txnindex"))
+    assert indexes
+    for each in indexes:
+        each.unlink()
+    got = plain(facts(Consumer(copy).records("txn-0", committed=True)))
+    assert got == truth("current", "txn-0", committed=True)
+
+
+def test_a_transaction_index_that_names_a_committed_transaction_hides_no_record(tmp_path):
+    copy = copy_of("current", tmp_path, ["txn-0"])
+    index = next(iter(sorted((copy / "txn-0").glob("*.txnindex"))))
+    data = bytearray(index.read_bytes())
+    for slot in range(len(data) // 34):
+        data[slot * 34 + 10 : slot * 34 + 18] = bytes(8)  # every transaction begins at offset 0
+    index.write_bytes(data)
+    got = plain(facts(Consumer(copy).records("txn-0", committed=True)))
+    assert got == truth("current", "txn-0", committed=True)
+
+
+def test_a_deleted_folder_makes_the_partition_unknown(tmp_path):
+    copy = copy_of("current", tmp_path, ["orders-0", "txn-0"])
+    consumer = Consumer(copy)
+    log = consumer.log("orders-0")
+    shutil.rmtree(copy / "orders-0")
+    answer = consumer.fetches.fetch(
+        log, WantedBatches(0, 100), 100, committed=False, min_one_batch=True
+    )
+    assert answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
