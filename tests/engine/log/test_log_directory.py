@@ -16,7 +16,7 @@ import pytest
 from engine.errors import SourceError, SourceGoneError
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
-from engine.log.log_directory import LogSource, open_source
+from engine.log.log_directory import LogSource, Unread, open_source
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
@@ -41,6 +41,23 @@ def names_of(source: LogSource) -> list[str]:
 
 
 # What a source can be
+
+
+def test_one_file_has_the_base_offset_of_its_name_although_its_first_records_are_gone(
+    tmp_path: Path,
+) -> None:
+    compacted = tmp_path / f"{7:020}.log.deleted"
+    compacted.write_bytes(batch([Rec(b"v")], 9))
+    (log,) = open_source(str(compacted)).partitions().values()
+    assert log.view().segment_at(0).base_offset == 7
+
+
+def test_an_unread_path_is_shown_with_its_reason() -> None:
+    denied = Unread.of("a/b", PermissionError(errno.EACCES, "Permission denied"))
+    assert str(denied).startswith("a/b: Permission denied (")
+    assert str(Unread.of("a/b", OSError(errno.ENXIO, "No such device"))).endswith(
+        "device or address"
+    )
 
 
 def test_a_log_dir_has_its_partitions_by_name() -> None:

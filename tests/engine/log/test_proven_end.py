@@ -141,6 +141,14 @@ def test_the_start_of_the_last_leader_epoch_is_a_proof_where_it_can_be_right(
     assert end_of(writer)[0] == end
 
 
+def test_a_leader_epoch_that_the_last_record_has_proves_nothing_behind_it(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.append_records(b"v", leader_epoch=2)
+    writer.append_records(b"v", leader_epoch=3)
+    (writer.folder / EPOCHS).write_text("0\n2\n2 0\n3 6\n")
+    assert end_of(writer) == (2, [])
+
+
 def test_the_first_leader_epoch_of_a_log_without_records_is_a_proof(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path)
     (writer.folder / EPOCHS).write_text("0\n1\n0 4\n")

@@ -123,6 +123,15 @@ def test_a_transaction_begins_with_a_data_batch_of_its_producer(
     assert (view.problems == []) is is_begin
 
 
+def test_a_producer_without_a_transaction_hides_none_behind_it_in_a_snapshot(
+    writer: LogWriter,
+) -> None:
+    first = writer.append_transactional(7, 1)
+    entries = SnapshotEntry(6), SnapshotEntry(7, current_transaction_first_offset=first)
+    write_snapshot(writer, 1, *entries)
+    assert [each.producer_id for each in writer.view().open_transactions] == [7]
+
+
 def test_the_epoch_of_an_open_transaction_is_the_snapshots(writer: LogWriter) -> None:
     first = writer.append_transactional(1, 1, epoch=4)
     write_snapshot(writer, 1, SnapshotEntry(1, 4, current_transaction_first_offset=first))

@@ -11,11 +11,13 @@ import pytest
 from engine.budgets import DEFAULT_BUDGETS
 from engine.errors import CorruptRecordError
 from engine.files.source_files import SourceRoot
+from engine.log.segment import resync
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.resync import Resync
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan, whole_run
 from engine.memory_gate import LARGE
+from engine.record.batch_frame import LOG_OVERHEAD
 from engine.units import MAX_INT32, Position
 from tests.builders import CompressionType, Rec, batch, empty_batch, message_set, patched
 from tests.engine.log.folders import LogWriter, segment_of
@@ -119,6 +121,39 @@ def test_a_good_batch_inside_a_batch_with_a_wrong_length_is_not_the_logs() -> No
     """Values may hold batches, as a mirror's do; the log goes on at lower offsets."""
     outer = batch([Rec(three(500) + b"\xfe" * 40)], 3, length=-1)
     assert good_bases(three(0) + outer + three(4) + three(7)) == [0, 4, 7]
+
+
+def test_a_good_batch_that_a_damaged_batchs_wrong_length_covers_is_found() -> None:
+    covered = three(3)
+    longer = len(spoiled(three(0))) + len(covered) - LOG_OVERHEAD
+    first = patched(spoiled(three(0)), 8, longer.to_bytes(4, "big"))
+    assert good_bases(first + covered + three(6)) == [3, 6]
+
+
+def test_two_good_batches_in_a_row_are_the_logs_and_one_behind_them_at_lower_offsets_is_not() -> (
+    None
+):
+    made = broken_length(batch([Rec(b"v" * 40)], 3)) + b"\xfe" * 40 + three(500) + three(503)
+    assert good_bases(three(0) + made + b"\xfe" * 40 + three(4)) == [0, 500, 503]
+
+
+def test_the_last_batch_of_the_file_alone_contradicts_batches_inside_a_value() -> None:
+    outer = broken_length(holder([three(500), three(900)]))
+    assert good_bases(three(0) + outer + three(4)) == [0, 4]
+
+
+def test_a_search_goes_on_behind_the_largest_stretch_that_it_reads_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resync, "_LARGEST_SEARCH", 32 * 1024)
+
+    class ReadTwice(CountedBytes):
+        def read_at(self, position: int, size: int) -> bytes:
+            assert self.read_bytes < 4 * len(self.data)
+            return super().read_at(position, size)
+
+    file = ReadTwice(three(0) + b"\xfe" * 200_000 + three(3) + three(6))
+    assert [base for _, base, _ in split(list(scan(file, 0, len(file.data))))[0]] == [0, 3, 6]
 
 
 def broken_length(batch_bytes: bytes, length: int = -1) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from engine import kernel
 from engine.errors import CorruptRecordError
 from engine.files.source_files import SourceRoot
+from engine.lines.record_line import LineOptions
 from engine.log.segment import open_segments
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import (
@@ -204,7 +205,9 @@ def test_a_look_up_that_meets_unreadable_bytes_is_an_error_of_the_record(tmp_pat
         with pytest.raises(CorruptRecordError):
             segment.batch(20)
         assert segment.record(20) is None
+        assert segment.line(20, LineOptions("topic", 0)) is None
         assert segment.record(10) is None  # some bytes of the way are known to be unreadable
+        assert segment.line(10, LineOptions("topic", 0)) is None
         found = segment.batch(10)
         assert found is not None
         assert found.base_offset == 10

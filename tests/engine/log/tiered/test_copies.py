@@ -44,6 +44,19 @@ def view_of(path: Path, name: str = "orders-0") -> LogView:
     return open_source(str(path)).partitions()[name].view()
 
 
+def test_the_statuses_of_a_folders_files_are_those_of_the_files_shown(
+    tiered: TieredWriter, tmp_path: Path
+) -> None:
+    writer = LogWriter(tmp_path / "log", "orders-0")
+    writer.append_records(b"a", b"b")
+    tiered.copy_all(writer.folder)
+    log = view_of(tiered.root).log
+    names = [*log.root.iterate_files(log.folder)]
+    found = dict(log.root.stat_files(log.folder, [*names, "absent"]))
+    assert list(found) == names
+    assert found[f"{0:020}.log"].st_size == writer.records_file.stat().st_size
+
+
 def bytes_of(view: LogView) -> list[bytes]:
     """What each segment's records file is shown to hold."""
     segments = (view.segment_at(place) for place in range(len(view)))
