@@ -51,6 +51,7 @@ COMMANDS = {
     "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
     "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
     "schemas": Named("cluster.schemas", "List, print and export the schemas of a registry."),
+    "serve": Named("serving", "Serve log dirs to Kafka clients, read-only."),
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
     "sql": Named("querying", "Run a query of DuckDB on topics."),
     "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
@@ -62,7 +63,7 @@ COMMANDS = {
 """The commands. Only the module of the called command is imported: imports are slow."""
 
 
-LASTING = ("mount",)
+LASTING = ("mount", "serve")
 """Commands that run for long: they give freed memory back to the system."""
 
 

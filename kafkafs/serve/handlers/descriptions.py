@@ -1,17 +1,15 @@
-"""Answers that describe the cluster, topics and configurations: DescribeCluster, DescribeTopicPartitions, DescribeConfigs."""
+"""Answers that describe the cluster and configurations: DescribeCluster, DescribeConfigs."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 
 from kafkafs.serve.asked import Asked, Fields
-from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
+from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import (
     NO_OPERATIONS,
     READ_OPERATIONS,
-    partitions_of,
 )
 
 _BROKERS = 1
@@ -19,7 +17,6 @@ _TOPIC, _BROKER = 2, 4
 """Types of resources with configurations."""
 _OF_TOPIC, _OF_BROKER, _OF_ALL_BROKERS = 1, 2, 3
 """Sources of a setting: set for the topic, the broker, all brokers."""
-_MOST_PARTITIONS = 2000
 
 
 def describe_cluster(cluster: ClusterView, asked: Asked) -> Fields:
@@ -42,54 +39,6 @@ def describe_cluster(cluster: ClusterView, asked: Asked) -> Fields:
         ],
         "clusterAuthorizedOperations": READ_OPERATIONS if is_asked else NO_OPERATIONS,
     }
-
-
-def describe_topic_partitions(cluster: ClusterView, asked: Asked) -> Fields:
-    """Answer DescribeTopicPartitions: topics by name, a limited number of partitions, and where to go on."""
-    fields = asked.fields
-    topics = cluster.topics()
-    names = sorted({each["name"] for each in fields["topics"]} or topics)
-    start = 0
-    cursor = fields["cursor"]
-    if cursor is not None:
-        names = names[bisect_left(names, cursor["topicName"]) :]
-        if names and names[0] == cursor["topicName"]:
-            start = cursor["partitionIndex"]
-    left = min(max(fields["responsePartitionLimit"], 1), _MOST_PARTITIONS)
-    found: list[Fields] = []
-    following = None
-    for name in names:
-        topic = topics.get(name)
-        if topic is None:
-            found.append(
-                {
-                    "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    "name": name,
-                    "topicId": NO_TOPIC_ID,
-                    "partitions": [],
-                }
-            )
-            continue
-        rows = [each for each in partitions_of(cluster, topic) if each["partitionIndex"] >= start]
-        start = 0
-        if not left:
-            following = {"topicName": name, "partitionIndex": 0}
-            break
-        found.append(
-            {
-                "errorCode": ErrorCode.NONE,
-                "name": name,
-                "topicId": cluster.topic_id(topic),
-                "isInternal": topic.is_internal,
-                "partitions": rows[:left],
-                "topicAuthorizedOperations": READ_OPERATIONS,
-            }
-        )
-        if len(rows) > left:
-            following = {"topicName": name, "partitionIndex": rows[left]["partitionIndex"]}
-            break
-        left -= len(rows)
-    return {"topics": found, "nextCursor": following}
 
 
 def describe_configs(cluster: ClusterView, asked: Asked) -> Fields:

@@ -34,6 +34,7 @@ _SINCE = {
     EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
 }
 """The first version of the request that has a code; other times below zero have none."""
+_EPOCHS_SINCE = 4
 _NOTHING = FoundTimestamp(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
 
 
@@ -81,13 +82,13 @@ def _partition(
             error, found = _look_up(
                 cluster, log, time, committed=asked.fields["isolationLevel"] == 1
             )
-    return {
+    answer = {
         "partitionIndex": number,
         "errorCode": error,
         "timestamp": found.timestamp,
         "offset": found.offset,
-        "leaderEpoch": found.leader_epoch,
     }
+    return answer if asked.version < _EPOCHS_SINCE else answer | {"leaderEpoch": found.leader_epoch}
 
 
 def _look_up(

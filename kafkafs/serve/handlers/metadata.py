@@ -91,8 +91,6 @@ def _partition(number: int, leader: int, epoch: int, replicas: list[int]) -> Fie
         "leaderEpoch": epoch,
         "replicaNodes": replicas,
         "isrNodes": replicas,
-        "eligibleLeaderReplicas": [],
-        "lastKnownElr": [],
         "offlineReplicas": [],
     }
 

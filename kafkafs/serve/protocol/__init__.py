@@ -1,0 +1,1 @@
+"""The messages of the protocol that the server reads and writes."""

@@ -1,0 +1,166 @@
+"""Requests from bytes, and answers to bytes around the records that stay in their files."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, NamedTuple, TypeAlias
+
+from engine.coding.fixed_width import read_int16, read_int32
+from engine.coding.varint import encode_unsigned_varint
+from engine.errors import CorruptMessageError
+from engine.topics.message.decoding import read_message
+from engine.topics.message.schema import Array, Field, Message, Scalar, Struct, Type
+from kafkafs.serve.asked import Fields
+from kafkafs.serve.file_slice import Piece, size_of
+from kafkafs.serve.protocol import admin_requests, admin_responses, requests, responses
+
+API_VERSIONS = 18
+_HEADER = 8
+"""Bytes of key, version and correlation id."""
+_SIZES = {
+    Scalar.BOOL: 1, Scalar.INT8: 1, Scalar.INT16: 2, Scalar.INT32: 4, Scalar.INT64: 8,
+}  # fmt: skip
+_NO_FIELDS = Message("RequestHeader", (), 32_767, 0, 0)
+
+
+class Api(NamedTuple):
+    """The request and the answer of an API, each in all its versions."""
+
+    request: Message
+    response: Message
+
+
+APIS = {
+    0: Api(requests.PRODUCE_REQUEST, responses.PRODUCE_RESPONSE),
+    1: Api(requests.FETCH_REQUEST, responses.FETCH_RESPONSE),
+    2: Api(requests.LIST_OFFSETS_REQUEST, responses.LIST_OFFSETS_RESPONSE),
+    3: Api(requests.METADATA_REQUEST, responses.METADATA_RESPONSE),
+    9: Api(admin_requests.OFFSET_FETCH_REQUEST, admin_responses.OFFSET_FETCH_RESPONSE),
+    10: Api(requests.FIND_COORDINATOR_REQUEST, responses.FIND_COORDINATOR_RESPONSE),
+    15: Api(admin_requests.DESCRIBE_GROUPS_REQUEST, admin_responses.DESCRIBE_GROUPS_RESPONSE),
+    16: Api(admin_requests.LIST_GROUPS_REQUEST, admin_responses.LIST_GROUPS_RESPONSE),
+    18: Api(requests.API_VERSIONS_REQUEST, responses.API_VERSIONS_RESPONSE),
+    22: Api(requests.INIT_PRODUCER_ID_REQUEST, responses.INIT_PRODUCER_ID_RESPONSE),
+    23: Api(requests.OFFSET_FOR_LEADER_EPOCH_REQUEST, responses.OFFSET_FOR_LEADER_EPOCH_RESPONSE),
+    32: Api(admin_requests.DESCRIBE_CONFIGS_REQUEST, admin_responses.DESCRIBE_CONFIGS_RESPONSE),
+    60: Api(admin_requests.DESCRIBE_CLUSTER_REQUEST, admin_responses.DESCRIBE_CLUSTER_RESPONSE),
+}
+"""The APIs by their keys."""
+
+
+class ReceivedRequest(NamedTuple):
+    """A request; `fields` is None for an API or a version that is not known.
+
+    Attributes:
+        key, version: number and version of the API.
+        correlation: number of the request, which its answer repeats.
+        client_id: name that the client states, or None.
+    """
+
+    key: int
+    version: int
+    correlation: int
+    client_id: str | None
+    fields: Fields | None
+
+
+def read_request(frame: bytes) -> ReceivedRequest:
+    """Return the request in the bytes after a length.
+
+    Raises:
+        CorruptMessageError: the bytes are no request, or more than one.
+    """
+    if len(frame) < _HEADER:
+        raise CorruptMessageError("a request is cut off within its header")
+    key, version, correlation = (
+        read_int16(frame, 0),
+        read_int16(frame, 2),
+        read_int32(frame, 4),
+    )
+    api = APIS.get(key)
+    if api is None or not api.request.knows(version):
+        return ReceivedRequest(key, version, correlation, None, None)
+    client_id, position = _client_id(frame, _HEADER)
+    if api.request.is_flexible(version):
+        _, position = read_message(_NO_FIELDS, 0, frame, position)
+    fields, position = read_message(api.request, version, frame, position)
+    if position != len(frame):
+        raise CorruptMessageError(f"{len(frame) - position} bytes are left after the request")
+    return ReceivedRequest(key, version, correlation, client_id, fields)
+
+
+def _client_id(frame: bytes, position: int) -> tuple[str | None, int]:
+    if len(frame) < position + 2:
+        raise CorruptMessageError("a request is cut off within its header")
+    size, start = read_int16(frame, position), position + 2
+    if size < 0:
+        return None, start
+    if start + size > len(frame):
+        raise CorruptMessageError("the client id of a request is cut off")
+    return frame[start : start + size].decode("utf-8", "replace"), start + size
+
+
+_Pieces: TypeAlias = "list[Piece]"
+
+
+def write_response(key: int, version: int, correlation: int, fields: Fields) -> tuple[Piece, ...]:
+    """Return the pieces of an answer with its length, in order.
+
+    Args:
+        fields: fields by name; those that are missing have their defaults. Records are a tuple of pieces.
+    """
+    message = APIS[key].response
+    pieces: _Pieces = [correlation.to_bytes(4, "big", signed=True)]
+    # A client that does not know the versions yet cannot know whether the header has tags.
+    if message.is_flexible(version) and key != API_VERSIONS:
+        pieces.append(b"\0")
+    _write_struct(message, message.fields, version, fields, pieces)
+    size = size_of(tuple(pieces))
+    return (size.to_bytes(4, "big"), *pieces)
+
+
+def _write_struct(
+    message: Message, fields: tuple[Field, ...], version: int, values: Fields, pieces: _Pieces
+) -> None:
+    tagged: dict[int, bytes] = {}
+    for field in fields:
+        if not field.is_in(version):
+            continue
+        value = values[field.name] if field.name in values else field.absent()
+        if field.tag is None:
+            _write(message, field.type, version, value, pieces)
+        elif value != field.absent():
+            inner: _Pieces = []
+            _write(message, field.type, version, value, inner)
+            tagged[field.tag] = b"".join(inner)  # type: ignore[arg-type]  # tags hold no records
+    if message.is_flexible(version):
+        pieces.append(encode_unsigned_varint(len(tagged)))
+        for tag in sorted(tagged):
+            head = encode_unsigned_varint(tag) + encode_unsigned_varint(len(tagged[tag]))
+            pieces.append(head + tagged[tag])
+
+
+def _write(message: Message, kind: Type, version: int, value: Any, pieces: _Pieces) -> None:  # noqa: ANN401
+    if isinstance(kind, Struct):
+        _write_struct(message, kind.fields, version, value, pieces)
+    elif isinstance(kind, Array):
+        pieces.append(_length(message, version, None if value is None else len(value), 4))
+        for each in value or ():
+            _write(message, kind.element, version, each, pieces)
+    elif kind is Scalar.UUID:
+        pieces.append(base64.urlsafe_b64decode(value + "=="))
+    elif kind is Scalar.STRING:
+        data = None if value is None else value.encode()
+        pieces.append(_length(message, version, None if data is None else len(data), 2))
+        pieces.append(data or b"")
+    elif kind is Scalar.BYTES:
+        pieces.append(_length(message, version, size_of(value), 4))
+        pieces += value
+    else:
+        pieces.append(int(value).to_bytes(_SIZES[kind], "big", signed=kind is not Scalar.BOOL))
+
+
+def _length(message: Message, version: int, length: int | None, size: int) -> bytes:
+    if message.is_flexible(version):
+        return encode_unsigned_varint(0 if length is None else length + 1)
+    return (-1 if length is None else length).to_bytes(size, "big", signed=True)

@@ -1,0 +1,58 @@
+"""A running `kafkafs serve`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+START_SECONDS = 30
+
+
+class Served(NamedTuple):
+    """A server: its process, address and log."""
+
+    process: subprocess.Popen[str]
+    host: str
+    port: int
+    log: Path
+
+    @property
+    def bootstrap(self) -> str:
+        """The address as clients take it."""
+        return f"{self.host}:{self.port}"
+
+    def resident_bytes(self) -> int:
+        """Memory of the process."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
+
+
+@contextmanager
+def serving(source: Path, folder: Path, *options: str) -> Iterator[Served]:
+    """A server over a source until the end of the block; it must end by SIGTERM with status 0."""
+    log = folder / "serve.log"
+    command = [sys.executable, "-m", "kafkafs", "serve", str(source), "--listen", "127.0.0.1:0"]
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [*command, "--print-config", *options], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("bootstrap.servers="), log.read_text()
+        host, _, port = line.strip().removeprefix("bootstrap.servers=").rpartition(":")
+        yield Served(process, host, int(port), log)
+        assert process.poll() is None, log.read_text()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(START_SECONDS) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,158 @@
+"""Whatever one client sends or leaves undone, the server stays, other clients are served, and the source is untouched."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures_data import copy_of
+from tests.kafkafs.serve.connection import Connection, request
+from tests.kafkafs.serve.serving import Served, serving
+
+API_VERSIONS, FETCH, METADATA = 18, 1, 3
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of("current", tmp_path_factory.mktemp("source"), ["orders-0", "txn-0", "weird-0"])
+
+
+@pytest.fixture(scope="module")
+def served(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    before = state_of(source)
+    with serving(source, tmp_path_factory.mktemp("log")) as found:
+        yield found
+    assert state_of(source) == before
+
+
+def state_of(source: Path) -> dict[str, tuple]:
+    """Content and times of every file and folder of a source."""
+    return {
+        str(path.relative_to(source)): (
+            path.stat().st_mtime_ns,
+            path.stat().st_ctime_ns,
+            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else sorted(each.name for each in path.iterdir()),
+        )
+        for path in [source, *source.rglob("*")]
+    }  # fmt: skip
+
+
+def is_served(connection: Connection) -> bool:
+    names = [each["name"] for each in connection.ask(METADATA, 9, topics=None)["topics"]]
+    return names == ["orders", "txn", "weird"]
+
+
+def fetch(
+    offset: int = 0, *, wait: int = 0, least: int = 0, most: int = 1 << 20, topic: str = "orders"
+) -> dict:
+    partition = {"partition": 0, "fetchOffset": offset, "partitionMaxBytes": most}
+    return {
+        "replicaId": -1, "maxWaitMs": wait, "minBytes": least, "maxBytes": most, "sessionEpoch": -1,
+        "topics": [{"topic": topic, "partitions": [partition]}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        struct.pack(">i", -1),
+        struct.pack(">i", 0),
+        struct.pack(">i", 2**31 - 1),
+        struct.pack(">ihhih", 10, 3, 99, 1, -1),
+        struct.pack(">ihhih", 10, 999, 0, 1, -1),
+        struct.pack(">ihhih", 10, -1, 0, 1, -1),
+        struct.pack(">ihhih", 10, 3, 9, 1, 500),
+        struct.pack(">ihhi", 8, 3, 9, 1),
+        struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1),
+    ],
+    ids=["HTTP", "TLS", "negative length", "no bytes", "2 GiB", "unknown version", "unknown API", "negative API",
+         "cut client id", "no client id", "a lying count"],
+)  # fmt: skip
+def test_bytes_that_are_no_request_end_their_connection_alone(served, data):
+    with Connection(served) as other, Connection(served) as connection:
+        assert is_served(other)
+        connection.send(data)
+        assert connection.is_closed
+        assert is_served(other)
+    assert "connection closed: " in served.log.read_text()
+
+
+def test_random_bytes_neither_stop_the_server_nor_fill_its_memory(served):
+    random_numbers = random.Random(7)
+    with Connection(served) as other:
+        assert is_served(other)
+        before = served.resident_bytes()
+        for _ in range(300):
+            whole = bytearray(request(FETCH, 12, 1, **fetch()))
+            for _ in range(random_numbers.randint(1, 6)):
+                whole[random_numbers.randrange(4, len(whole))] = random_numbers.randrange(256)
+            with Connection(served) as connection:
+                connection.send(bytes(whole))
+                connection._socket.shutdown(socket.SHUT_WR)
+                connection.receive(1 << 20)
+        assert is_served(other)
+    assert served.resident_bytes() - before < 32 << 20
+
+
+def test_half_a_request_holds_up_nobody(served):
+    with Connection(served) as half, Connection(served) as other:
+        half.send(request(METADATA, 9, 1, topics=None)[:9])
+        assert is_served(other)
+
+
+def test_a_client_that_does_not_read_holds_up_nobody(served):
+    with Connection(served) as slow, Connection(served) as other:
+        for number in range(200):
+            slow.send(request(FETCH, 12, number + 1, **fetch(topic="weird", most=1 << 30)))
+        start = time.monotonic()
+        for _ in range(20):
+            assert is_served(other)
+        assert time.monotonic() - start < 5
+
+
+def test_a_client_that_dies_within_an_answer_holds_up_nobody(served):
+    for _ in range(30):
+        with Connection(served) as dying:
+            dying.send(request(FETCH, 12, 1, **fetch(topic="weird", most=1 << 30)))
+            dying.receive(1000)
+            dying._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with Connection(served) as other:
+        assert is_served(other)
+
+
+def test_a_newer_client_is_told_the_versions_in_version_0(served):
+    with Connection(served) as connection:
+        connection.send(struct.pack(">ihhih", 10, API_VERSIONS, 99, 5, -1))
+        answer = connection.answer(API_VERSIONS, 0, 5)
+    assert answer["errorCode"] == 35
+    assert {each["apiKey"] for each in answer["apiKeys"]} >= {FETCH, METADATA, API_VERSIONS}
+
+
+def test_a_fetch_waits_for_bytes_as_long_as_its_client_says(served):
+    with Connection(served) as connection:
+        start = time.monotonic()
+        answer = connection.ask(FETCH, 12, **fetch(1000, wait=600, least=1))
+        waited = time.monotonic() - start
+        assert answer["responses"][0]["partitions"][0]["highWatermark"] == 1000
+        assert 0.5 < waited < 3
+        start = time.monotonic()
+        connection.ask(FETCH, 12, **fetch(0, wait=10_000, least=1))
+        assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("name", ["../orders", "/etc", "orders-0", "", "orders\0", "a" * 300])
+def test_a_name_from_the_network_is_only_looked_up(served, name):
+    with Connection(served) as connection:
+        answer = connection.ask(METADATA, 9, topics=[{"name": name}])
+        assert [each["errorCode"] for each in answer["topics"]] == [3]
+        fetched = connection.ask(FETCH, 12, **fetch(topic=name))
+        assert fetched["responses"][0]["partitions"][0]["errorCode"] == 3
