@@ -113,7 +113,10 @@ def serve(
     cannot be listened on.
     """
     import logging
+    from importlib.util import find_spec
 
+    if find_spec("trio") is None:
+        raise click.ClickException("serve needs trio: pip install 'kafkafs[serve]'")
     from kafkafs.cli.arguments import open_log_source
     from kafkafs.cli.options.partitions import require_choice, require_partitions
     from kafkafs.fuse import daemon_log
