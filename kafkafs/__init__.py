@@ -69,6 +69,7 @@ def open(  # noqa: A001
     values: str = "auto",
     snapshot: bool = False,
     schemas: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = "auto",
+    mask: str | os.PathLike[str] | None = None,
 ) -> OpenedSource:
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
@@ -78,6 +79,7 @@ def open(  # noqa: A001
         snapshot: look once and hold the files open, so that a running broker changes nothing that is shown.
         schemas: schemas of keys and values: "auto" for those in the source, "none", or the paths of log dirs, files
             or directories of schemas; "auto" may be among the paths.
+        mask: path of a policy of what is shown of records: `kafkafs help masks`. It is read once.
 
     Returns:
         Topics, partitions, records and tables of the source, and its tree; a context manager.
@@ -85,6 +87,7 @@ def open(  # noqa: A001
     Raises:
         SourceError: the source, or a path of schemas, does not exist or cannot be read.
         SchemaFileError: a file of schemas breaks its format.
+        MaskPolicyError: the policy cannot be read, or breaks its format: nothing is opened.
         OSError: the schemas cannot be read.
     """
     from kafkafs.api.opened_source import OpenedSource
@@ -92,7 +95,15 @@ def open(  # noqa: A001
     from kafkafs.tree.context import TreeOptions
 
     chosen = [schemas] if isinstance(schemas, str | os.PathLike) else schemas
+    policy = None
+    if mask is not None:
+        from kafkafs.masking.policy import MaskPolicy
+
+        policy = MaskPolicy(os.fspath(mask))
     options = TreeOptions(
-        values=values, snapshot=snapshot, schemas=tuple(os.fspath(each) for each in chosen)
+        values=values,
+        snapshot=snapshot,
+        schemas=tuple(os.fspath(each) for each in chosen),
+        mask=policy,
     )
     return OpenedSource(SourceLogs([os.fspath(path) for path in paths], options))

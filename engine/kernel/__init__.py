@@ -6,15 +6,18 @@ results. Call the functions through the module (`kernel.walk(...)`), because `us
 
 from __future__ import annotations
 
+from functools import wraps
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.columns.columns import Columns
 from engine.lines.lines_result import LinesResult
 from engine.lines.record_line import LineOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.kernel.python import (
         batch_facts,
         column_lines,
@@ -119,6 +122,24 @@ def codec_library(codec: int) -> str | None:
     return found
 
 
+def _with_mask(function: Callable[..., LinesResult]) -> Callable[..., LinesResult]:
+    """Return a function of the kernel that masks its lines if the options have a mask."""
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> LinesResult:  # noqa: ANN401 - the kernel's own
+        if named["options"].mask is None:
+            return function(*given, **named)
+        # Imported here: most lines have no mask.
+        from engine.lines import masked_lines
+
+        masked: LinesResult = getattr(masked_lines, f"masked_{function.__name__}")(
+            function, *given, **named
+        )
+        return masked
+
+    return call
+
+
 def use(which: str) -> None:
     """Switch to the "compiled" or the "python" kernel; for tests and measurements.
 
@@ -135,6 +156,9 @@ def use(which: str) -> None:
         raise ModuleNotFoundError("the compiled kernel was not built: run scripts/setup")
     for function in set(__all__) - _SAME_IN_BOTH:
         globals()[function] = getattr(module, function)
+    # The kernels know no masks; `read_line` and `read_lines` make no line for options with one.
+    for function in ("lines", "column_lines"):
+        globals()[function] = _with_mask(getattr(module, function))
     name = which
 
 

@@ -1,10 +1,10 @@
-"""Decoders of keys and values for record lines: the protocol, and the fields of a decoded record."""
+"""Decoders of keys and values for record lines: the protocol, and the fields of a decoded record; the protocol of masks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from engine.arrays import np, npt
 from engine.coding.layout import Buffer
@@ -125,6 +125,40 @@ class LineDecoder(ABC):
                         size += len(text)
             done += 1
         return FieldTexts(b"".join(parts), places[:done], is_plain)
+
+
+class LineMasking(Protocol):
+    """Changes finished record lines of a topic before anything else sees them. Thread-safe."""
+
+    def line(self, line: bytes) -> bytes:
+        """Return one line, masked, with its newline."""
+
+    def lines(self, text: bytes) -> bytes:
+        """Return whole lines, masked."""
+
+    def damage(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Return the facts of a damaged place without those that may come from the bytes of records."""
+
+
+class HiddenFields(LineDecoder):
+    """Decoder that shows null for each key and value.
+
+    Options of lines have it in place of the topic's own decoder while they have a mask: a function of the kernel that
+    does not know masks makes no line with it, or one without keys and values.
+    """
+
+    def fields(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        timestamp: Timestamp,
+    ) -> tuple[DecodedField | None, DecodedField | None]:
+        """Return two nulls."""
+        return DecodedField(b"null"), DecodedField(b"null")
+
+
+HIDDEN = HiddenFields()
 
 
 def decoded_json(

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from engine.lines.json_text import Values, bytes_json, hide, string_json, time_json
-from engine.lines.line_decoder import LineDecoder, decoded_json
+from engine.lines.line_decoder import HIDDEN, LineDecoder, LineMasking, decoded_json
 from engine.record.control_records import describe_control
 from engine.record.fate import Fate
 from engine.record.record import Header, Record
@@ -43,8 +43,10 @@ class LineOptions:
         log_start_offset: records below it are marked belowLogStart.
         from_offset, to_offset: only records with from_offset <= offset < to_offset.
         decode_with: decoder for the keys and values of a topic that is not internal.
+        mask: what the lines leave out; None for nothing.
         mode: `values` as a number.
-        decoder: decoder of keys and values, of an internal topic or `decode_with`; None if `values` asks for bytes.
+        decoder: decoder of keys and values, of an internal topic or `decode_with`; None if `values` asks for bytes. With
+            a mask one that shows nothing: `bare` has the other.
         prefix: the line's bytes up to the offset.
 
     Raises:
@@ -59,6 +61,7 @@ class LineOptions:
     from_offset: Offset = field(default=0, kw_only=True)
     to_offset: Offset = field(default=MAX_INT64, kw_only=True)
     decode_with: LineDecoder | None = field(default=None, kw_only=True, repr=False)
+    mask: LineMasking | None = field(default=None, kw_only=True, repr=False)
     mode: Values = field(init=False, repr=False, compare=False)
     decoder: LineDecoder | None = field(init=False, repr=False, compare=False)
     prefix: bytes = field(init=False, repr=False, compare=False)
@@ -67,9 +70,16 @@ class LineOptions:
         mode, decoder, prefix = _looks(self.topic, self.partition, self.values)
         if decoder is None and mode in (Values.AUTO, Values.JSON):
             decoder = self.decode_with
+        if self.mask is not None:
+            decoder = HIDDEN
         object.__setattr__(self, "mode", mode)
         object.__setattr__(self, "decoder", decoder)
         object.__setattr__(self, "prefix", prefix)
+
+    @property
+    def bare(self) -> LineOptions:
+        """The options without the mask."""
+        return self if self.mask is None else replace(self, mask=None)
 
 
 @lru_cache(maxsize=1024)

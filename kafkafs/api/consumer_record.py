@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from engine.columns.columns import read_headers
@@ -91,10 +92,30 @@ class ConsumerRecord:
         return ConsumerRecord, given[:-1]
 
 
+class ShownFields(LineDecoder):
+    """Decoder of one masked record: gives the key and the value that were decoded before they were masked."""
+
+    def __init__(self, key: DecodedField | None, value: DecodedField | None) -> None:
+        self._fields = key, value
+
+    def fields(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header],
+        timestamp: Timestamp,
+    ) -> tuple[DecodedField | None, DecodedField | None]:
+        """Return the record's fields."""
+        return self._fields
+
+
 def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
     """Yield the records of some rows."""
     if not len(rows):
         return
+    decoders: Iterator[LineDecoder | None] = repeat(rows.decoder)
+    if rows.fields is not None:
+        decoders = map(ShownFields, *rows.fields)
     columns, table = rows.columns, rows.table
     arena = columns.arena
     topic, partition = rows.partition
@@ -126,7 +147,7 @@ def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
             producer_epochs[row],
             sequence,
             None if states is None else states[row],
-            rows.decoder,
+            next(decoders),
         )
 
 

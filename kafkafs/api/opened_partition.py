@@ -34,7 +34,7 @@ class OpenedPartition:
         self._log = log
 
     def __repr__(self) -> str:
-        view = self.view()
+        view = self._view()
         return f"<{self.name}: offsets {view.log_start_offset} to {view.log_end_offset}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -65,53 +65,59 @@ class OpenedPartition:
         """Return the log as it is now, for the look-ups of the engine.
 
         Raises:
+            MaskedError: the topic has a mask; the engine knows no masks.
             OSError: the folder is gone or cannot be read.
         """
+        self._logs.refuse_masked("view", self.topic)
+        return self._view()
+
+    def _view(self) -> LogView:
         return self._log.view()
 
     @property
     def log(self) -> PartitionLog:
-        """The log in the engine."""
+        """The log in the engine; raises MaskedError as `view`."""
+        self._logs.refuse_masked("log", self.topic)
         return self._log
 
     @property
     def start(self) -> Offset:
         """The first offset that is served."""
-        return self.view().log_start_offset
+        return self._view().log_start_offset
 
     @property
     def end(self) -> Offset:
         """One past the last record's offset."""
-        return self.view().log_end_offset
+        return self._view().log_end_offset
 
     @property
     def high_watermark(self) -> Offset:
         """The high watermark that the broker last checkpointed, between `start` and `end`."""
-        return self.view().high_watermark
+        return self._view().high_watermark
 
     @property
     def last_stable_offset(self) -> Offset:
         """First offset of the first open transaction, else `end`; read_committed reads up to it."""
-        return self.view().last_stable_offset
+        return self._view().last_stable_offset
 
     @property
     def epochs(self) -> tuple[EpochEntry, ...]:
         """Leader epochs with their first offsets, ascending."""
-        return tuple(self.view().leader_epochs.entries)
+        return tuple(self._view().leader_epochs.entries)
 
     @property
     def topic_id(self) -> str | None:
         """The topic id in base64; None if unknown."""
-        return self.view().topic_id
+        return self._view().topic_id
 
     @property
     def size(self) -> int:
         """Bytes of all records files."""
-        return self.view().size
+        return self._view().size
 
     def __len__(self) -> int:
         """Return the number of offsets from `start` to `end`; after compaction there are fewer records (`count`)."""
-        view = self.view()
+        view = self._view()
         return view.log_end_offset - view.log_start_offset
 
     def count(self, *, checksums: bool = True) -> int:
@@ -142,7 +148,7 @@ class OpenedPartition:
             return self._range(place)
         if place < 0:
             return self._from_end(-place)
-        view = self.view()
+        view = self._view()
         if not view.log_start_offset <= place < view.log_end_offset:
             raise IndexError(
                 f"{self.name} has offsets {view.log_start_offset} to {view.log_end_offset}, not {place}"
@@ -153,11 +159,12 @@ class OpenedPartition:
         # Imported here, as below: only records need numpy, and importing it is slow.
         from kafkafs.api.record_reading import record_at
 
-        return record_at(self._log, view, offset, self._logs.decoder(self.topic))
+        decoder = self._logs.decoder(self.topic)
+        return record_at(self._log, view, offset, decoder, self._logs.row_mask)
 
     def _from_end(self, count: int) -> ConsumerRecord:
         """Return the record that `count` records are from on; the search widens over gaps and control records."""
-        view = self.view()
+        view = self._view()
         start, stop, width = view.log_start_offset, view.log_end_offset, 2 * count
         while True:
             first = max(start, stop - width)
@@ -171,7 +178,7 @@ class OpenedPartition:
     def _range(self, place: slice) -> RecordRange:
         if place.step not in (None, 1):
             raise ValueError("a range of offsets has no step: filter the records instead")
-        view = self.view()
+        view = self._view()
         start, end = view.log_start_offset, view.log_end_offset
 
         def bound(given: int | None, default: Offset) -> Offset:
@@ -189,14 +196,14 @@ class OpenedPartition:
             ValueError: the moment is no time, or a datetime without a zone.
             CorruptBatchError: the batch of the record is damaged.
         """
-        view = self.view()
+        view = self._view()
         found = view.offset_for_time(milliseconds(moment), records_only=True)
         return None if found is None else self._record(view, found.offset)
 
     @property
     def newest_timestamp(self) -> Timestamp | None:
         """The largest timestamp in milliseconds; None without one."""
-        found = self.view().max_timestamp
+        found = self._view().max_timestamp
         return None if found is None else found.timestamp
 
     def __iter__(self) -> Generator[ConsumerRecord, None, None]:  # noqa: PYI058 - it can be closed
@@ -230,7 +237,8 @@ class OpenedPartition:
         from kafkafs.api.record_reading import records_between
 
         budgets, decoder_of = self._log.budgets, self._logs.decoder
-        options = row_options(isolation, on_corrupt, budgets, decoder_of=decoder_of)
+        mask = self._logs.row_mask
+        options = row_options(isolation, on_corrupt, budgets, decoder_of=decoder_of, mask=mask)
         return records_between(self._log, start, stop, options)
 
     def scan(self, **options: Any) -> Scan:  # noqa: ANN401

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from engine.log.log_directory import LogSource
 from engine.log.segment.problems import ProblemEntry
+from engine.topics.topic_names import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from kafkafs.amounts import counted
 from kafkafs.api.opened_partition import OpenedPartition
 from kafkafs.api.source_logs import SourceLogs
@@ -25,7 +31,8 @@ if TYPE_CHECKING:
 class OpenedSource:
     """The logs of a source as topics, partitions, records and tables, and as the tree of a mount.
 
-    A context manager. Thread-safe. Picklable: the copy opens the same paths with the same options.
+    A context manager. Thread-safe. Picklable: the copy opens the same paths with the same options. With a mask, what
+    would show bytes of masked records raises MaskedError.
 
     Args:
         logs: the open source.
@@ -46,12 +53,17 @@ class OpenedSource:
 
     @property
     def logs(self) -> LogSource:
-        """The source in the engine."""
+        """The source in the engine.
+
+        Raises:
+            MaskedError: it has topics with a mask; the engine knows no masks.
+        """
+        self._logs.refuse_masked("logs")
         return self._logs.source
 
     def close(self) -> None:
         """Close the source; a second call does nothing."""
-        self.logs.close()
+        self._logs.source.close()
 
     # Topics and partitions
 
@@ -103,6 +115,7 @@ class OpenedSource:
         """The consumer, share and streams groups by name, with their committed offsets and lags."""
         from kafkafs.api.cluster_state import Groups
 
+        self._logs.refuse_masked("groups", CONSUMER_OFFSETS, SHARE_GROUP_STATE)
         return Groups(self._logs.state)
 
     @property
@@ -110,18 +123,20 @@ class OpenedSource:
         """The transactional ids of __transaction_state, and the open transactions of the logs."""
         from kafkafs.api.cluster_state import Transactions
 
+        self._logs.refuse_masked("transactions", TRANSACTION_STATE)
         return Transactions(self._logs.state)
 
     @property
     def cluster(self) -> ClusterImage | None:
         """The state of the controllers; None if the source does not have __cluster_metadata."""
+        self._logs.refuse_masked("cluster", CLUSTER_METADATA)
         cluster = self._logs.state.cluster
         return cluster.image() if cluster.exists else None
 
     @property
     def problems(self) -> list[ProblemEntry]:
         """The problems that reads found so far: kind, file, reason, position, …; `check` looks for all."""
-        return self.logs.problems
+        return self.tree.context.problems
 
     def check(self, jobs: int = 1) -> Iterator[Finding]:
         """Yield what `kafkafs check` finds: every byte of the logs and of the files beside them is read.
@@ -132,7 +147,8 @@ class OpenedSource:
         from engine.check.log_dir_check import CheckOptions, SourceCheck
         from engine.check.rules.finding import Finding
 
-        for event in SourceCheck(self.logs, CheckOptions(jobs=jobs)).run():
+        self._logs.refuse_masked("check")
+        for event in SourceCheck(self._logs.source, CheckOptions(jobs=jobs)).run():
             if isinstance(event, Finding):
                 yield event
 

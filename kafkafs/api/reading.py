@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from engine.budgets import Budgets
 from engine.log.log_view import LogView
 from engine.units import Offset
 from kafkafs.table.row_options import DecoderOf, RowOptions
+
+if TYPE_CHECKING:
+    from kafkafs.table.masked_rows import RowMask
 
 Value = TypeVar("Value")
 
@@ -25,6 +28,7 @@ def row_options(
     *,
     decoder_of: DecoderOf | None = None,
     keeps_bytes: bool = False,
+    mask: RowMask | None = None,
 ) -> RowOptions:
     """Return the options of reading splits.
 
@@ -34,6 +38,7 @@ def row_options(
         budgets: limits on memory and entries.
         decoder_of: returns the decoder of a topic's keys and values; None for raw bytes.
         keeps_bytes: whether keys and values stay bytes beside decoded columns.
+        mask: what records leave out.
 
     Raises:
         ValueError: an unknown isolation or treatment of damage.
@@ -44,6 +49,7 @@ def row_options(
         decoder_of=decoder_of,
         keeps_bytes=keeps_bytes,
         budgets=budgets,
+        mask=mask,
     )
 
 

@@ -16,6 +16,7 @@ from engine.units import Offset
 from kafkafs.api.consumer_record import ConsumerRecord, consumer_records
 from kafkafs.api.reading import log_end
 from kafkafs.table.errors import CorruptBatchError
+from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Rows
 from kafkafs.table.split_records import SplitRecords
@@ -25,9 +26,13 @@ _WHOLE_SEGMENT = sys.maxsize
 
 
 def record_at(
-    log: PartitionLog, view: LogView, offset: Offset, decoder: LineDecoder | None
+    log: PartitionLog,
+    view: LogView,
+    offset: Offset,
+    decoder: LineDecoder | None,
+    mask: RowMask | None = None,
 ) -> ConsumerRecord:
-    """Return the record at an offset of a log.
+    """Return the record at an offset of a log, masked if there is a mask.
 
     Raises:
         KeyError: compaction removed it, or it is a control record.
@@ -36,7 +41,7 @@ def record_at(
     try:
         found = view.batch(offset)
     except DamagedFileError as error:
-        raise _corrupt(log, error, offset) from error
+        raise _corrupt(log, _shown(error, log, mask), offset) from (None if mask else error)
     gone = KeyError(f"{log.name} has no record at offset {offset}: compaction removed it")
     if found is None:
         raise gone
@@ -50,10 +55,10 @@ def record_at(
             fates = view.fates(segment, run)
             base = segment.base_offset
             rows = Rows(view.partition, base, columns, run.table, fates, indices, decoder)
-            return next(consumer_records(rows))
+            return next(consumer_records(rows if mask is None else mask.masked(rows)))
         for problem in columns.problems:
             damage = DamagedFileError(problem.detail, path=segment.path, position=run.position)
-            raise _corrupt(log, damage, offset)
+            raise _corrupt(log, _shown(damage, log, mask), offset)
     raise gone
 
 
@@ -70,6 +75,14 @@ def records_between(
         for item in reader.read(split, log):
             if isinstance(item, Rows):
                 yield from consumer_records(item)
+
+
+def _shown(error: DamagedFileError, log: PartitionLog, mask: RowMask | None) -> DamagedFileError:
+    """Return an error without numbers from the bytes of masked records."""
+    lines = None if mask is None else mask.of(log.topic_partition.topic)
+    if lines is None:
+        return error
+    return DamagedFileError(lines.damage({})["reason"], path=error.path, position=error.position)
 
 
 def _corrupt(log: PartitionLog, error: DamagedFileError, offset: Offset) -> CorruptBatchError:

@@ -76,7 +76,8 @@ class Scan:
 
     Raises:
         KeyError: there is no such topic, partition or column.
-        ValueError, TypeError: another option is malformed, or no Avro schema gives `decode="columns"` a type.
+        ValueError, TypeError: another option is malformed, or no Avro schema gives `decode="columns"` a type, or a mask
+            of the source hides keys that are looked for.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class Scan:
             logs.source.budgets,
             decoder_of=decoder_of,
             keeps_bytes=keeps_bytes,
+            mask=logs.row_mask,
         )
         self._keys = None if keys is None else tuple(map(_key, _several(keys)))
         self._choice = ScanChoice(
@@ -131,12 +133,31 @@ class Scan:
             where=self._where,
         )
         self._threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        self._check_mask(logs)
         self._choice.parts(logs)  # an unknown topic is an error now, not at the first row
         self._given = {
             "topics": topics, "columns": columns, "since": since, "until": until, "offsets": offsets,
             "keys": self._keys, "partitioner": partitioner, "isolation": isolation, "where": where,
             "decode": decode, "on_corrupt": on_corrupt, "threads": threads,
         }  # fmt: skip
+
+    def _check_mask(self, logs: SourceLogs) -> None:
+        """Refuse what would tell masked keys, or needs values of types that a mask changes."""
+        mask = logs.row_mask
+        if mask is None or (self._keys is None and self._typed is None):
+            return
+        for topic in self._choice.topic_names(logs):
+            lines = mask.of(topic)
+            if lines is None:
+                continue
+            if self._typed is not None:
+                raise ValueError(
+                    f'decode="columns" has the types of the schema of {topic}: not with a mask'
+                )
+            if lines.masks_keys:
+                raise ValueError(
+                    f"the mask hides the keys of {topic}: leave out keys, and use where"
+                )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._logs, self._given)

@@ -99,6 +99,14 @@ class ScanChoice:
         start = start if first is None else max(start, first)
         return start, stop if end is None else max(min(stop, end), start)
 
+    def topic_names(self, logs: SourceLogs) -> set[str]:
+        """Return the topics that are read.
+
+        Raises:
+            KeyError: the source has no such topic or partition.
+        """
+        return {log.topic_partition.topic for log in self._named(logs)}
+
     def _chosen(self, logs: SourceLogs) -> list[PartitionLog]:
         chosen = [log for log in self._named(logs) if self._may_hold_keys(logs, log)]
         where = self.where

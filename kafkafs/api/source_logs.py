@@ -14,10 +14,12 @@ from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
 from kafkafs.schemas.known_schemas import AUTO, NONE
 from kafkafs.tree.context import TreeOptions
+from kafkafs.tree.errors import MaskedError
 from kafkafs.tree.tree import Tree
 
 if TYPE_CHECKING:
     from engine.replay.source_state import SourceState
+    from kafkafs.table.masked_rows import RowMask
 
 
 class SourceLogs:
@@ -93,6 +95,33 @@ class SourceLogs:
     def decoder(self, topic: str) -> LineDecoder | None:
         """Return the decoder of a topic's keys and values; None if they are shown by their bytes."""
         return internal_decoder(topic) or self.tree.context.schemas.decoder(topic)
+
+    @cached_property
+    def row_mask(self) -> RowMask | None:
+        """The mask of records; None without one."""
+        if self.options.mask is None:
+            return None
+        # Imported here: it needs numpy, and importing that is slow.
+        from kafkafs.table.masked_rows import RowMask
+
+        return RowMask(self.options.mask, self.decoder)
+
+    def refuse_masked(self, what: str, *topics: str) -> None:
+        """Refuse what would show bytes of masked records.
+
+        Args:
+            what: name of what is asked for.
+            topics: the topics that it shows; any topic if there are none.
+
+        Raises:
+            MaskedError: one of them has a mask.
+        """
+        mask = self.options.mask
+        if mask is None:
+            return
+        masked = [topic for topic in topics or self.topics() if mask.mask(topic) is not None]
+        if masked:
+            raise MaskedError(what, f"the mask hides records of {', '.join(masked[:3])}")
 
     @cached_property
     def tree(self) -> Tree:

@@ -118,7 +118,13 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         with _closed_pipe_fails():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except click.NoSuchOption as error:
+                from kafkafs.cli.options.masking import refuse_mask
+
+                refuse_mask(error)
+                raise
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource, Unread
     from kafkafs.decode.record_format import RecordFormat
+    from kafkafs.masking.policy import MaskPolicy
     from kafkafs.tree.tree import Tree
 
 Answer = TypeVar("Answer")
@@ -250,13 +251,18 @@ def _advise(unread: Sequence[Unread]) -> None:
 
 @contextmanager
 def open_tree(
-    source: str, values: str = "auto", jobs: int = 1, schemas: tuple[str, ...] = DEFAULT_SCHEMAS
+    source: str,
+    values: str = "auto",
+    jobs: int = 1,
+    schemas: tuple[str, ...] = DEFAULT_SCHEMAS,
+    mask: MaskPolicy | None = None,
 ) -> Iterator[Tree]:
     """Open the tree over one SOURCE."""
     from kafkafs.tree.tree import Tree, TreeOptions
 
     with open_log_source((source,), is_whole=False) as logs:
-        yield Tree(logs, options=TreeOptions(values=values, jobs=jobs, schemas=schemas))
+        options = TreeOptions(values=values, jobs=jobs, schemas=schemas, mask=mask)
+        yield Tree(logs, options=options)
 
 
 def clean_path(path: str) -> str:

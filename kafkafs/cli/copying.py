@@ -249,9 +249,16 @@ def resolved(tree: Tree, path: str) -> Node:
 @jobs_option
 @values_option
 @schemas_option
+@mask_option
 @verbosity_options
 def cp(
-    source: str, path: str, dest: Path, jobs: int, values: str, schemas: tuple[str, ...]
+    source: str,
+    path: str,
+    dest: Path,
+    jobs: int,
+    values: str,
+    schemas: tuple[str, ...],
+    masks: Masks,
 ) -> None:
     """Copy a file or a folder of the tree to DEST, with modes and times.
 
@@ -268,7 +275,12 @@ def cp(
     # Imported here because --help needs none of the engine.
     from kafkafs.tree.partition.by_time import PeriodFolder
 
-    with open_tree(source, values, jobs, schemas) as tree:
+    masks.refuse(values)
+    with (
+        open_tree(source, values, jobs, schemas, masks.policy) as tree,
+        masks.told(tree.source),
+        masks.refused(),
+    ):
         node = resolved(tree, path)
         if isinstance(node, PeriodFolder):
             raise click.UsageError(

@@ -10,6 +10,7 @@ import click
 
 from kafkafs.cli.arguments import Command, jobs_option, schemas_option
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
@@ -88,6 +89,7 @@ def _decoder_options(command: Command) -> Command:
     help="Largest batch, in bytes, that an index entry may point to. [default: 5242880]",
 )
 @schemas_option
+@mask_option
 @jobs_option
 @verbosity_options
 def dump(
@@ -99,6 +101,7 @@ def dump(
     extent: LogRange,
     string_decoders: tuple[str, ...],
     schemas: tuple[str, ...],
+    masks: Masks,
     jobs: int,
     **flags: bool | int | None,
 ) -> None:
@@ -133,6 +136,11 @@ def dump(
 
     flags["print_data_log"] = bool(flags["print_data_log"] or _are_strings(string_decoders))
     is_json = as_json or form == "jsonl"
+    masks.refuse(None)
+    if masks and not is_json:
+        raise click.UsageError(
+            "--mask needs --json: the text of DumpLogSegments has bytes of records"
+        )
     if not is_json and not {*schemas} <= {"auto", "none"}:
         raise click.UsageError(
             "--schemas PATH needs --json: the text is that of DumpLogSegments, which has no schemas"
@@ -142,7 +150,7 @@ def dump(
         dump_schemas(arguments, schemas if is_json else ()) as known,
         Progress("dumped", quiet=sys.stdout.isatty()) as progress,
     ):
-        options = replace(_options(flags), schemas=known)
+        options = replace(_options(flags), schemas=known, mask=masks.policy)
         report = DumpReport(write_output, complain, begin=_tell, advance=progress.advance)
         inputs = expand(arguments, extent if any(extent) else None, choice)
         run(inputs, options, report, jobs)

@@ -18,6 +18,7 @@ from kafkafs.cli.arguments import (
     source_paths,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
     partition_options,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     help="Form of keys and values in csv (text, which is the default, or base64) and in jsonl.",
 )
 @schemas_option
+@mask_option
 @partition_options
 @range_options
 @click.option("--internal", is_flag=True, help="Include Kafka's own topics.")
@@ -122,7 +124,13 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     from kafkafs.table.errors import LostRecordsError, RecreatedTopicError, TimestampRangeError
 
     as_json = given.pop("as_json")
-    with open_log_source(sources) as source, Progress("read") as progress:
+    masks: Masks = given["masks"]
+    masks.refuse(given["values"] if given["form"] == "jsonl" else None)
+    with (
+        open_log_source(sources) as source,
+        masks.told(source),
+        Progress("read") as progress,
+    ):
         try:
             summary = _export(source, sources, target, progress, **given)
         except OptionError as error:
@@ -185,6 +193,7 @@ def _options(
     form: str,
     values: str | None,
     columns: str | None,
+    masks: Masks,
     **given: Any,  # noqa: ANN401 - options of the export
 ) -> ExportOptions:
     from kafkafs.export.export import ExportOptions
@@ -216,9 +225,16 @@ def _options(
         schemas=schemas,
         **{name: value for name, value in given.items() if value is not None},
     )
+    if not options.decodes and not masks:
+        return options
+    known = KnownSchemas(source, schemas)
+    if masks.policy is not None:
+        from kafkafs.table.masked_rows import RowMask
+
+        options = replace(options, mask=RowMask(masks.policy, partial(_decoder, known, "")))
     if not options.decodes:
         return options
-    return replace(options, decoder_of=partial(_decoder, KnownSchemas(source, schemas), form))
+    return replace(options, decoder_of=partial(_decoder, known, form))
 
 
 def _decoder(known: KnownSchemas, form: str, topic: str) -> Any:  # noqa: ANN401

@@ -17,6 +17,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.paths import node_at
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import write_line
@@ -35,6 +36,7 @@ from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
 @json_option
 @values_option
 @schemas_option
+@mask_option
 @verbosity_options
 def ls(
     source: str,
@@ -44,6 +46,7 @@ def ls(
     as_json: bool,
     values: str,
     schemas: tuple[str, ...],
+    masks: Masks,
 ) -> None:
     """List a path of the tree that a mount of SOURCE would show.
 
@@ -54,7 +57,12 @@ def ls(
 
     With -l, a ~ before a size marks an estimate: the text is measured when it is first read.
     """
-    with open_tree(source, values, schemas=schemas) as tree, Failures() as failures:
+    masks.refuse(values)
+    with (
+        open_tree(source, values, schemas=schemas, mask=masks.policy) as tree,
+        masks.refused(),
+        Failures() as failures,
+    ):
         node = node_at(tree, path)
         if isinstance(node, Directory) and not directory:
             for entry in failures.passed_on(node.entries(0)):

@@ -67,6 +67,12 @@ BUDGET_HELP = (
     help="Schemas of keys and values: those in SOURCE (auto), none, or those in PATH, which is"
     " a log dir, a file or a directory of schemas. Can be given several times.",
 )
+@click.option(
+    "--mask",
+    metavar="POLICY",
+    help="Drop, hash or replace the fields of records that this file names before anything"
+    " is shown: see kafkafs help masks.",
+)
 @click.option("--debug", is_flag=True, help="Log every request that fails.")
 @verbosity_options
 def mount(

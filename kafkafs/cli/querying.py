@@ -23,6 +23,7 @@ from kafkafs.cli.arguments import (
     told_source,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
     partition_options,
@@ -65,6 +66,7 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
     help="Let the query read and write files, and load extensions.",
 )
 @schemas_option
+@mask_option
 @jobs_option
 @verbosity_options
 def sql(
@@ -72,6 +74,7 @@ def sql(
     sources: tuple[str, ...],
     choice: PartitionChoice,
     schemas: tuple[str, ...],
+    masks: Masks,
     **given: Any,  # noqa: ANN401 - how the query runs, and how its rows are shown
 ) -> None:
     """Run a query of DuckDB; each topic is a view.
@@ -93,6 +96,11 @@ def sql(
     Exit status: 0 all was read, 1 all but damaged places, 2 the query is refused,
     3 cannot read.
     """
+    masks.refuse(None)
+    if masks and given["allow_files"]:
+        raise click.UsageError(
+            "--allow-files lets the query read the files that --mask hides: leave out --allow-files"
+        )
     try:
         import duckdb
 
@@ -102,9 +110,9 @@ def sql(
         raise NothingMatchedError(_MORE) from None
     from kafkafs.tree.context import TreeOptions
 
-    logs = SourceLogs(source_paths(sources), TreeOptions(schemas=schemas))
+    logs = SourceLogs(source_paths(sources), TreeOptions(schemas=schemas, mask=masks.policy))
     read = ReadReport()
-    with closing(logs.source), told_source(logs.source):
+    with closing(logs.source), told_source(logs.source), masks.told(logs.source):
         with closing(duckdb.connect(":memory:")) as connection:
             try:
                 _run(connection, query, logs, choice, read, **given)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import jobs_option, json_option, open_log_source, source_argument
+from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
@@ -29,10 +30,16 @@ if TYPE_CHECKING:
 )
 @partition_options
 @jobs_option
+@mask_option
 @json_option
 @verbosity_options
 def stats(
-    sources: tuple[str, ...], only_keys: bool, choice: PartitionChoice, jobs: int, as_json: bool
+    sources: tuple[str, ...],
+    only_keys: bool,
+    choice: PartitionChoice,
+    jobs: int,
+    masks: Masks,
+    as_json: bool,
 ) -> None:
     """Print bytes, batches, records, codecs, producers and times, by partition.
 
@@ -54,8 +61,9 @@ def stats(
 
     Exit status: 0 everything was counted, 1 damage keeps some records from it, 3 cannot read.
     """
+    masks.refuse(None)
     if only_keys:
-        _print_keys(sources, choice, jobs, as_json=as_json)
+        _print_keys(sources, choice, jobs, masks, as_json=as_json)
         return
     from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
@@ -84,21 +92,29 @@ def stats(
 
 
 def _print_keys(
-    sources: tuple[str, ...], choice: PartitionChoice, jobs: int, *, as_json: bool
+    sources: tuple[str, ...], choice: PartitionChoice, jobs: int, masks: Masks, *, as_json: bool
 ) -> None:
     """Print what the keys of each partition add up to."""
-    from kafkafs.cli.printing.key_report import KeyReport
+    from kafkafs.cli.printing.key_report import KeyReport, masked_key
     from kafkafs.decode.key_counts import KeyCounts, count_keys
+    from kafkafs.schemas.known_schemas import KnownSchemas
 
     output = KeyReport(as_json=as_json)
     places, is_read = 0, True
-    with open_log_source(sources) as source, Progress("counted") as progress:
+    with (
+        open_log_source(sources) as source,
+        masks.told(source),
+        Progress("counted") as progress,
+    ):
         logs = require_partitions(source)
         require_choice(choice, logs)
+        known = KnownSchemas(source)
         for name, log in logs.items():
             if not choice.takes(log):
                 continue
             sums = KeyCounts()
+            topic = log.topic_partition.topic
+            mask = masks.of(topic)
             try:
                 for item in count_keys(log.view(), jobs):
                     if isinstance(item, KeyCounts):
@@ -106,7 +122,7 @@ def _print_keys(
                     elif isinstance(item, dict):
                         places += 1
                         progress.clear()
-                        report_damage(item, as_json=False)
+                        report_damage(item if mask is None else mask.damage(item), as_json=False)
                     else:
                         progress.advance(item)
             except OSError as error:
@@ -114,7 +130,7 @@ def _print_keys(
                 progress.clear()
                 fail(f"{name}: not all was counted: {sentence_of(error)}")
             progress.clear()
-            output.add(name, sums)
+            output.add(name, sums, None if mask is None else masked_key(topic, mask, known))
         output.end()
         if not is_read:
             sys.exit(EXIT_CANNOT_READ)

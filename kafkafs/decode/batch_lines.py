@@ -143,7 +143,7 @@ class BatchLines:
             yield from self.large_line(columns, record, skip, measure=measure)
             record, skip = record + 1, 0
         for problem in self.problems:
-            text = problem_line(problem, self._run.table[self._row], self._path)
+            text = problem_line(problem, self._run.table[self._row], self._path, self._options.mask)
             if not skip:
                 yield TextPiece(None if measure else text, len(text), len(columns), 0)
 
@@ -151,6 +151,14 @@ class BatchLines:
         self, columns: kernel.Columns, record: int, skip: int = 0, *, measure: bool = False
     ) -> Iterator[TextPiece]:
         """Yield the text of one of some decoded records of the batch, as `pieces`."""
+        if self._options.mask is not None:
+            from engine.lines.masked_lines import masked_large_line
+
+            batch, row = self._run.table[self._row], columns.table[record].item()
+            line = masked_large_line(batch, row, self._options, self._fate)
+            if not skip:
+                yield TextPiece(None if measure else line, len(line), record, 0)
+            return
         made = [0]
         at = 0
         parts = self._parts(columns, record, lambda: measure or made[0] < skip)

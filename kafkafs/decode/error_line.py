@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
+from engine.lines.line_decoder import LineMasking
 from engine.log.segment.scan import Damage, Disorder
 from kafkafs.decode.shown_text import plain_json, valid_text
 
@@ -43,9 +44,9 @@ def damage_facts(damage: Damage | Disorder) -> dict[str, Any]:
     return facts
 
 
-def error_line(damage: Damage | Disorder) -> bytes:
+def error_line(damage: Damage | Disorder, mask: LineMasking | None = None) -> bytes:
     """Return the error line for bytes without readable records."""
-    return plain_json({"error": damage_facts(damage)}) + b"\n"
+    return _line_of(damage_facts(damage), mask)
 
 
 def problem_facts(problem: BatchProblem, row: np.void, path: str) -> dict[str, Any]:
@@ -76,9 +77,15 @@ def add_problem(problems: Problems, file: str, problem: BatchProblem, row: np.vo
     problems.add("records", file, problem.detail, position=int(row["position"]))
 
 
-def problem_line(problem: BatchProblem, row: np.void, path: str) -> bytes:
+def problem_line(
+    problem: BatchProblem, row: np.void, path: str, mask: LineMasking | None = None
+) -> bytes:
     """Return the error line that follows the records of a batch that cannot be decoded completely."""
-    return plain_json({"error": problem_facts(problem, row, path)}) + b"\n"
+    return _line_of(problem_facts(problem, row, path), mask)
+
+
+def _line_of(facts: dict[str, Any], mask: LineMasking | None) -> bytes:
+    return plain_json({"error": facts if mask is None else mask.damage(facts)}) + b"\n"
 
 
 def exception_facts(error: Exception) -> dict[str, Any]:

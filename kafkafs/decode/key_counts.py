@@ -33,7 +33,7 @@ from kafkafs.decode.searching.search import (
 
 KEPT_HASHES = 4096
 KEPT_KEYS = 1000
-_WHOLE = 64
+WHOLE_KEY = 64
 """Bytes of a key up to which it stands for itself; of a longer one its beginning and a hash."""
 _SPACE = 2.0**64
 
@@ -70,7 +70,7 @@ class KeyCounts:
     def most_frequent(self, most: int) -> list[tuple[bytes, int]]:
         """Return the keys with the largest numbers, and these; at equal numbers by key."""
         found = sorted(self.frequent.items(), key=lambda item: (-item[1], item[0]))
-        return [(key[:_WHOLE], number) for key, number in found[:most]]
+        return [(key[:WHOLE_KEY], number) for key, number in found[:most]]
 
     def add(self, other: KeyCounts) -> None:
         """Add the keys of other records."""
@@ -100,7 +100,7 @@ def keys_of(columns: Columns, records: Indices) -> KeyCounts:
     for place, (key, number) in enumerate(keys.items()):
         digest = blake2b(key, digest_size=16).digest()
         hashes[place] = int.from_bytes(digest[:8], "little")
-        named[key if len(key) <= _WHOLE else key[:_WHOLE] + digest] = number
+        named[key if len(key) <= WHOLE_KEY else key[:WHOLE_KEY] + digest] = number
     counts = KeyCounts()
     found = KeyCounts(len(records), len(records) - len(held), named, _hashes=np.unique(hashes))
     counts.add(found)

@@ -84,6 +84,7 @@ class PartMeasuring:
         next_offset: Offset,
     ) -> None:
         self._rendering = rendering
+        self._mask = rendering.options.mask
         self._chunks = chunks
         self._findings = findings
         self._part = part
@@ -115,8 +116,8 @@ class PartMeasuring:
             if not isinstance(item, BatchRun):
                 findings.is_clean_end = isinstance(item, Disorder)
                 if not item.is_quiet:
-                    self._size += len(error_line(item))
-                    findings.note(damage_facts(item))
+                    self._size += len(error_line(item, self._mask))
+                    findings.note(self._shown(damage_facts(item)))
                     self._problems.add_damage(segment.path, item)
                 continue
             findings.is_clean_end = True
@@ -146,7 +147,7 @@ class PartMeasuring:
             extra = 0
             if result.problem is not None:
                 batch = table[result.problem.row]
-                extra = len(problem_line(result.problem, batch, path))
+                extra = len(problem_line(result.problem, batch, path, self._mask))
                 self._note(result.problem, batch, path)
             own = None if fates is None else fates[row:done]
             findings.has_open |= own is not None and bool((own == Fate.OPEN).any())
@@ -162,9 +163,12 @@ class PartMeasuring:
                 self._measure_large(run, row, fates, path)
                 row += 1
 
+    def _shown(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return facts if self._mask is None else self._mask.damage(facts)
+
     def _note(self, problem: BatchProblem, batch: np.void, path: str) -> None:
         """Note that a batch cannot be decoded completely."""
-        self._findings.note(problem_facts(problem, batch, path))
+        self._findings.note(self._shown(problem_facts(problem, batch, path)))
         add_problem(self._problems, self._file, problem, batch)
 
     def _measure_large(self, run: BatchRun, row: int, fates: Fates, path: str) -> None:

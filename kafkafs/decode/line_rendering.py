@@ -114,7 +114,7 @@ class Rendering(NamedTuple):
             fates = view.fates(segment, item)
             yield from self._pieces(item, fates, segment.file.path, enough, noted)
         elif not item.is_quiet:
-            yield error_line(item)
+            yield error_line(item, self.options.mask)
 
     def _pieces(
         self, run: BatchRun, fates: Fates, path: str, enough: int, note: Note = _no_note
@@ -128,7 +128,7 @@ class Rendering(NamedTuple):
             if result.problem is not None:
                 batch = run.table[result.problem.row]
                 note(result.problem, batch)
-                yield problem_line(result.problem, batch, path)
+                yield problem_line(result.problem, batch, path, self.options.mask)
             row += result.rows_done
             if result.is_large or result.next_record:
                 with self.large(run, row, fates, path) as batch:
@@ -178,7 +178,7 @@ class Rendering(NamedTuple):
                 if item.position >= chunk.end:
                     break
                 if not item.is_quiet:
-                    out.append(error_line(item))
+                    out.append(error_line(item, self.options.mask))
                 continue
             run = _before(item, chunk.end)
             seen += len(run.table)

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine import kernel
@@ -268,12 +269,8 @@ class RecordBatches:
     ) -> RenderedBatch:
         """Make the lines of [low, high); `enough` as for RenderedBatch."""
         segment, run = found
-        known = self._options
-        options = kernel.LineOptions(
-            known.topic,
-            known.partition,
-            values=known.values,
-            decode_with=known.decode_with,
+        options = replace(
+            self._options,
             log_start_offset=view.log_start_offset,
             from_offset=low,
             to_offset=high,

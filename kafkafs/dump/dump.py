@@ -11,6 +11,7 @@ from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.inputs import MissingInput
 from kafkafs.dump.json_lines import JsonForm
 from kafkafs.dump.many_cores import items_of
+from kafkafs.dump.masked_json import MaskedJsonForm
 from kafkafs.dump.report import DumpReport
 from kafkafs.dump.text_form import TextForm
 
@@ -36,7 +37,8 @@ def dump_json(
     jobs: int = 1,
 ) -> None:
     """Dump files as JSON lines, on `jobs` cores; damage and unreadable files are lines {"error": ...}."""
-    _dump(files, JsonForm(options), report, jobs)
+    form = JsonForm(options) if options.mask is None else MaskedJsonForm(options)
+    _dump(files, form, report, jobs)
 
 
 def _dump(

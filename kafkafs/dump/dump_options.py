@@ -16,6 +16,7 @@ from engine.topics.topic_names import (
 from engine.units import MAX_INT32
 
 if TYPE_CHECKING:
+    from kafkafs.masking.policy import MaskPolicy
     from kafkafs.schemas.known_schemas import KnownSchemas
 
 DEFAULT_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -39,6 +40,7 @@ class DumpOptions:
         skip_record_metadata: show only key and payload of a record.
         decoder: internal topic to decode records as; None for none.
         schemas: schemas to decode keys and values with, in JSON lines; None for none.
+        mask: what records leave out, in JSON lines; None for nothing.
         verify_index_only: check the entries of indexes, and do not print them.
         index_sanity_check: check only the size and the last entry of indexes, as brokers once did at start.
         max_bytes: bytes to read of each log.
@@ -51,6 +53,7 @@ class DumpOptions:
     skip_record_metadata: bool = False
     decoder: str | None = None
     schemas: KnownSchemas | None = None
+    mask: MaskPolicy | None = None
     verify_index_only: bool = False
     index_sanity_check: bool = False
     max_bytes: int = MAX_INT32

@@ -70,12 +70,12 @@ class JsonForm:
     def unreadable(self, shown: str, sentence: str) -> list[DumpItem]:
         """Return an error line."""
         facts = {"kind": "unreadable", "reason": sentence.removeprefix(f"{shown}: ")}
-        return [_error_line(shown, facts), Tally(unreadable=1)]
+        return [error_line(shown, facts), Tally(unreadable=1)]
 
     def unknown(self, file: DumpFile) -> list[DumpItem]:
         """Return a note."""
         text = "not a file name of Kafka's: the file is not read"
-        return [_line("note", file.shown, {"text": text})]
+        return [json_line("note", file.shown, {"text": text})]
 
     def around(self, file: DumpFile) -> JsonAround:
         """Return a maker of the lines around the batches."""
@@ -109,7 +109,7 @@ class JsonAround:
         del facts["path"]
         for name in ("first_offset", "last_offset"):
             facts[_camel(name)] = facts.pop(name)
-        return [_error_line(self.file.shown, facts), Tally(findings=not damage.kind.is_quiet)]
+        return [error_line(self.file.shown, facts), Tally(findings=not damage.kind.is_quiet)]
 
     def before(self, batches: ShownBatches) -> list[DumpItem]:
         """Return the error line of a damaged batch."""
@@ -138,7 +138,7 @@ class JsonLines:
 
     def _error(self, facts: dict[str, Any]) -> None:
         self._findings += 1
-        self._add(_error_line(self.file.shown, facts))
+        self._add(error_line(self.file.shown, facts))
 
     def _text(self) -> bytes:
         """Return the lines so far, and forget them."""
@@ -162,9 +162,9 @@ class JsonLines:
             for item in found:
                 if isinstance(item, ShownEntry):
                     if not self.options.verify_index_only:
-                        self._add(_line("entry", shown, _with_bytes(item.fields)))
+                        self._add(json_line("entry", shown, _with_bytes(item.fields)))
                 elif isinstance(item, Note):
-                    self._add(_line("note", shown, {"text": item.text}))
+                    self._add(json_line("note", shown, {"text": item.text}))
                 elif isinstance(item, Contradiction):
                     facts = {
                         "position": item.position,
@@ -190,7 +190,7 @@ class JsonLines:
         schemas = None if decoder is not None else _schemas_of(self.file, self.options)
         for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
             fields = batches.table[row]
-            self._add(_line("batch", self.file.shown, batch_facts(fields)))
+            self._add(json_line("batch", self.file.shown, batch_facts(fields)))
             is_control = bool(int(fields["attributes"]) & CONTROL_MASK)
             if int(fields["magic"]) >= 2 and decoder is None and not is_control:
                 yield from self._plain_records(batches, row, first, last, schemas)
@@ -312,7 +312,7 @@ class JsonLines:
             shown["control"] = _control(facts, key, value)
         elif decoder is not None:
             shown["decoded"] = _decoded(decoder.decode(key, value))
-        line = _line("record", self.file.shown, shown)
+        line = json_line("record", self.file.shown, shown)
         if schemas is not None and "control" not in shown:
             decoded = decoded_member(schemas, key, value, headers, facts["timestamp"])
             line = b"%s%s}\n" % (line.removesuffix(b"}\n"), decoded)
@@ -452,11 +452,13 @@ def _with_bytes(fields: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _line(kind: str, shown: str, facts: dict[str, Any]) -> bytes:
+def json_line(kind: str, shown: str, facts: dict[str, Any]) -> bytes:
+    """Return the line of a file, batch, record, entry or note."""
     return _json({"type": kind, "file": shown, **facts})
 
 
-def _error_line(shown: str, facts: dict[str, Any]) -> bytes:
+def error_line(shown: str, facts: dict[str, Any]) -> bytes:
+    """Return the line of a fault; facts that are None are left out."""
     given = {name: _plain(value) for name, value in facts.items() if value is not None}
     return _json({"error": {"file": shown, **given}})
 
@@ -470,7 +472,7 @@ def _headline(file: DumpFile, size: int) -> bytes:
         facts["endOffset"], facts["epoch"] = file.snapshot_id
     elif file.base_offset is not None:
         facts["baseOffset"] = file.base_offset
-    return _line("file", file.shown, facts)
+    return json_line("file", file.shown, facts)
 
 
 def _camel(name: str) -> str:

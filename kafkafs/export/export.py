@@ -35,6 +35,7 @@ from kafkafs.export.ledger import (
 )
 from kafkafs.export.summary import ExportSummary, Gap
 from kafkafs.export.target import LocalFiles
+from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf, RowOptions
 from kafkafs.table.splits import QueryRange, Split, plan, reaches_lost_segment
 
@@ -57,6 +58,7 @@ class ExportOptions:
         on_corrupt: "fail" at a damaged place, or "skip" and list it.
         decoder_of: returns the decoder of a topic; None for bytes.
         schemas: the schemas of the decoder, for the ledger.
+        mask: what the files leave out of records; None for nothing.
         extent: offsets or times to read.
         group_bytes: bytes of records that are written at once.
         chunk_bytes: bytes of logs in a chunk, about.
@@ -75,6 +77,7 @@ class ExportOptions:
     on_corrupt: str = "fail"
     decoder_of: DecoderOf | None = None
     schemas: tuple[str, ...] = ("auto",)
+    mask: RowMask | None = None
     extent: LogRange = field(default_factory=LogRange)
     group_bytes: int = GROUP_BYTES
     chunk_bytes: int = CHUNK_BYTES
@@ -112,6 +115,7 @@ class ExportOptions:
             decoder_of=self.decoder_of if self.decodes else None,
             keeps_bytes=True,
             budgets=self.budgets,
+            mask=self.mask,
         )
 
     @property
@@ -124,6 +128,8 @@ class ExportOptions:
             filters["columns"] = ",".join(self.columns or ())
         if self.decodes and self.schemas != ("auto",):
             filters["schemas"] = ",".join(self.schemas)
+        if self.mask is not None:
+            filters["mask"] = self.mask.policy.fingerprint
         return Manifest(self.form, self.values, filters)
 
 

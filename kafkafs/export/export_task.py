@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from engine import kernel
 from engine.budgets import MiB
+from engine.lines.masked_lines import masked_large_line
 from engine.log.partition_log import PartitionLog
+from engine.memory_gate import LARGE
 from engine.units import NO_TIMESTAMP, TopicPartition
 from engine.writing.disk import DISK, Disk
 from kafkafs.decode.searching.search import chosen
@@ -22,6 +24,7 @@ from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.file_writers import FileOutput, FileWriter, LinesFile, file_maker
 from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
 from kafkafs.table.arrow_rows import record_batches
+from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Rows
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
@@ -126,9 +129,11 @@ class ExportTaskWriter:
 
     def _write(self, task: ExportTask, take_note: Callable[[int], None]) -> TaskResult:
         result = TaskResult()
-        reader = SplitRecords(self._options)
+        mask = self._options.mask if self._files.form == "jsonl" else None
+        reader = SplitRecords(self._options, masks_rows=mask is None)
         damage: FileOutput | None = None
-        with _DayFiles(self._files, f"{self._staged}/records", task.number, self._disk) as days:
+        folder = f"{self._staged}/records"
+        with _DayFiles(self._files, folder, task.number, self._disk, mask) as days:
             for split in task.splits:
                 topic = split.partition.topic
                 result.records.setdefault(topic, 0)
@@ -165,9 +170,12 @@ def _damage_line(place: DamagedPlace) -> bytes:
 
 
 class _DayFiles:
-    """Files of one task by topic and day; records wait for a group of them."""
+    """Files of one task by topic and day; records wait for a group of them. `mask` is that of record lines."""
 
-    def __init__(self, files: FileOptions, folder: str, number: int, disk: Disk) -> None:
+    def __init__(
+        self, files: FileOptions, folder: str, number: int, disk: Disk, mask: RowMask | None
+    ) -> None:
+        self._mask = mask
         self._files = files
         self._folder = folder
         self._number = number
@@ -218,8 +226,9 @@ class _DayFiles:
 
     def _lines(self, rows: Rows) -> Iterator[bytes]:
         columns = chosen(rows.columns, rows.indices)
+        mask = None if self._mask is None else self._mask.of(rows.partition.topic)
         options = kernel.LineOptions(
-            *rows.partition, values=self._files.values, decode_with=rows.decoder
+            *rows.partition, values=self._files.values, decode_with=rows.decoder, mask=mask
         )
         record = 0
         while record < len(columns):
@@ -230,11 +239,18 @@ class _DayFiles:
                 fates=rows.fates,
                 first_record=record,
                 enough=_LINES,
+                most=0 if mask is None else LARGE,
             )
             yield made.text or b""
             if made.rows_done:
                 return
             record = made.next_record
+            if made.is_large:
+                batch = int(columns.row[record])
+                fate = 0 if rows.fates is None else int(rows.fates[batch])
+                row = columns.table[record].item()
+                yield masked_large_line(rows.table[batch], row, options, fate)
+                record += 1
 
     def _flush(self) -> None:
         """Write all records that wait."""
@@ -275,7 +291,7 @@ def _by_day(rows: Rows) -> Iterator[tuple[str, Rows]]:
     numbers = np.where(missing, np.iinfo(np.int64).min, days)
     for number in np.unique(numbers).tolist():
         own = np.flatnonzero(numbers == number)
-        yield day_of(int(timestamps[own[0]])), replace(rows, indices=rows.indices[own])
+        yield day_of(int(timestamps[own[0]])), rows.some(own)
 
 
 def tasks_of(splits: Sequence[Split], jobs: int) -> list[ExportTask]:

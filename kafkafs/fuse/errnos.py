@@ -1,6 +1,6 @@
 """The only table from errors to errno values; the tree and the engine have none.
 
-A missing path is ENOENT, damage is EIO, a missing codec library is EOPNOTSUPP. ENOSYS is never used here: the kernel
+A missing path is ENOENT, what a mask hides is EACCES, damage is EIO, a missing codec library is EOPNOTSUPP. ENOSYS is never used here: the kernel
 would conclude that the mount lacks the operation, and stop sending it.
 """
 
@@ -15,11 +15,12 @@ from engine.errors import (
     SourceRefusedError,
     UnsupportedCodecError,
 )
-from kafkafs.tree.errors import Cancelled, NotADirectory, NotFound
+from kafkafs.tree.errors import Cancelled, MaskedError, NotADirectory, NotFound
 
 _TABLE: tuple[tuple[type[BaseException], int], ...] = (
     (NotFound, errno.ENOENT),
     (NotADirectory, errno.ENOTDIR),
+    (MaskedError, errno.EACCES),
     (Cancelled, errno.EINTR),
     (OffsetOutOfRangeError, errno.ENOENT),
     (InvalidNameError, errno.ENOENT),

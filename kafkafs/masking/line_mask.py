@@ -1,4 +1,4 @@
-"""The mask of one topic: record lines in, masked record lines out.
+"""The mask of one topic: record lines in, masked record lines out, or masked keys, values and headers.
 
 A masked line has the fields that are named here and no other, so that a field which a record line gets later is not shown
 by mistake. `keyMasked` and `valueMasked` say what was done to a whole key or value: dropped, hashed, replaced, or
@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from engine.lines.json_text import string_json
-from kafkafs.masking.actions import Action, DropField, DroppedField, Json, read_json, write_json
+from engine.record.record import Header
+from kafkafs.masking.actions import (
+    Action,
+    DropField,
+    DroppedField,
+    Json,
+    JsonNumber,
+    read_json,
+    write_json,
+)
 from kafkafs.masking.field_path import FieldPath
 
 _HEAD = re.compile(
@@ -24,6 +33,7 @@ _DETAILS = {"key": ("keyEncoding", "keySchema"), "value": ("valueEncoding", "sch
 _AFTER_HEADERS = ("leaderEpoch", "sequence", "transaction", "belowLogStart")
 _PLACE = ("file", "position", "length", "kind", "firstOffset", "lastOffset", "record")
 _BYTES = ("base64", "hex")
+_JSON = "json"
 _UNREADABLE = "unreadable"
 ALL_HEADERS = "*"
 
@@ -38,6 +48,33 @@ class MaskRule(NamedTuple):
 
     fields: tuple[tuple[FieldPath, Action], ...]
     headers: Mapping[str, Action]
+
+
+class MaskedField(NamedTuple):
+    """What is left of a key or value.
+
+    Attributes:
+        content: bytes: a text, or JSON on one line; None for null and for what is left out.
+        json: the same as JSON if it was decoded with a schema or as one of Kafka's own.
+        encoding, schema: those of the JSON.
+        done: what was done to all of it: dropped, hashed, replaced or unreadable; None for anything else.
+        is_exact: whether no rule names the field or a part of it, and its bytes can be read: they may be shown.
+    """
+
+    content: bytes | None
+    json: bytes | None = None
+    encoding: bytes = b""
+    schema: bytes | None = None
+    done: str | None = None
+    is_exact: bool = False
+
+
+class MaskedRecord(NamedTuple):
+    """What is left of a record: key, value, and headers in order."""
+
+    key: MaskedField
+    value: MaskedField
+    headers: tuple[Header, ...]
 
 
 class LineMask:
@@ -72,16 +109,42 @@ class LineMask:
 
     def line(self, line: bytes) -> bytes:
         """Return one record line, masked. Of a line that cannot be read only the place of the record is left."""
-        self.is_used = True
         head = _HEAD.match(line)
         assert head is not None
+        rest = self.fields(line)
+        fields = (f",{string_json(name)}:{write_json(each)}" for name, each in rest.items())
+        return head[0] + "".join(fields).encode() + b"}\n"
+
+    def fields(self, line: bytes) -> dict[str, Json]:
+        """Return the fields of a masked record line behind the place of its record."""
+        self.is_used = True
         try:
             found: Any = read_json(line.decode())
             rest = self._rest(found)
+            write_json(rest)
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-            rest = {"keyMasked": _UNREADABLE, "valueMasked": _UNREADABLE, "headers": []}
-        fields = (f",{string_json(name)}:{write_json(each)}" for name, each in rest.items())
-        return head[0] + "".join(fields).encode() + b"}\n"
+            return {"keyMasked": _UNREADABLE, "valueMasked": _UNREADABLE, "headers": []}
+        return rest
+
+    def record(self, line: bytes) -> MaskedRecord:
+        """Return what is left of the record of a record line."""
+        rest: Any = self.fields(line)
+        headers = (
+            Header(_text(each["key"]), _content(each["value"], each.get("valueEncoding")))
+            for each in rest["headers"]
+        )
+        return MaskedRecord(self._left("key", rest), self._left("value", rest), tuple(headers))
+
+    def _left(self, root: str, rest: Mapping[str, Any]) -> MaskedField:
+        done = rest.get(f"{root}Masked")
+        if root not in rest:
+            return MaskedField(None, done=done)
+        encoding, schema = (rest.get(name) for name in _DETAILS[root])
+        content, is_exact = _content(rest[root], encoding), not self._actions(root)
+        if done is not None or encoding in (None, _JSON):
+            return MaskedField(content, done=done, is_exact=is_exact and done is None)
+        shown = None if schema is None else write_json(schema).encode()
+        return MaskedField(content, content, encoding.encode(), shown, is_exact=is_exact)
 
     def damage(self, facts: dict[str, Any]) -> dict[str, Any]:
         """Return the facts of a damaged place without the reason, which may have numbers of a record's bytes."""
@@ -157,3 +220,17 @@ class LineMask:
             else {"valueEncoding": header["valueEncoding"]}
         )
         return {"key": name, "value": shown, **details}
+
+
+def _content(shown: Json, encoding: str | None) -> bytes | None:
+    """Return a key or value as bytes: a text as it is, anything else as JSON."""
+    if shown is None:
+        return None
+    is_text = isinstance(shown, str) and not isinstance(shown, JsonNumber)
+    if is_text and encoding in (None, "text"):
+        return _text(str(shown))
+    return write_json(shown).encode()
+
+
+def _text(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -18,6 +18,8 @@ authorization = "drop"
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +28,7 @@ from typing import Any, NamedTuple
 from engine.log.partition_choice import NamePattern
 from kafkafs.masking.actions import Action, DropField, HashField, ReplaceField
 from kafkafs.masking.field_path import FieldPath
-from kafkafs.masking.line_mask import LineMask, MaskRule
+from kafkafs.masking.line_mask import ALL_HEADERS, LineMask, MaskRule
 
 LEAST_KEY = 16
 """Bytes of the shortest key for hashes."""
@@ -44,19 +46,26 @@ class _TopicRule(NamedTuple):
 
 
 class MaskPolicy:
-    """The rules of a policy file.
+    """The rules of a policy file. Picklable, with its key: a copy needs no file.
 
     Raises:
         MaskPolicyError: the file or its key cannot be read, or breaks the format.
+
+    Attributes:
+        fingerprint: differs for policies with another text or another key.
     """
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self._masks: dict[str, LineMask | None] = {}
+        self._key = b""
+        text = _content(self._path, _MOST_POLICY)
         try:
-            self._rules = self._read(tomllib.loads(_content(self._path, _MOST_POLICY).decode()))
+            self._rules = self._read(tomllib.loads(text.decode()))
         except (ValueError, TypeError, RecursionError) as error:
             raise MaskPolicyError(f"{path} is no policy of masks: {error}") from None
+        digest = hmac.digest(self._key or b"no key", text, hashlib.sha256)
+        self.fingerprint = digest.hex()[:16]
 
     def mask(self, topic: str) -> LineMask | None:
         """Return the mask of a topic, the same each time; None for a topic that no rule names."""
@@ -66,6 +75,11 @@ class MaskPolicy:
             )
             self._masks[topic] = LineMask(rules) if rules else None
         return self._masks[topic]
+
+    def drops_all(self) -> LineMask:
+        """Return a mask for records of an unknown topic: nothing but their place is left."""
+        fields = tuple((FieldPath.parse(each), DropField()) for each in (".key", ".value"))
+        return LineMask((MaskRule(fields, {ALL_HEADERS: DropField()}),))
 
     @property
     def patterns(self) -> list[NamePattern]:
@@ -88,6 +102,7 @@ class MaskPolicy:
         if "key_file" in found:
             name = _typed(found["key_file"], str, "key_file")
             key = _content(self._path.parent / name, _MOST_KEY).rstrip(b"\r\n")
+            self._key = key
             if len(key) < LEAST_KEY:
                 raise ValueError(f"the key in key_file has fewer than {LEAST_KEY} bytes")
         rules = _typed(found.get("rules", []), list, "rules")

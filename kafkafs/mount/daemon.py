@@ -59,10 +59,13 @@ def run(
         for path in paths:
             if not os.path.lexists(path):
                 raise MountError(f"source {path} does not exist")
+        mounting.check_mask(options)
         path = mounting.check_mountpoint(mountpoint, paths, options)
     except MountError as error:
         report.failed(str(error), EXIT_USAGE if error.usage else EXIT_CANNOT_READ)
         return EXIT_USAGE if error.usage else EXIT_CANNOT_READ
+    if options.mask is not None:
+        options = replace(options, mask=os.path.abspath(options.mask))
     if options.dry_run:
         return 0
     if options.log_file is not None:

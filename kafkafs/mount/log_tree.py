@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from engine.log.log_directory import open_source
 from kafkafs.fuse.source_usage import Usage
+from kafkafs.masking.policy import MaskPolicy
 from kafkafs.mount.mounting import MountOptions
 from kafkafs.mount.status import DaemonStatus
 from kafkafs.tree.node import Directory
@@ -22,7 +23,8 @@ class LogTree:
     """Opened log dirs and the tree over them."""
 
     def __init__(self, paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> None:
-        """Open the log dirs. Raises SourceError."""
+        """Open the log dirs. Raises SourceError, MaskPolicyError."""
+        policy = None if options.mask is None else MaskPolicy(options.mask)
         self._source = open_source(
             list(paths),
             snapshot=options.snapshot,
@@ -36,6 +38,7 @@ class LogTree:
                 snapshot=options.snapshot,
                 budgets=options.budgets,
                 schemas=tuple(options.schemas.split(os.pathsep)),
+                mask=policy,
             ),
             status=status,
         )

@@ -63,6 +63,8 @@ class MountOptions:
     values: str = "auto"
     schemas: str = "auto"
     """Schemas of keys and values: auto, none, or paths, with a colon between."""
+    mask: str | None = None
+    """Policy of what is shown of records."""
     workers: int = field(default_factory=default_workers)
     """Threads for slow work: twice as many for reads, four times as many for opens."""
     max_tasks: int = 64
@@ -178,6 +180,24 @@ def _refuse(key: str, text: str) -> NoReturn:
 
 
 # -- before mounting -----------------------------------------------------------------------------------
+
+
+def check_mask(options: MountOptions) -> None:
+    """Check that the policy of a mask can be used.
+
+    Raises:
+        MountError: it cannot, or other options contradict it.
+    """
+    if options.mask is None:
+        return
+    from kafkafs.masking.policy import MaskPolicy, MaskPolicyError
+
+    if options.values != "auto":
+        raise MountError("mask needs the usual record lines: leave out values", usage=True)
+    try:
+        MaskPolicy(options.mask)
+    except MaskPolicyError as error:
+        raise MountError(str(error), usage=True) from None
 
 
 def check_machine(options: MountOptions) -> None:

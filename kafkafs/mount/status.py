@@ -85,6 +85,8 @@ class DaemonStatus:
         return b"%d\n" % os.getpid()
 
     def _log(self) -> bytes:
+        if self._options.mask is not None:
+            return b"The log may have facts from masked records: --log-file writes it elsewhere.\n"
         return self._log_text().encode("utf-8", "backslashreplace")
 
     def _statistics(self) -> bytes:

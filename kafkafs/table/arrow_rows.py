@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.units import MAX_INT64, NO_TIMESTAMP
 from kafkafs.table.decoded_rows import BUILDERS, DECODED_FIELDS, decoded_parts, shown_bytes
 from kafkafs.table.errors import TimestampRangeError
-from kafkafs.table.rows import Indices, Rows
+from kafkafs.table.rows import Rows
 
 if TYPE_CHECKING:
     from kafkafs.table.typed_columns import TypedColumns
@@ -53,7 +52,7 @@ def record_batches(
     asks_typed = typed is not None and typed.are_in(schema.names)
     asks_decoded = asks_typed or _asks_decoded(schema.names, rows)
     for part in _parts(rows):
-        chosen = replace(rows, indices=part)
+        chosen = rows.some(part)
         decoded = decoded_parts(chosen, strict=fail_on_undecodable) if asks_decoded else (chosen,)
         for some in decoded:
             shown = some
@@ -70,8 +69,12 @@ def record_batches(
 
 
 def _asks_decoded(names: Sequence[str], rows: Rows) -> bool:
-    replaced = () if rows.keeps_bytes or rows.decoder is None else ("key", "value")
+    replaced = () if _shows_bytes(rows) else ("key", "value")
     return any(name in DECODED_FIELDS or name in replaced for name in names)
+
+
+def _shows_bytes(rows: Rows) -> bool:
+    return rows.keeps_bytes or (rows.decoder is None and rows.fields is None)
 
 
 def rows_without_columns(count: int) -> pa.RecordBatch:
@@ -89,7 +92,8 @@ def one_row(schema: pa.Schema, known: Mapping[str, object]) -> pa.RecordBatch:
     )
 
 
-def _parts(rows: Rows) -> Iterator[Indices]:
+def _parts(rows: Rows) -> Iterator[slice]:
+    """Yield the places of the rows of each batch."""
     indices = rows.indices
     columns = rows.columns
     is_small = len(columns.arena) <= MOST_BYTES
@@ -103,7 +107,7 @@ def _parts(rows: Rows) -> Iterator[Indices]:
             ends = np.cumsum(sizes)
             if ends[-1] > MOST_BYTES:
                 part = part[: max(int(ends.searchsorted(MOST_BYTES, "right")), 1)]
-        yield part
+        yield slice(start, start + len(part))
         start += len(part)
 
 
@@ -127,13 +131,13 @@ def _bytes(rows: Rows, field: str) -> pa.Array:
 
 
 def _key(rows: Rows) -> pa.Array:
-    if rows.decoder is None or rows.keeps_bytes:
+    if _shows_bytes(rows):
         return _bytes(rows, "key")
     return shown_bytes(rows, 0)
 
 
 def _value(rows: Rows) -> pa.Array:
-    if rows.decoder is None or rows.keeps_bytes:
+    if _shows_bytes(rows):
         return _bytes(rows, "value")
     return shown_bytes(rows, 1)
 

@@ -21,6 +21,7 @@ from engine.record.attributes import (
 from engine.record.fate import Fate
 from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
+from kafkafs.masking.line_mask import LineMask
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
 from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.header_facts import (
@@ -110,14 +111,27 @@ class BatchHeaderRows:
             None if fates is None else fates[wanted],
             self._options.on_corrupt != "fail",
         )
-        arrays = [_BUILDERS[name](batches) for name in self._schema.names]
+        # A checksum of few bytes tells which ones they are.
+        hides = self._mask_of(split) is not None
+        arrays = [
+            pa.nulls(len(batches), pa.int64())
+            if hides and name == "crc"
+            else _BUILDERS[name](batches)
+            for name in self._schema.names
+        ]
         if arrays:
             yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         else:
             yield rows_without_columns(len(batches))
 
+    def _mask_of(self, split: Split) -> LineMask | None:
+        mask = self._options.mask
+        return None if mask is None else mask.of(split.partition.topic)
+
     def _hole(self, split: Split, damage: Damage | Disorder) -> Iterator[pa.RecordBatch]:
-        facts = in_full(split, damage_facts(damage))
+        lines = self._mask_of(split)
+        facts = damage_facts(damage)
+        facts = in_full(split, facts if lines is None else lines.damage(facts))
         if self._options.on_corrupt == "fail":
             raise corruption(facts)
         if self._options.on_corrupt == "row":

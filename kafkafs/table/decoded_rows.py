@@ -34,6 +34,9 @@ def decoded_parts(rows: Rows, *, strict: bool = False) -> Iterator[Rows]:
         UndecodableRecordError: `strict` is true, and a key or value asks for a schema and does not decode.
     """
     decoder = rows.decoder
+    if rows.fields is not None:
+        yield rows
+        return
     if decoder is None:
         nothing: list[DecodedField | None] = [None] * len(rows)
         yield replace(rows, fields=(nothing, nothing))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.lines.line_decoder import LineDecoder
+
+if TYPE_CHECKING:
+    from kafkafs.table.masked_rows import RowMask
 
 DecoderOf: TypeAlias = Callable[[str], LineDecoder | None]
 
@@ -24,6 +27,7 @@ class RowOptions:
         keeps_bytes: whether keys and values stay bytes, and only decodedKey and decodedValue have what is decoded.
         fail_on_undecodable: fail at a key or value that asks for a schema and does not decode.
         budgets: limits on memory and entries.
+        mask: what rows and facts of damage leave out; None for nothing.
     """
 
     fail_on_data_loss: bool = True
@@ -33,3 +37,4 @@ class RowOptions:
     keeps_bytes: bool = False
     fail_on_undecodable: bool = False
     budgets: Budgets = DEFAULT_BUDGETS
+    mask: RowMask | None = None

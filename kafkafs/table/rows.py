@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -46,6 +46,15 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def some(self, places: npt.NDArray[Any] | slice) -> Rows:
+        """Return some of the records, by their places among the chosen ones."""
+        fields = self.fields
+        if fields is not None:
+            chosen = np.arange(len(self))[places].tolist()
+            key, value = ([side[place] for place in chosen] for side in fields)
+            fields = (key, value)
+        return replace(self, indices=self.indices[places], fields=fields)
 
     @cached_property
     def places(self) -> Indices | slice:

@@ -54,7 +54,10 @@ class SegmentTotalRows:
                 found.add(item, self._options.budgets)
                 continue
             if on_corrupt == "fail" and is_hole(part, item, on_corrupt=on_corrupt):
-                raise corruption(in_full(split, damage_facts(item)))
+                mask = self._options.mask
+                lines = None if mask is None else mask.of(split.partition.topic)
+                facts = damage_facts(item)
+                raise corruption(in_full(split, facts if lines is None else lines.damage(facts)))
             found.add_damage(item)
         if not found.size:
             return  # the segment is gone, and fail_on_data_loss is false

@@ -58,14 +58,21 @@ class SplitRecords:
         options: see `RowOptions`.
         wanted: filter on the records; None for every record.
         counts_only: count records by headers where those suffice.
+        masks_rows: False for a caller that masks the rows itself; facts of damage are masked here all the same.
     """
 
     def __init__(
-        self, options: RowOptions, wanted: RowFilter | None = None, *, counts_only: bool = False
+        self,
+        options: RowOptions,
+        wanted: RowFilter | None = None,
+        *,
+        counts_only: bool = False,
+        masks_rows: bool = True,
     ) -> None:
         self._options = options
         self._wanted = wanted
         self._counts_only = counts_only and wanted is None
+        self._mask = options.mask if masks_rows and not counts_only else None
 
     def read(self, split: Split, log: PartitionLog | None = None) -> Iterator[SplitItem]:
         """Yield the wanted records of a split, and its holes with `on_corrupt` "row".
@@ -113,7 +120,7 @@ class SplitRecords:
         for columns in run.columns(table, self._options.budgets):
             indices = self._indices(columns, split)
             decoder = None if decoder_of is None else decoder_of(split.partition.topic)
-            yield Rows(
+            rows = Rows(
                 split.partition,
                 split.segment,
                 columns,
@@ -123,6 +130,7 @@ class SplitRecords:
                 decoder,
                 self._options.keeps_bytes,
             )
+            yield rows if self._mask is None else self._mask.masked(rows)
             for problem in columns.problems:
                 yield from self._problem(split, problem, table[problem.row], segment.path)
 
@@ -143,7 +151,9 @@ class SplitRecords:
             yield from self._hole(split, facts)
 
     def _hole(self, split: Split, facts: dict[str, Any]) -> Iterator[DamagedPlace]:
-        facts = in_full(split, facts)
+        mask = self._options.mask
+        lines = None if mask is None else mask.of(split.partition.topic)
+        facts = in_full(split, facts if lines is None else lines.damage(facts))
         if self._options.on_corrupt == "fail":
             raise corruption(facts)
         if self._options.on_corrupt == "row":

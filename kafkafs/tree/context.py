@@ -19,7 +19,11 @@ from kafkafs.tree.plain_files import Memo
 from kafkafs.tree.streams import Streams
 
 if TYPE_CHECKING:
+    from engine.log.segment.problems import ProblemEntry
     from engine.replay.source_state import SourceState
+    from kafkafs.masking.line_mask import LineMask
+    from kafkafs.masking.policy import MaskPolicy
+    from kafkafs.tree.tree_mask import TreeMask
 
 TTL_FROZEN = 3600.0
 TTL_LIVE = 0.5
@@ -42,6 +46,7 @@ class TreeOptions:
         budgets: bounds of memory.
         jobs: number of threads that make a long text which is read once, from start to end.
         schemas: schemas of keys and values: "auto" for those in the source, "none", or paths.
+        mask: policy of what is shown of records; None for everything.
     """
 
     values: str = "auto"
@@ -49,6 +54,7 @@ class TreeOptions:
     budgets: Budgets = field(default=DEFAULT_BUDGETS)
     jobs: int = 1
     schemas: tuple[str, ...] = (AUTO,)
+    mask: MaskPolicy | None = field(default=None, repr=False)
 
 
 class StatusProvider(Protocol):
@@ -88,6 +94,23 @@ class Context:
         from engine.replay.source_state import SourceState
 
         return SourceState(self.source, logs=self.internal_logs)
+
+    @made_once
+    def mask(self) -> TreeMask:
+        """The mask of a tree with one; `mask_of` asks whether there is one."""
+        from kafkafs.tree.tree_mask import TreeMask
+
+        assert self.options.mask is not None
+        return TreeMask(self.source, self.options.mask)
+
+    def mask_of(self, topic: str) -> LineMask | None:
+        """Return the mask of a topic; None for a topic that is shown as it is."""
+        return None if self.options.mask is None else self.options.mask.mask(topic)
+
+    @property
+    def problems(self) -> list[ProblemEntry]:
+        """The problems of the source; with a mask, without facts from masked records, and with what was refused."""
+        return self.source.problems if self.options.mask is None else self.mask.problems()
 
     @property
     def budgets(self) -> Budgets:

@@ -8,7 +8,22 @@ from __future__ import annotations
 
 from kafkafs.decode.failures import Cancelled, ChangedFileError, KafkaFsError
 
-__all__ = ["Cancelled", "ChangedFileError", "KafkaFsError", "NotADirectory", "NotFound"]
+__all__ = [
+    "Cancelled",
+    "ChangedFileError",
+    "KafkaFsError",
+    "MaskedError",
+    "NotADirectory",
+    "NotFound",
+]
+
+BYTES = (
+    "has bytes of records, which cannot be masked: read records/, committed/ or offset/N, which are"
+)
+NAMES = "has keys of records as names, which the mask hides: search the lines of records/"
+REPLAYED = (
+    "is made of records of {}, which the mask hides: leave that topic out of the policy to see it"
+)
 
 
 class NotFound(KafkaFsError, LookupError):
@@ -32,3 +47,15 @@ class NotADirectory(KafkaFsError):
 
     def __str__(self) -> str:
         return f"{self.path}: not a folder"
+
+
+class MaskedError(KafkaFsError):
+    """The bytes, or a name, would show what a mask hides."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"

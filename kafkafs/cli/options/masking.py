@@ -37,6 +37,11 @@ class Masks:
     def __init__(self, policy: MaskPolicy | None) -> None:
         self._policy = policy
 
+    @property
+    def policy(self) -> MaskPolicy | None:
+        """The policy; None without --mask."""
+        return self._policy
+
     def __bool__(self) -> bool:
         return self._policy is not None
 
@@ -44,7 +49,9 @@ class Masks:
         """Return the mask of a topic."""
         return None if self._policy is None else self._policy.mask(topic)
 
-    def refuse(self, values: str, form: RecordFormat | None, *, value: bool = False) -> None:
+    def refuse(
+        self, values: str | None, form: RecordFormat | None = None, *, value: bool = False
+    ) -> None:
         """Refuse options that show bytes of records.
 
         Raises:
@@ -54,7 +61,7 @@ class Masks:
             return
         shown = {
             "--format": form is not None,
-            "--values": values != "auto",
+            "--values": values not in (None, "auto"),
             "--value": value,
             "--verbose": verbosity().is_verbose,
         }
@@ -105,6 +112,23 @@ class Masks:
             raise NotFound(clean_path(path), _RECORDS) from None
 
     @contextmanager
+    def refused(self) -> Iterator[None]:
+        """Refuse a path of the tree that a mask hides.
+
+        Raises:
+            click.UsageError: the block asks for such a path.
+        """
+        if self._policy is None:
+            yield
+            return
+        from kafkafs.tree.errors import MaskedError
+
+        try:
+            yield
+        except MaskedError as error:
+            raise click.UsageError(str(error)) from None
+
+    @contextmanager
     def told(self, source: LogSource) -> Iterator[None]:
         """Say which topics of the policy are not in the source, and at the end which fields no masked record had."""
         if self._policy is None:
@@ -119,6 +143,51 @@ class Masks:
         finally:
             for topic, path in self._policy.missed():
                 fail(f"--mask: no record of {topic} that was shown has {path}")
+
+
+_BYTES = "it copies or shows bytes of records, which cannot be masked"
+_REPLAY = "it shows what Kafka's own topics hold"
+_FINDINGS = "its findings may have numbers from records"
+_NO_RECORDS = "it shows no records"
+_OTHER = "; use export, sql, cat, grep or mount, which have it"
+NO_MASK = {
+    "check": _FINDINGS + _OTHER,
+    "completion": _NO_RECORDS,
+    "groups": _REPLAY,
+    "help": _NO_RECORDS,
+    "offsets": _NO_RECORDS,
+    "plan": _FINDINGS + _OTHER,
+    "rebuild": _BYTES + _OTHER,
+    "report": _FINDINGS + _OTHER,
+    "schemas": _REPLAY,
+    "serve": _BYTES + _OTHER,
+    "spark audit": _FINDINGS + _OTHER,
+    "spark export": "read the data source kafkalog with its option mask, and write the frame",
+    "spark pack": _NO_RECORDS,
+    "spark restore": _BYTES + _OTHER,
+    "spark search": "read the data source kafkalog with its option mask, and filter the frame",
+    "spark stats": _FINDINGS + "; use kafkafs stats, which has it",
+    "top": _NO_RECORDS,
+    "topics": _REPLAY,
+    "transactions": _REPLAY,
+    "umount": _NO_RECORDS,
+}
+"""Commands without --mask, and why they have none: each other command has it."""
+
+
+def refuse_mask(error: click.NoSuchOption) -> None:
+    """Say why a command has no --mask, if that is the option that was not found.
+
+    Raises:
+        click.UsageError: it is.
+    """
+    if error.option_name != "--mask" or error.ctx is None:
+        return
+    name = error.ctx.command_path.partition(" ")[2]
+    if name in NO_MASK:
+        raise click.UsageError(
+            f"kafkafs {name} has no --mask: {NO_MASK[name]}", error.ctx
+        ) from None
 
 
 class _PolicyFile(click.ParamType["MaskPolicy"]):

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
 import click
 
+from engine.lines.record_line import LineOptions, record_line
+from engine.record.attributes import TimestampType
+from engine.record.record import Record
+from engine.units import NO_TIMESTAMP
 from kafkafs.cli.printing.table import print_json, print_table
-from kafkafs.decode.key_counts import KeyCounts
+from kafkafs.decode.key_counts import WHOLE_KEY, KeyCounts
+
+if TYPE_CHECKING:
+    from kafkafs.masking.line_mask import LineMask
+    from kafkafs.schemas.known_schemas import KnownSchemas
+
+ShowKey: TypeAlias = "Callable[[bytes], dict[str, object]]"
 
 _HEADER = ("PARTITION", "RECORDS", "KEYLESS", "KEYS", "TOP-KEY", "TOP-10", "TOP-100")
 _KEYS = ("PARTITION", "KEY", "RECORDS", "SHARE")
@@ -25,10 +38,17 @@ class KeyReport:
         self._rows: list[tuple[object, ...]] = []
         self._keys: list[tuple[object, ...]] = []
 
-    def add(self, partition: str, counts: KeyCounts) -> None:
-        """Show a partition."""
+    def add(self, partition: str, counts: KeyCounts, shown: ShowKey | None = None) -> None:
+        """Show a partition.
+
+        Args:
+            partition: its name.
+            counts: its keys.
+            shown: returns what is shown of a key; by default all of it.
+        """
+        show = shown or _shown
         if self._as_json:
-            print_json(_facts(partition, counts))
+            print_json(_facts(partition, counts, show))
             return
         sums = (sum(number for _, number in counts.most_frequent(most)) for most in (1, 10, 100))
         self._rows.append(
@@ -41,7 +61,7 @@ class KeyReport:
             )
         )
         for key, number in counts.most_frequent(_LISTED):
-            text = str(_shown(key)["key"])
+            text = str(show(key)["key"])
             self._keys.append((partition, text, f"{_mark(counts)}{number}", _share(number, counts)))
 
     def end(self) -> None:
@@ -54,7 +74,7 @@ class KeyReport:
             print_table(_KEYS, self._keys, keys=2)
 
 
-def _facts(partition: str, counts: KeyCounts) -> dict[str, object]:
+def _facts(partition: str, counts: KeyCounts, show: ShowKey) -> dict[str, object]:
     return {
         "type": "keys",
         "partition": partition,
@@ -63,7 +83,7 @@ def _facts(partition: str, counts: KeyCounts) -> dict[str, object]:
         "keys": counts.distinct,
         "keysAreExact": counts.is_exact,
         "frequentKeys": [
-            {**_shown(key), "records": number} for key, number in counts.most_frequent(_SHOWN)
+            {**show(key), "records": number} for key, number in counts.most_frequent(_SHOWN)
         ],
         "recordsAreTooFewByUpTo": counts.error,
     }
@@ -74,6 +94,22 @@ def _shown(key: bytes) -> dict[str, object]:
         return {"key": key.decode()}
     except UnicodeDecodeError:
         return {"key": key.hex(), "keyEncoding": "hex"}
+
+
+def masked_key(topic: str, mask: LineMask, known: KnownSchemas) -> ShowKey:
+    """Return a function that returns what a mask leaves of a key."""
+    options = LineOptions(topic, 0, decode_with=known.decoder(topic))
+
+    def show(key: bytes) -> dict[str, object]:
+        if len(key) > WHOLE_KEY:  # its end was cut off, and is its digest
+            return {"key": None, "keyMasked": "unreadable"}
+        record = Record(0, NO_TIMESTAMP, TimestampType.NO_TIMESTAMP_TYPE, key, None)
+        left = mask.record(record_line(record, options)).key
+        content = None if left.content is None else left.content.decode("utf-8", "replace")
+        shown: dict[str, object] = {"key": content}
+        return shown if left.done is None else {**shown, "keyMasked": left.done}
+
+    return show
 
 
 def _mark(counts: KeyCounts) -> str:

@@ -1,4 +1,4 @@
-"""The schemas that a query decodes with: read in the driver, and passed to tasks with the reader."""
+"""The schemas and the mask of a query: read in the driver, and passed to tasks with the reader."""
 
 from __future__ import annotations
 
@@ -6,27 +6,60 @@ from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
+from engine.log.log_directory import LogSource
+from kafkafs.masking.policy import MaskPolicy, MaskPolicyError
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import DECODED
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.options.source_paths import open_paths
+from kafkafs.table.masked_rows import RowMask
 
 
 def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
-    """Return the options with the schemas as of now; unchanged if a query asks for no decoded column.
+    """Return the options with the mask, and the schemas as of now as far as the query needs them.
 
     Raises:
-        OptionError: a path of `schemas` has no schemas, or a wildcard of the paths matches nothing.
+        OptionError: a path of `schemas` has no schemas, a wildcard of the paths matches nothing, or the policy of the
+            mask cannot be used, or hides keys that are looked for.
         SourceError: a path is not Kafka's.
     """
-    if not options.decode or DECODED.keys().isdisjoint(schema.names):
+    shows_decoded = options.decode and not DECODED.keys().isdisjoint(schema.names)
+    policy = _policy(options)
+    if not shows_decoded and policy is None:
         return options
     source = open_paths(options.paths)
     try:
-        return replace(options, decoder_of=KnownSchemas(source, options.schemas).fixed())
+        known = KnownSchemas(source, options.schemas).fixed()
+        if policy is not None:
+            _check_keys(options, policy, source)
+            options = replace(options, row_mask=RowMask(policy, known))
+        return replace(options, decoder_of=known) if shows_decoded else options
     except SchemaFileError as error:
         raise OptionError(f"'schemas': {error}") from error
     finally:
         source.close()
+
+
+def _policy(options: ReadOptions) -> MaskPolicy | None:
+    if options.mask is None:
+        return None
+    if options.row_mask is not None:
+        return options.row_mask.policy
+    try:
+        return MaskPolicy(options.mask)
+    except MaskPolicyError as error:
+        raise OptionError(f"'mask': {error}") from None
+
+
+def _check_keys(options: ReadOptions, policy: MaskPolicy, source: LogSource) -> None:
+    if options.key is None and options.key_pattern is None:
+        return
+    for log in source.partitions().values():
+        topic = log.topic_partition.topic
+        lines = policy.mask(topic)
+        if lines is not None and lines.masks_keys:
+            raise OptionError(
+                f"keyEquals and keyPattern tell keys that the mask hides, such as those of {topic}: filter the frame"
+            )

@@ -30,7 +30,7 @@ from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.rendered_batch import RenderedBatch
 from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.content import BytesContent, FileContent, InflatedContent
-from kafkafs.tree.errors import NotFound
+from kafkafs.tree.errors import BYTES, NotFound
 from kafkafs.tree.listing import README, entry
 from kafkafs.tree.lookups import offsets_of_range
 from kafkafs.tree.node import (
@@ -86,6 +86,8 @@ class OffsetFolder(RecordFolder):
 
     def _find(self, name: str, offset: Offset, field: str | None) -> Node:
         partition = self.partition
+        if field is not None:
+            partition.refuse_masked(self.child(name), BYTES)
         view = partition.view()
         if name == landmark_name(offset):
             self.lookup(str(offset))
@@ -200,6 +202,10 @@ class OffsetFolder(RecordFolder):
             found = FoundRecord(partition, view, rendered, offset, line)
             return RecordFile(self.child(name), found, rendered.raw())
         facts = error.damage if isinstance(error, DamagedRecordError) else exception_facts(error)
+        if partition.mask is not None:
+            facts = partition.mask.damage(facts)
+            path, position = facts.get("file"), facts.get("position")
+            error = DamagedFileError(facts["reason"], path=path, position=position)
         return FailingFile(
             self.child(name),
             error,
@@ -254,7 +260,7 @@ class FileOfRecord(File):
 
     def xattrs(self) -> dict[str, bytes]:
         found = self._found
-        return record_xattrs(found.batch, found.offset, found.line)
+        return record_xattrs(found.batch, found.offset, found.line, hides=_hides(found.partition))
 
 
 class RecordFile(FileOfRecord):
@@ -309,7 +315,7 @@ class RecordLineFile(File):
         batch = self._partition.records.find(self._view, self._offset)
         if batch is None:
             raise NotFound(self.path)
-        return record_xattrs(batch, self._offset, self._data)
+        return record_xattrs(batch, self._offset, self._data, hides=_hides(self._partition))
 
     def open(self, cancel: Cancel | None = None) -> Content:
         return BytesContent(self._data)
@@ -328,7 +334,8 @@ class LargeRecordFile(LineFile):
 
     def xattrs(self) -> dict[str, bytes]:
         found = self._found
-        return record_xattrs(found.batch, found.offset, found.line) | super().xattrs()
+        facts = record_xattrs(found.batch, found.offset, found.line, hides=_hides(found.partition))
+        return facts | super().xattrs()
 
 
 class FieldPlace(NamedTuple):
@@ -384,8 +391,18 @@ def record_mtime(batch: RenderedBatch, line: bytes, otherwise: int) -> int:
     return otherwise if timestamp == NO_TIMESTAMP else mtime_of(timestamp)
 
 
-def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str, bytes]:
-    """Return the facts of the batch header and the record as extended attributes."""
+def _hides(partition: Partition) -> bool:
+    return partition.mask is not None
+
+
+def record_xattrs(
+    batch: RenderedBatch, offset: Offset, line: bytes, *, hides: bool
+) -> dict[str, bytes]:
+    """Return the facts of the batch header and the record as extended attributes.
+
+    Args:
+        hides: leave out the checksum, which tells what a short record is.
+    """
     attributes = batch.header("attributes")
     magic = batch.header("magic")
     facts: dict[str, Any] = {
@@ -400,6 +417,8 @@ def record_xattrs(batch: RenderedBatch, offset: Offset, line: bytes) -> dict[str
         "compression": _name(CompressionType, attributes & COMPRESSION_MASK),
         "timestamp_type": _timestamp_type(magic, attributes),
     }
+    if hides:
+        del facts["crc"]
     if line:
         facts["timestamp"] = batch.timestamp(line)
     if magic >= 2:

@@ -15,7 +15,7 @@ from functools import partial
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.units import MAX_INT64, Timestamp
-from kafkafs.tree.errors import NotFound
+from kafkafs.tree.errors import BYTES, NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, README, entry, fixed_entries
 from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.node import Entry, Kind, Node
@@ -148,6 +148,7 @@ class PeriodFolder(RecordFolder):
             case "records.jsonl":
                 return LineFile(path, self.partition, self._lines)
             case "log":
+                self.partition.refuse_masked(path, BYTES)
                 return SliceFolder(path, self.partition, self._period)
             case "exact.jsonl":
                 return ExactFile(path, self.partition, self._period)

@@ -22,6 +22,7 @@ from kafkafs.tree.owner import Owner
 
 if TYPE_CHECKING:
     from engine.files.source_files import SourceRoot
+    from kafkafs.masking.line_mask import LineMask
 
 
 _LOOKS = 4
@@ -50,7 +51,27 @@ class Partition:
         topic, partition = self.log.topic_partition
         context = self.context
         decoder = context.schemas.decoder(topic)
-        return LineOptions(topic, partition, values=context.options.values, decode_with=decoder)
+        return LineOptions(
+            topic,
+            partition,
+            values=context.options.values,
+            decode_with=decoder,
+            mask=self.mask,
+        )
+
+    @property
+    def mask(self) -> LineMask | None:
+        """The mask of the partition's topic; None for a partition that is shown as it is."""
+        return self.context.mask_of(self.log.topic_partition.topic)
+
+    def refuse_masked(self, path: str, reason: str) -> None:
+        """Refuse a path of a partition with a mask.
+
+        Raises:
+            MaskedError: the partition has a mask.
+        """
+        if self.mask is not None:
+            raise self.context.mask.refused(path, reason)
 
     @made_once
     def records(self) -> RecordBatches:

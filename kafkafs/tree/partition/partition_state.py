@@ -152,7 +152,8 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
         except FileNotFoundError:
             continue
         except (KafkaStorageError, OSError) as error:
-            errors.append(exception_facts(error))
+            facts = exception_facts(error)
+            errors.append(facts if partition.mask is None else partition.mask.damage(facts))
     return {
         "lastStableOffset": view.last_stable_offset,
         "open": [

@@ -16,6 +16,7 @@ from engine.topics.topic_names import (
     TRANSACTION_STATE,
 )
 from engine.units import Timestamp
+from kafkafs.tree.errors import REPLAYED
 
 if TYPE_CHECKING:
     from kafkafs.tree.context import Context
@@ -26,7 +27,7 @@ _TOPICS = {
     "groups": (CONSUMER_OFFSETS, SHARE_GROUP_STATE),
     "transactions": (TRANSACTION_STATE,),
     "cluster": (CLUSTER_METADATA,),
-    "schemas": (),
+    "schemas": ("_schemas",),
 }
 _REGISTRY = "_schemas-0"
 """The one partition of a registry's topic; here, so that a source without it imports nothing for it."""
@@ -35,6 +36,15 @@ NAMES = tuple(_TOPICS)
 
 def has_state(context: Context, name: str) -> bool:
     """Return whether the source has a partition of a topic that the folder is replayed from."""
+    return _exists(context, name) and _masked(context, name) is None
+
+
+def _masked(context: Context, name: str) -> str | None:
+    """Return a masked topic that the folder is replayed from; None without one."""
+    return next((topic for topic in _TOPICS[name] if context.mask_of(topic) is not None), None)
+
+
+def _exists(context: Context, name: str) -> bool:
     if name == "schemas":
         return _REGISTRY in context.source.partitions()
     return any(context.internal_logs.of(topic) for topic in _TOPICS[name])
@@ -47,8 +57,11 @@ def state_folder(
 
     Raises NotFound.
     """
-    if name not in _TOPICS or not has_state(context, name):
+    if name not in _TOPICS or not _exists(context, name):
         return None
+    masked = _masked(context, name)
+    if masked is not None:
+        raise context.mask.refused(path, REPLAYED.format(masked))
     # Imported here because the replays are large, and most commands need none.
     from kafkafs.tree.root.cluster_folder import cluster_folder, transactions_folder
     from kafkafs.tree.root.groups_folder import groups_folder

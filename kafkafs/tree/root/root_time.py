@@ -14,7 +14,7 @@ from typing import Protocol
 from engine.errors import KafkaStorageError
 from engine.topics.topic_names import CLUSTER_METADATA
 from kafkafs.tree.context import Context
-from kafkafs.tree.errors import NotFound
+from kafkafs.tree.errors import BYTES, NotFound
 from kafkafs.tree.listing import entry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
 from kafkafs.tree.partition.log_slices import SliceFolder
@@ -89,6 +89,9 @@ class RootPeriodFolder(Directory):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         for slot, name in self._partitions.behind(after):
+            partition = self._partitions.find(name)
+            if partition is not None and partition.mask is not None:
+                continue
             if self._folder(name) is not None:
                 yield entry(self, name, Kind.DIRECTORY, slot)
 
@@ -98,6 +101,7 @@ class RootPeriodFolder(Directory):
             return None  # missing, being deleted, or a second copy
         if partition.log.topic_partition.topic == CLUSTER_METADATA:
             return None
+        partition.refuse_masked(self.child(name), BYTES)
         folder = SliceFolder(self.child(name), partition, self._period)
         try:
             return None if folder.is_empty else folder

@@ -77,4 +77,4 @@ class StatusFile(File):
 
 def problems(context: Context) -> bytes:
     """Return the problems found so far, one JSON object per line."""
-    return b"".join(plain_json(facts) + b"\n" for facts in context.source.problems)
+    return b"".join(plain_json(facts) + b"\n" for facts in context.problems)

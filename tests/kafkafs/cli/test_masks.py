@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engine.coding.compression import CompressionType
-from kafkafs.cli import COMMANDS, cli
+from kafkafs.cli import cli
 from tests import builders
 from tests.builders import Rec
 from tests.fixtures_data import DATA, log_dir
@@ -250,11 +250,6 @@ def test_a_pattern_may_be_searched_in_topics_without_a_mask(source: str, tmp_pat
     assert lines("cat", source, "other-0", "--mask", policy) == lines(
         "cat", source, "other-0/offset/0"
     )
-
-
-def test_only_these_commands_take_a_mask() -> None:
-    taking = [name for name in COMMANDS if "--mask" in run(name, "--help").stdout]
-    assert sorted(taking) == ["cat", "get", "grep"]
 
 
 GOLDEN = [

@@ -24,6 +24,7 @@ from kafkafs.spark.source.options.offset_limits import (
 )
 from kafkafs.spark.source.options.option_values import count, delay, flag, one_of, pattern, size
 from kafkafs.spark.source.options.partition_choice import ALL, Choice, parse_choice
+from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf, RowOptions
 
 SPLIT_BYTES = 64 * MiB
@@ -41,7 +42,7 @@ _KNOWN = {
         "startingOffsetsByTimestampStrategy", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition",
         "includeHeaders", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
         "isolationLevel", "splitBytes", "onCorrupt", "decode", "decodeMode", "schemas", "view", "includeInternalTopics",
-        "keyEquals", "keyPattern", "endAt",
+        "keyEquals", "keyPattern", "endAt", "mask",
     )
 }  # fmt: skip
 _IGNORED = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
@@ -92,6 +93,8 @@ class ReadOptions:
         budgets: limits on memory and entries.
         ignored: options for brokers or streams, in lower case.
         decoder_of: decoders of topics, from `with_schemas`.
+        mask: path of a policy of what is shown of records; None without one.
+        row_mask: the policy, from `with_schemas`.
     """
 
     paths: tuple[str, ...]
@@ -121,10 +124,18 @@ class ReadOptions:
     budgets: Budgets = DEFAULT_BUDGETS
     ignored: tuple[str, ...] = field(default=(), compare=False)
     decoder_of: DecoderOf | None = field(default=None, compare=False)
+    mask: str | None = None
+    row_mask: RowMask | None = field(default=None, compare=False, repr=False)
 
     @property
     def rows(self) -> RowOptions:
-        """The options of reading a split."""
+        """The options of reading a split.
+
+        Raises:
+            OptionError: there is a mask, and its policy was not read.
+        """
+        if self.mask is not None and self.row_mask is None:
+            raise OptionError("'mask': the policy was not read")
         return RowOptions(
             fail_on_data_loss=self.fail_on_data_loss,
             committed=self.committed,
@@ -133,6 +144,7 @@ class ReadOptions:
             keeps_bytes=True,
             fail_on_undecodable=self.fail_on_undecodable,
             budgets=self.budgets,
+            mask=self.row_mask,
         )
 
 
@@ -192,6 +204,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         min_offsets=minimum,
         max_delay_ms=delay(given, "maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
         ignored=ignored,
+        mask=_mask(given),
     )
 
 
@@ -217,6 +230,13 @@ def _check_view(given: Mapping[str, str], view: str) -> None:
     for name in () if view == "records" else _OF_RECORDS:
         if given.get(name.lower(), "false").strip().lower() != "false":
             raise OptionError(f"'{name}' is for view='records': remove it from view={view!r}")
+
+
+def _mask(given: Mapping[str, str]) -> str | None:
+    text = given.get("mask")
+    if text is not None and not text.strip():
+        raise OptionError("'mask' is the path of a policy, and is empty")
+    return text
 
 
 def _schemas(given: Mapping[str, str]) -> tuple[str, ...]:

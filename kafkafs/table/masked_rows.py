@@ -1,0 +1,113 @@
+"""Rows with a mask: their keys, values and headers are those that the masked record lines have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine import kernel
+from engine.coding.varint import encode_varint
+from engine.columns.columns import Columns
+from engine.lines.line_decoder import DecodedField, LineDecoder
+from engine.lines.masked_lines import masked_large_line
+from engine.memory_gate import LARGE
+from engine.record.record import Header
+from kafkafs.masking.line_mask import LineMask, MaskedField, MaskedRecord
+from kafkafs.masking.policy import MaskPolicy
+from kafkafs.table.rows import Rows
+
+_LINES = 1024 * 1024
+"""Bytes of record lines that are masked at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowMask:
+    """A policy for rows; picklable.
+
+    Attributes:
+        policy: the policy.
+        decoder_of: returns the decoder of the fields that paths of the policy name; None for none.
+    """
+
+    policy: MaskPolicy
+    decoder_of: Callable[[str], LineDecoder | None]
+
+    def of(self, topic: str) -> LineMask | None:
+        """Return the mask of a topic."""
+        return self.policy.mask(topic)
+
+    def masked(self, rows: Rows) -> Rows:
+        """Return rows without what the policy hides; no byte of it is in their columns.
+
+        A key or value that the policy does not name has its exact bytes if they can be read. Any other one is text,
+        JSON on one line, or null.
+        """
+        mask = self.of(rows.partition.topic)
+        if mask is None or not len(rows):
+            return rows
+        columns = Columns(
+            rows.columns.table[rows.indices], rows.columns.arena, [], rows.columns.next_row
+        )
+        decoder = self.decoder_of(rows.partition.topic)
+        options = kernel.LineOptions(*rows.partition, decode_with=decoder, mask=mask)
+        arena = bytearray()
+        table = columns.table.copy()
+        fields: tuple[list[DecodedField | None], list[DecodedField | None]] = ([], [])
+        for index, record in enumerate(_masked_records(mask, columns, rows, options)):
+            exact = columns.key(index), columns.value(index)
+            sides = zip(("key", "value"), (record.key, record.value), exact, fields, strict=True)
+            for name, field, data, shown in sides:
+                content = data if field.is_exact else field.content
+                table[f"{name}_start"][index] = len(arena)
+                table[f"{name}_size"][index] = -1 if content is None else len(content)
+                arena += content or b""
+                shown.append(_decoded(field))
+            headers = b"".join(map(_encoded, record.headers))
+            table["headers_start"][index] = len(arena)
+            table["headers_size"][index] = len(headers)
+            table["headers_count"][index] = len(record.headers)
+            arena += headers
+        table.flags.writeable = False
+        return replace(
+            rows,
+            columns=Columns(table, memoryview(bytes(arena)), [], columns.next_row),
+            indices=np.arange(len(table)),
+            decoder=None,
+            keeps_bytes=rows.keeps_bytes or rows.decoder is None,
+            fields=fields,
+        )
+
+
+def _masked_records(
+    mask: LineMask, columns: Columns, rows: Rows, options: kernel.LineOptions
+) -> Iterator[MaskedRecord]:
+    """Yield the masked records of columns, in their order."""
+    record, bare = 0, options.bare
+    while record < len(columns):
+        made = kernel.column_lines(
+            rows.table, columns, options=bare, first_record=record, enough=_LINES, most=LARGE
+        )
+        for line in (made.text or b"").split(b"\n")[:-1]:
+            yield mask.record(line)
+        if made.rows_done:
+            return
+        record = made.next_record
+        if made.is_large:
+            batch = rows.table[int(columns.row[record])]
+            yield mask.record(masked_large_line(batch, columns.table[record].item(), options, 0))
+            record += 1
+
+
+def _decoded(field: MaskedField) -> DecodedField | None:
+    note = None if field.done is None else f"masked: {field.done}"
+    if note is None and field.json is None:
+        return None
+    return DecodedField(field.json, field.encoding, note, field.schema)
+
+
+def _encoded(header: Header) -> bytes:
+    value = header.value
+    size = -1 if value is None else len(value)
+    return b"".join((encode_varint(len(header.key)), header.key, encode_varint(size), value or b""))
