@@ -158,9 +158,9 @@ def print_records(
                         log_start_offset=each.view.log_start_offset,
                         from_offset=each.from_offset,
                         to_offset=each.to_offset,
+                        mask=masks.of(each.view.partition.topic),
                     ),
                     form=form,
-                    mask=masks.of(each.view.partition.topic),
                 )
                 for each in selections or ()
             ]

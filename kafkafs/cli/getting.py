@@ -311,8 +311,9 @@ def _search_maker(
             log_start_offset=view.log_start_offset,
             from_offset=view.log_start_offset,
             to_offset=view.last_stable_offset if committed else view.log_end_offset,
+            mask=mask,
         )
-        return KeySearch(view, key, options, jobs, form, mask)
+        return KeySearch(view, key, options, jobs, form)
 
     return make
 

@@ -244,14 +244,13 @@ def grep(
         if not selections:
             say_empty(logs, ", ".join(map(clean_path, paths)))
         masks.refuse_search(each.view.partition.topic for each in selections if query)
-        known = KnownSchemas(logs, schemas)
+        known, is_counting = KnownSchemas(logs, schemas), not output.flags.makes_lines
         searches = [
             replace(
-                search_of(each, query, values, known, only_count=not output.flags.makes_lines),
+                search_of(each, query, values, known, masks, only_count=is_counting),
                 is_inverted=is_inverted,
                 form=form,
                 where=where,
-                mask=masks.of(each.view.partition.topic),
             )
             for each in selections
         ]
@@ -305,7 +304,13 @@ def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]
 
 
 def search_of(
-    selection: Selection, query: Query | None, values: str, known: KnownSchemas, *, only_count: bool
+    selection: Selection,
+    query: Query | None,
+    values: str,
+    known: KnownSchemas,
+    masks: Masks,
+    *,
+    only_count: bool,
 ) -> Search:
     """Return the search of a selection's records."""
     topic, partition = selection.view.partition
@@ -318,5 +323,6 @@ def search_of(
         log_start_offset=selection.view.log_start_offset,
         from_offset=selection.from_offset,
         to_offset=selection.to_offset,
+        mask=masks.of(topic),
     )
     return Search(selection.view, query, options, only_count=only_count)

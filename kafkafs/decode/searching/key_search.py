@@ -29,7 +29,6 @@ from kafkafs.decode.searching.search import (
     controls,
 )
 from kafkafs.decode.searching.wanted_key import WantedKey
-from kafkafs.masking.line_mask import LineMask
 
 _MOST_PLACES = 20
 
@@ -77,10 +76,9 @@ class KeySearch:
     Args:
         view: the partition.
         key: the key; a null key is no key.
-        options: the fields of lines, and the range of offsets.
+        options: the fields of lines, their mask, and the range of offsets.
         jobs: number of threads that search.
         form: the text of each record, in place of its line.
-        mask: what the lines and the facts of damage leave out.
 
     Searches raise FileNotFoundError for a segment that was deleted or replaced since the view was made, other OSError.
     """
@@ -92,11 +90,9 @@ class KeySearch:
         options: kernel.LineOptions,
         jobs: int = 1,
         form: RecordFormat | None = None,
-        mask: LineMask | None = None,
     ) -> None:
         self.view = view
         self._form = form
-        self._mask = mask
         self._key = key
         self._options = options
         self._jobs = jobs
@@ -150,7 +146,7 @@ class KeySearch:
         self, start: Offset | None = None, stop: Offset | None = None
     ) -> Iterator[Match | DamageFacts | Passed]:
         """Yield the lines of the key's records in a range of offsets, the damaged places, and what was searched."""
-        shown = Search(self.view, self._query, self._options, form=self._form, mask=self._mask)
+        shown = Search(self.view, self._query, self._options, form=self._form)
         for item in self._items(self._between(start, stop)):
             if isinstance(item, Chunk):
                 yield from shown.lines(item, item.hits)
@@ -180,7 +176,7 @@ class KeySearch:
             from_offset=given.from_offset if start is None else start,
             to_offset=given.to_offset if stop is None else stop,
         )
-        return Search(self.view, self._query, options, mask=self._mask)
+        return Search(self.view, self._query, options)
 
     def _items(self, search: Search) -> Iterator[Chunk | DamageFacts | Passed]:
         """Yield the records of the key and the damaged places of each run of batches, and then its end, in log order."""

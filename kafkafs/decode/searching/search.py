@@ -21,8 +21,6 @@ from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.columns.columns import RECORD_ROW
 from engine.columns.matching import Automaton, Fields
 from engine.lines.line_decoder import LineDecoder, Marks as DecoderMarks, decoded_texts
-from engine.lines.line_writer import bare_record
-from engine.lines.record_line import record_line
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
@@ -36,7 +34,6 @@ from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
 from kafkafs.decode.searching.where import Where
-from kafkafs.masking.line_mask import LineMask
 
 DamageFacts: TypeAlias = dict[str, Any]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -157,12 +154,11 @@ class Search:
     Attributes:
         view: the records.
         query: what to find; None for all records.
-        options: the fields of the lines, and the range of offsets.
+        options: the fields of the lines, their mask, which the facts of damage have, too, and the range of offsets.
         only_count: make no lines.
         is_inverted: whether the records are wanted that do not match.
         form: the text of each record, in place of its line. Control records have none.
-        where: a condition that the lines of the wanted records meet, too.
-        mask: what the lines and the facts of damage leave out. The condition sees masked lines.
+        where: a condition that the lines of the wanted records meet, too. It sees masked lines.
     """
 
     view: LogView
@@ -172,7 +168,6 @@ class Search:
     is_inverted: bool = False
     form: RecordFormat | None = None
     where: Where | None = None
-    mask: LineMask | None = None
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
@@ -190,7 +185,7 @@ class Search:
 
     def found(self, segment: LogSegment, part: ScanItem) -> Iterator[list[Found] | DamageFacts]:
         """Yield what matches in a part, one list for each matching record, and the places that cannot be searched."""
-        query = self.query
+        query, decoder = self.query, self.options.bare.decoder
         assert query is not None
         for chunk in self.chunks(segment, part):
             if not isinstance(chunk, Chunk):
@@ -198,7 +193,7 @@ class Search:
                 continue
             is_control = controls(chunk.run)
             for index in chunk.hits.tolist():
-                texts = fields_of(chunk.columns, index, query, self.options.decoder, is_control)
+                texts = fields_of(chunk.columns, index, query, decoder, is_control)
                 offset = int(chunk.columns.offset[index])
                 yield [
                     Found(offset, field, match[0])
@@ -221,13 +216,14 @@ class Search:
             yield self._shown(damage_facts(part))
 
     def _shown(self, facts: DamageFacts) -> DamageFacts:
-        return facts if self.mask is None else self.mask.damage(facts)
+        mask = self.options.mask
+        return facts if mask is None else mask.damage(facts)
 
     def _chunks_of(
         self, segment: LogSegment, run: BatchRun, *, with_shown: bool
     ) -> Iterator[Chunk | DamageFacts]:
         literal = NO_LITERAL if self.query is None else self.query.literal
-        decoder = self.options.decoder
+        decoder = self.options.bare.decoder
         marks = None if decoder is None else decoder.marks
         has_all_decoded = decoder is not None and marks is None
         is_selective = not (with_shown or self.is_inverted or has_all_decoded)
@@ -290,8 +286,9 @@ class Search:
         """Return the indexes of the records that match in one of the query's fields."""
         if self.query is None:
             return np.arange(len(columns))
-        if self.options.decoder is not None:
-            return matching_decoded(columns, self.query, self.options.decoder, controls(run))
+        decoder = self.options.bare.decoder
+        if decoder is not None:
+            return matching_decoded(columns, self.query, decoder, controls(run))
         return matching_records(columns, self.query)
 
     def lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
@@ -313,20 +310,13 @@ class Search:
                 most=LARGE,
             )
             if made.records:
-                text = made.text or b""
-                yield Match(text if self.mask is None else self.mask.lines(text), made.records)
+                yield Match(made.text or b"", made.records)
             if made.rows_done:
                 return
             record = made.next_record
             if made.is_large:
                 row = int(columns.row[record])
                 fate = 0 if fates is None else int(fates[row])
-                if self.mask is not None:
-                    bare = bare_record(run.table[row], columns.table[record].item())
-                    sizes = replace(self.options, values="none")
-                    yield Match(self.mask.lines(record_line(bare, sizes)), 1)
-                    record += 1
-                    continue
                 lines = BatchLines(
                     run,
                     row,

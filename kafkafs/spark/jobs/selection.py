@@ -57,6 +57,10 @@ class JobSelection:
         for name in self.options:
             if name.lower() in own:
                 raise OptionError(f"this job has no option {name!r}: it sets that itself")
+        if "mask" in map(str.lower, self.options):
+            raise OptionError(
+                "jobs have no 'mask': read the data source kafkalog with this option, and write the frame"
+            )
         if self.topics is not None and self.partitions is not None:
             raise OptionError("topics and partitions exclude each other: give one")
         given = {name: option_text(value) for name, value in {**self.options, **fixed}.items()}

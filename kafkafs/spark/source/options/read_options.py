@@ -234,6 +234,10 @@ def _check_view(given: Mapping[str, str], view: str) -> None:
 
 def _mask(given: Mapping[str, str]) -> str | None:
     text = given.get("mask")
+    if text is not None and "decodemode" in given:
+        raise OptionError(
+            "'decodeMode' is not for 'mask': what does not decode is hidden, and has a note"
+        )
     if text is not None and not text.strip():
         raise OptionError("'mask' is the path of a policy, and is empty")
     return text
