@@ -6,6 +6,7 @@ import hmac
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from engine.lines.json_text import string_json
@@ -100,16 +101,21 @@ def write_json(value: Json, *, is_sorted: bool = False) -> str:
         case dict():
             items = sorted(value.items()) if is_sorted else value.items()
             pairs = (
-                f"{_string(name)}:{write_json(each, is_sorted=is_sorted)}" for name, each in items
+                f"{_name(name)}:{write_json(each, is_sorted=is_sorted)}" for name, each in items
             )
             return f"{{{','.join(pairs)}}}"
     return f"[{','.join(write_json(each, is_sorted=is_sorted) for each in value)}]"
 
 
 def _string(text: str) -> str:
-    if _LONE.search(text):
+    if not text.isascii() and _LONE.search(text):
         return json.dumps(text)  # half of a surrogate pair is no character: it stays an escape
     return string_json(text)
+
+
+@lru_cache(maxsize=4096)
+def _name(text: str) -> str:
+    return _string(text)
 
 
 def _content(shown: Json | bytes) -> bytes:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
-from engine.lines.json_text import string_json
 from engine.record.record import Header
 from kafkafs.masking.actions import (
     Action,
@@ -24,6 +23,8 @@ from kafkafs.masking.actions import (
     write_json,
 )
 from kafkafs.masking.field_path import FieldPath
+
+Made = TypeVar("Made")
 
 _HEAD = re.compile(
     rb'\{"topic":"(?:[^"\\]|\\.)*","partition":-?\d+,"offset":-?\d+,"timestamp":-?\d+,'
@@ -111,24 +112,31 @@ class LineMask:
         """Return one record line, masked. Of a line that cannot be read only the place of the record is left."""
         head = _HEAD.match(line)
         assert head is not None
-        rest = self.fields(line)
-        fields = (f",{string_json(name)}:{write_json(each)}" for name, each in rest.items())
-        return head[0] + "".join(fields).encode() + b"}\n"
+        return head[0] + self._tried(line, _written)
 
     def fields(self, line: bytes) -> dict[str, Json]:
         """Return the fields of a masked record line behind the place of its record."""
+
+        def checked(rest: dict[str, Json]) -> dict[str, Json]:
+            write_json(rest)
+            return rest
+
+        return self._tried(line, checked)
+
+    def _tried(self, line: bytes, make: Callable[[dict[str, Json]], Made]) -> Made:
+        """Return what is made of the masked fields of a line; of none where these cannot be read or written."""
         self.is_used = True
         try:
             found: Any = read_json(line.decode())
-            rest = self._rest(found)
-            write_json(rest)
+            return make(self._rest(found))
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-            return {"keyMasked": _UNREADABLE, "valueMasked": _UNREADABLE, "headers": []}
-        return rest
+            return make({"keyMasked": _UNREADABLE, "valueMasked": _UNREADABLE, "headers": []})
 
     def record(self, line: bytes) -> MaskedRecord:
         """Return what is left of the record of a record line."""
-        rest: Any = self.fields(line)
+        return self._tried(line, self._record)
+
+    def _record(self, rest: Mapping[str, Any]) -> MaskedRecord:
         headers = (
             Header(_text(each["key"]), _content(each["value"], each.get("valueEncoding")))
             for each in rest["headers"]
@@ -220,6 +228,11 @@ class LineMask:
             else {"valueEncoding": header["valueEncoding"]}
         )
         return {"key": name, "value": shown, **details}
+
+
+def _written(rest: dict[str, Json]) -> bytes:
+    """Return the end of a line: the fields, and the newline."""
+    return b",%s\n" % write_json(rest)[1:].encode()
 
 
 def _content(shown: Json, encoding: str | None) -> bytes | None:

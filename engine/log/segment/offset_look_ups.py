@@ -100,9 +100,12 @@ class OffsetLookUps(SegmentBytes):
         opened, start, end = self._begin(offset)
         if opened.file.unreadable and not opened.can_be_read(start, end):
             return None
-        return kernel.read_line(
-            opened.fd, start, end, offset, options, most=LARGE, budgets=self.budgets
+        found = kernel.read_line(
+            opened.fd, start, end, offset, options.bare, most=LARGE, budgets=self.budgets
         )
+        if found is None or options.mask is None:
+            return found
+        return options.mask.line(found[0]), found[1]
 
     def batch(
         self, offset: Offset, before_large: Callable[[int], object] | None = None
