@@ -37,6 +37,7 @@ class SourceLogs:
     Raises:
         SourceError: the source, or a path of schemas, does not exist or cannot be read.
         SchemaFileError: a file of schemas breaks its format.
+        MaskPolicyError: there is a mask, and a log is in no folder of a topic.
         OSError: the schemas cannot be read.
     """
 
@@ -46,8 +47,12 @@ class SourceLogs:
         self.source: LogSource = open_source(
             paths, snapshot=self.options.snapshot, budgets=self.options.budgets
         )
-        if any(path not in (AUTO, NONE) for path in self.options.schemas):
+        if self.options.mask or any(path not in (AUTO, NONE) for path in self.options.schemas):
             try:
+                if self.options.mask is not None:
+                    from kafkafs.masking.policy import require_topics
+
+                    require_topics(self.source)
                 _ = self.tree  # a wrong path of schemas is an error now, not at the first record
             except BaseException:
                 self.source.close()

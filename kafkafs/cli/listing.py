@@ -60,6 +60,7 @@ def ls(
     masks.refuse(values)
     with (
         open_tree(source, values, schemas=schemas, mask=masks.policy) as tree,
+        masks.told(tree.source),
         masks.refused(),
         Failures() as failures,
     ):

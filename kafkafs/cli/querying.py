@@ -108,9 +108,13 @@ def sql(
         from kafkafs.api.topic_dataset import ReadReport
     except ImportError:
         raise NothingMatchedError(_MORE) from None
+    from kafkafs.masking.policy import MaskPolicyError
     from kafkafs.tree.context import TreeOptions
 
-    logs = SourceLogs(source_paths(sources), TreeOptions(schemas=schemas, mask=masks.policy))
+    try:
+        logs = SourceLogs(source_paths(sources), TreeOptions(schemas=schemas, mask=masks.policy))
+    except MaskPolicyError as error:
+        raise click.UsageError(str(error)) from None
     read = ReadReport()
     with closing(logs.source), told_source(logs.source), masks.told(logs.source):
         with closing(duckdb.connect(":memory:")) as connection:

@@ -70,7 +70,11 @@ def stats(
     from kafkafs.cli.printing.stats_report import JsonStats, TextStats
 
     report = JsonStats() if as_json else TextStats()
-    with open_log_source(sources) as source, Progress("counted") as progress:
+    with (
+        open_log_source(sources) as source,
+        masks.told(source),
+        Progress("counted") as progress,
+    ):
         logs = require_partitions(source)
         require_choice(choice, logs)
         options = CheckOptions(jobs, choice.takes, counts=True, takes_files=False)

@@ -23,12 +23,15 @@ import hmac
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.log.partition_choice import NamePattern
 from kafkafs.masking.actions import Action, DropField, HashField, ReplaceField
 from kafkafs.masking.field_path import FieldPath
 from kafkafs.masking.line_mask import ALL_HEADERS, LineMask, MaskRule
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
 
 LEAST_KEY = 16
 """Bytes of the shortest key for hashes."""
@@ -38,6 +41,20 @@ _MOST_KEY = 4096
 
 class MaskPolicyError(Exception):
     """A policy that cannot be used: nothing is shown with it."""
+
+
+def require_topics(source: LogSource) -> None:
+    """Check that each log is in a folder that names its topic: a mask is chosen by that name.
+
+    Raises:
+        MaskPolicyError: one is not.
+    """
+    for name, log in source.partitions().items():
+        if log.topic_partition.partition < 0:
+            raise MaskPolicyError(
+                f"{name} is in no folder such as orders-0, and a mask is chosen by the name of the topic:"
+                " put it into such a folder"
+            )
 
 
 class _TopicRule(NamedTuple):

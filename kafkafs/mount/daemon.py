@@ -23,6 +23,7 @@ from typing import IO, Any
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED, EXIT_USAGE
 from kafkafs.fuse import daemon_log
+from kafkafs.masking.policy import MaskPolicyError
 from kafkafs.mount import aside, background, mounting
 from kafkafs.mount.mounting import MountError, MountOptions
 from kafkafs.mount.served import Served
@@ -122,6 +123,9 @@ def _serve(
         hint = f" ({error.hint})" if error.hint else ""
         report.failed(f"{error.reason}{hint}", EXIT_CANNOT_READ)
         return EXIT_CANNOT_READ
+    except MaskPolicyError as error:
+        report.failed(str(error), EXIT_USAGE)
+        return EXIT_USAGE
     except (KafkaStorageError, OSError) as error:
         report.failed(f"cannot read the source: {error}", EXIT_CANNOT_READ)
         return EXIT_CANNOT_READ

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from engine.log.log_directory import open_source
 from kafkafs.fuse.source_usage import Usage
-from kafkafs.masking.policy import MaskPolicy
+from kafkafs.masking.policy import MaskPolicy, require_topics
 from kafkafs.mount.mounting import MountOptions
 from kafkafs.mount.status import DaemonStatus
 from kafkafs.tree.node import Directory
@@ -31,6 +31,8 @@ class LogTree:
             cross_device=options.cross_device,
             budgets=options.budgets,
         )
+        if policy is not None:
+            require_topics(self._source)
         self._tree = Tree(
             self._source,
             options=TreeOptions(

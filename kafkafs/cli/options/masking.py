@@ -134,6 +134,12 @@ class Masks:
         if self._policy is None:
             yield
             return
+        from kafkafs.masking.policy import MaskPolicyError, require_topics
+
+        try:
+            require_topics(source)
+        except MaskPolicyError as error:
+            raise click.UsageError(str(error)) from None
         topics = {log.topic_partition.topic for log in source.partitions().values()}
         for pattern in self._policy.patterns:
             if not any(map(pattern.matches, topics)):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql.types import StructType
 
 from engine.log.log_directory import LogSource
-from kafkafs.masking.policy import MaskPolicy, MaskPolicyError
+from kafkafs.masking.policy import MaskPolicy, MaskPolicyError, require_topics
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.spark.errors import OptionError
@@ -33,9 +33,12 @@ def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
     try:
         known = KnownSchemas(source, options.schemas).fixed()
         if policy is not None:
+            require_topics(source)
             _check_keys(options, policy, source)
             options = replace(options, row_mask=RowMask(policy, known))
         return replace(options, decoder_of=known) if shows_decoded else options
+    except MaskPolicyError as error:
+        raise OptionError(f"'mask': {error}") from None
     except SchemaFileError as error:
         raise OptionError(f"'schemas': {error}") from error
     finally:

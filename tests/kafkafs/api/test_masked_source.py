@@ -203,3 +203,11 @@ def test_a_policy_that_cannot_be_used_opens_nothing(tmp_path: Path) -> None:
     write_source(tmp_path / "data")
     with pytest.raises(MaskPolicyError):
         kafkafs.open(tmp_path / "data", mask=tmp_path / "none.toml")
+
+
+def test_a_log_in_no_folder_of_a_topic_is_refused(tmp_path: Path) -> None:
+    write_source(tmp_path / "data")
+    loose = tmp_path / "anything.log"
+    loose.write_bytes((tmp_path / "data/customers-0" / f"{0:020}.log").read_bytes())
+    with pytest.raises(MaskPolicyError, match="in no folder such as orders-0"):
+        kafkafs.open(loose, mask=written_policy(tmp_path))

@@ -299,3 +299,13 @@ def test_a_missing_policy_is_an_error_before_anything_is_shown(
         result = run(source, words, tmp_path / "out", "--mask", str(tmp_path / "none.toml"))
         assert (result.exit_code, result.stdout) == (2, ""), name
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", sorted(set(WALKS) - {"dump", "mount", "get"}))
+def test_a_log_in_no_folder_of_a_topic_is_refused(source: Path, name: str, tmp_path: Path) -> None:
+    loose = tmp_path / "anything.log"
+    loose.write_bytes((source / "customers-0" / f"{0:020}.log").read_bytes())
+    words = [str(loose) if word == "{}" else word for word in WALKS[name][0]]
+    result = run(source, words, tmp_path / "out", "--mask", written_policy(tmp_path))
+    assert (result.exit_code, result.stdout, (tmp_path / "out").exists()) == (2, "", False)
+    assert "in no folder such as orders-0" in result.stderr
