@@ -524,7 +524,10 @@ def test_the_kernel_in_use_can_be_chosen() -> None:
     try:
         for name, module in KERNELS.items():
             kernel.use(name)
-            assert (kernel.name, kernel.walk, kernel.lines) == (name, module.walk, module.lines)
+            assert (kernel.name, kernel.walk, kernel.decode) == (name, module.walk, module.decode)
+            # Lines pass through the mask of their options.
+            assert kernel.lines.__wrapped__ is module.lines  # type: ignore[attr-defined]
+            assert kernel.column_lines.__wrapped__ is module.column_lines  # type: ignore[attr-defined]
         with pytest.raises(ValueError, match="no kernel"):
             kernel.use("fast")
     finally:
