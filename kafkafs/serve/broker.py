@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 import trio
@@ -20,15 +21,46 @@ from kafkafs.serve.handlers import (
     refused,
 )
 from kafkafs.serve.handlers.fetch import Fetches
-from kafkafs.serve.protocol.codec import API_VERSIONS, APIS
+from kafkafs.serve.protocol.api import Api
+from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.messages.cluster import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    METADATA,
+)
+from kafkafs.serve.protocol.messages.configs import DESCRIBE_CONFIGS
+from kafkafs.serve.protocol.messages.groups.classic_groups import DESCRIBE_GROUPS, LIST_GROUPS
+from kafkafs.serve.protocol.messages.groups.group_offsets import OFFSET_FETCH
+from kafkafs.serve.protocol.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
+from kafkafs.serve.protocol.messages.producers import INIT_PRODUCER_ID
+from kafkafs.serve.protocol.messages.records import FETCH, PRODUCE
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
-OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS = 9, 15, 16
-INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS = 22, 23, 32
-DESCRIBE_CLUSTER = 60
-
 Handler: TypeAlias = Callable[[Asked], Awaitable["Fields | None"]]
+Answer: TypeAlias = Callable[[ClusterView, Asked], "Fields | None"]
+LookUp: TypeAlias = Callable[[ClusterView, PartitionFetch, Asked], Fields]
+
+AT_ONCE: Mapping[Api, Answer] = {
+    PRODUCE: refused.produce,
+    FIND_COORDINATOR: metadata.find_coordinator,
+    INIT_PRODUCER_ID: refused.init_producer_id,
+    DESCRIBE_CLUSTER: descriptions.describe_cluster,
+}
+"""Answers that read nothing."""
+ASIDE: Mapping[Api, Answer] = {
+    METADATA: metadata.metadata,
+    OFFSET_FETCH: groups.offset_fetch,
+    DESCRIBE_GROUPS: groups.describe_groups,
+    LIST_GROUPS: groups.list_groups,
+    DESCRIBE_CONFIGS: descriptions.describe_configs,
+}
+"""Answers that read the source, in a thread."""
+LOOK_UPS: Mapping[Api, LookUp] = {
+    LIST_OFFSETS: list_offsets.list_offsets,
+    OFFSET_FOR_LEADER_EPOCH: leader_epochs.offset_for_leader_epoch,
+}
+"""Answers that look up offsets in logs, in a thread."""
 
 
 class Broker:
@@ -41,34 +73,18 @@ class Broker:
     """
 
     def __init__(self, cluster: ClusterView, rules: FetchRules, budgets: ServeBudgets) -> None:
+        self._cluster = cluster
         self._limiter = trio.CapacityLimiter(budgets.workers)
         partitions = PartitionFetch(cluster, rules)
         fetches = Fetches(cluster, partitions, budgets, self._limiter)
-        self._handlers: dict[int, Handler] = {
-            PRODUCE: self._at_once(refused.produce),
-            FETCH: fetches.answer,
-            LIST_OFFSETS: self._aside(
-                lambda asked: list_offsets.list_offsets(cluster, partitions, asked)
-            ),
-            METADATA: self._aside(lambda asked: metadata.metadata(cluster, asked)),
-            FIND_COORDINATOR: self._at_once(
-                lambda asked: metadata.find_coordinator(cluster, asked)
-            ),
-            API_VERSIONS: self._at_once(lambda _: self.api_versions(ErrorCode.NONE)),
-            OFFSET_FETCH: self._aside(lambda asked: groups.offset_fetch(cluster, asked)),
-            DESCRIBE_GROUPS: self._aside(lambda asked: groups.describe_groups(cluster, asked)),
-            LIST_GROUPS: self._aside(lambda asked: groups.list_groups(cluster, asked)),
-            OFFSET_FOR_LEADER_EPOCH: self._aside(
-                lambda asked: leader_epochs.offset_for_leader_epoch(cluster, partitions, asked)
-            ),
-            DESCRIBE_CONFIGS: self._aside(
-                lambda asked: descriptions.describe_configs(cluster, asked)
-            ),
-            DESCRIBE_CLUSTER: self._at_once(
-                lambda asked: descriptions.describe_cluster(cluster, asked)
-            ),
-            INIT_PRODUCER_ID: self._at_once(refused.init_producer_id),
+        handlers: dict[Api, Handler] = {FETCH: fetches.answer, API_VERSIONS: self._list_versions}
+        handlers |= {api: self._at_once(answer) for api, answer in AT_ONCE.items()}
+        handlers |= {api: self._aside(partial(answer, cluster)) for api, answer in ASIDE.items()}
+        handlers |= {
+            api: self._aside(partial(look_up, cluster, partitions))
+            for api, look_up in LOOK_UPS.items()
         }
+        self._handlers = {api.key: handler for api, handler in handlers.items()}
 
     def handler(self, api_key: int) -> Handler | None:
         """Return the handler of an API; None for one that the server does not have."""
@@ -83,19 +99,21 @@ class Broker:
             keys.append({"apiKey": key, "minVersion": first, "maxVersion": last})
         return {"errorCode": error, "apiKeys": keys}
 
-    @staticmethod
-    def _at_once(answer: Callable[[Asked], Fields | None]) -> Handler:
+    async def _list_versions(self, _: Asked) -> Fields:
+        return self.api_versions(ErrorCode.NONE)
+
+    def _at_once(self, answer: Answer) -> Handler:
         """Return the handler of an answer that reads nothing."""
 
         async def handle(asked: Asked) -> Fields | None:
-            return answer(asked)
+            return answer(self._cluster, asked)
 
         return handle
 
-    def _aside(self, answer: Callable[[Asked], Fields]) -> Handler:
+    def _aside(self, answer: Callable[[Asked], Fields | None]) -> Handler:
         """Return the handler of an answer that reads the source, in a thread."""
 
-        async def handle(asked: Asked) -> Fields:
+        async def handle(asked: Asked) -> Fields | None:
             return await trio.to_thread.run_sync(answer, asked, limiter=self._limiter)
 
         return handle

@@ -19,7 +19,8 @@ from kafkafs.serve.file_slice import Piece
 from kafkafs.serve.network.byte_budget import ByteBudget
 from kafkafs.serve.network.frames import MalformedRequest, RequestReader
 from kafkafs.serve.network.sending import ShortFileError, send_pieces
-from kafkafs.serve.protocol.codec import API_VERSIONS, read_request, write_response
+from kafkafs.serve.protocol.codec import read_request, write_response
+from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ class Connections:
         """Return the bytes of the answer; None to close the connection without one."""
         key, version, correlation, client_id, fields = read_request(frame)
         handle = self._broker.handler(key)
-        if key == API_VERSIONS and fields is None:
+        if key == API_VERSIONS.key and fields is None:
             # A client that is newer than the server: it reads this answer in version 0 and asks again.
             answer = self._broker.api_versions(ErrorCode.UNSUPPORTED_VERSION)
             return write_response(key, 0, correlation, answer)

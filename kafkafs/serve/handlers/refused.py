@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from kafkafs.serve.asked import Asked, Fields
+from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 
 READ_ONLY = "kafkafs serve is read-only: it shows log directories and writes nothing"
 _UNKNOWN = -1
 
 
-def produce(asked: Asked) -> Fields | None:
+def produce(_: ClusterView, asked: Asked) -> Fields | None:
     """Answer Produce: a violated policy, which producers do not try again. None if the client wants no answer."""
     if asked.fields["acks"] == 0:
         return None
@@ -35,7 +36,7 @@ def produce(asked: Asked) -> Fields | None:
     }
 
 
-def init_producer_id(asked: Asked) -> Fields:
+def init_producer_id(_: ClusterView, asked: Asked) -> Fields:
     """Answer InitProducerId: no authorization, the error that is fatal to every idempotent producer."""
     return {
         "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.coding.fixed_width import read_int16, read_int32
@@ -12,40 +13,18 @@ from engine.topics.message.decoding import read_message
 from engine.topics.message.schema import Array, Field, Message, Scalar, Struct, Type
 from kafkafs.serve.asked import Fields
 from kafkafs.serve.file_slice import Piece, size_of
-from kafkafs.serve.protocol import admin_requests, admin_responses, requests, responses
+from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
 
-API_VERSIONS = 18
 _HEADER = 8
 """Bytes of key, version and correlation id."""
 _SIZES = {
-    Scalar.BOOL: 1, Scalar.INT8: 1, Scalar.INT16: 2, Scalar.INT32: 4, Scalar.INT64: 8,
+    Scalar.BOOL: 1, Scalar.INT8: 1, Scalar.INT16: 2, Scalar.UINT16: 2, Scalar.INT32: 4, Scalar.INT64: 8,
 }  # fmt: skip
+_UNSIGNED = (Scalar.BOOL, Scalar.UINT16)
+_NULL, _NOT_NULL = b"\xff", b"\1"
+"""The byte before a structure that may be null."""
 _NO_FIELDS = Message("RequestHeader", (), 32_767, 0, 0)
-
-
-class Api(NamedTuple):
-    """The request and the answer of an API, each in all its versions."""
-
-    request: Message
-    response: Message
-
-
-APIS = {
-    0: Api(requests.PRODUCE_REQUEST, responses.PRODUCE_RESPONSE),
-    1: Api(requests.FETCH_REQUEST, responses.FETCH_RESPONSE),
-    2: Api(requests.LIST_OFFSETS_REQUEST, responses.LIST_OFFSETS_RESPONSE),
-    3: Api(requests.METADATA_REQUEST, responses.METADATA_RESPONSE),
-    9: Api(admin_requests.OFFSET_FETCH_REQUEST, admin_responses.OFFSET_FETCH_RESPONSE),
-    10: Api(requests.FIND_COORDINATOR_REQUEST, responses.FIND_COORDINATOR_RESPONSE),
-    15: Api(admin_requests.DESCRIBE_GROUPS_REQUEST, admin_responses.DESCRIBE_GROUPS_RESPONSE),
-    16: Api(admin_requests.LIST_GROUPS_REQUEST, admin_responses.LIST_GROUPS_RESPONSE),
-    18: Api(requests.API_VERSIONS_REQUEST, responses.API_VERSIONS_RESPONSE),
-    22: Api(requests.INIT_PRODUCER_ID_REQUEST, responses.INIT_PRODUCER_ID_RESPONSE),
-    23: Api(requests.OFFSET_FOR_LEADER_EPOCH_REQUEST, responses.OFFSET_FOR_LEADER_EPOCH_RESPONSE),
-    32: Api(admin_requests.DESCRIBE_CONFIGS_REQUEST, admin_responses.DESCRIBE_CONFIGS_RESPONSE),
-    60: Api(admin_requests.DESCRIBE_CLUSTER_REQUEST, admin_responses.DESCRIBE_CLUSTER_RESPONSE),
-}
-"""The APIs by their keys."""
 
 
 class ReceivedRequest(NamedTuple):
@@ -107,12 +86,12 @@ def write_response(key: int, version: int, correlation: int, fields: Fields) -> 
     """Return the pieces of an answer with its length, in order.
 
     Args:
-        fields: fields by name; those that are missing have their defaults. Records are a tuple of pieces.
+        fields: fields by name; those that are missing have their defaults. Records are a tuple of pieces, other bytes are bytes.
     """
     message = APIS[key].response
     pieces: _Pieces = [correlation.to_bytes(4, "big", signed=True)]
     # A client that does not know the versions yet cannot know whether the header has tags.
-    if message.is_flexible(version) and key != API_VERSIONS:
+    if message.is_flexible(version) and key != API_VERSIONS.key:
         pieces.append(b"\0")
     _write_struct(message, message.fields, version, fields, pieces)
     size = size_of(tuple(pieces))
@@ -128,6 +107,8 @@ def _write_struct(
             continue
         value = values[field.name] if field.name in values else field.absent()
         if field.tag is None:
+            if field.nullable and isinstance(field.type, Struct):
+                pieces.append(_NULL if value is None else _NOT_NULL)
             _write(message, field.type, version, value, pieces)
         elif value != field.absent():
             inner: _Pieces = []
@@ -142,7 +123,8 @@ def _write_struct(
 
 def _write(message: Message, kind: Type, version: int, value: Any, pieces: _Pieces) -> None:  # noqa: ANN401
     if isinstance(kind, Struct):
-        _write_struct(message, kind.fields, version, value, pieces)
+        if value is not None:
+            _write_struct(message, kind.fields, version, value, pieces)
     elif isinstance(kind, Array):
         pieces.append(_length(message, version, None if value is None else len(value), 4))
         for each in value or ():
@@ -153,11 +135,14 @@ def _write(message: Message, kind: Type, version: int, value: Any, pieces: _Piec
         data = None if value is None else value.encode()
         pieces.append(_length(message, version, None if data is None else len(data), 2))
         pieces.append(data or b"")
+    elif kind is Scalar.FLOAT64:
+        pieces.append(struct.pack(">d", value))
     elif kind is Scalar.BYTES:
-        pieces.append(_length(message, version, size_of(value), 4))
-        pieces += value
+        parts = (value,) if isinstance(value, bytes) else value
+        pieces.append(_length(message, version, None if parts is None else size_of(parts), 4))
+        pieces += parts or ()
     else:
-        pieces.append(int(value).to_bytes(_SIZES[kind], "big", signed=kind is not Scalar.BOOL))
+        pieces.append(int(value).to_bytes(_SIZES[kind], "big", signed=kind not in _UNSIGNED))
 
 
 def _length(message: Message, version: int, length: int | None, size: int) -> bytes:

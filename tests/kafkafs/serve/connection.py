@@ -7,7 +7,7 @@ import struct
 from typing import Any, Self
 
 from engine.topics.message.decoding import read_message
-from kafkafs.serve.protocol.codec import APIS
+from kafkafs.serve.protocol.apis import APIS
 from tests.kafkafs.serve.serving import START_SECONDS, Served
 from tests.message_bytes import message_bytes
 

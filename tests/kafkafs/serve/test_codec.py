@@ -6,7 +6,9 @@ import pytest
 
 from engine.topics.message.decoding import read_message
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.protocol.codec import API_VERSIONS, APIS, read_request, write_response
+from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.codec import read_request, write_response
+from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
 from tests.kafkafs.serve.connection import request
 
 VERSIONS = [
@@ -20,7 +22,7 @@ VERSIONS = [
 def test_an_answer_without_fields_has_their_defaults(key, version):
     data = b"".join(write_response(key, version, 77, {}))
     message = APIS[key].response
-    start = 9 if message.is_flexible(version) and key != API_VERSIONS else 8
+    start = 9 if message.is_flexible(version) and key != API_VERSIONS.key else 8
     assert int.from_bytes(data[:4], "big") == len(data) - 4
     assert int.from_bytes(data[4:8], "big") == 77
     fields, end = read_message(message, version, data, start)

@@ -1,0 +1,1 @@
+"""The messages of all APIs that brokers serve to clients, one module for each theme."""

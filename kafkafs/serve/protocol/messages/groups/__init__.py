@@ -1,0 +1,1 @@
+"""The messages of groups: classic, consumer, streams and share groups."""

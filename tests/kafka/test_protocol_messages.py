@@ -1,0 +1,111 @@
+"""The messages of the server say what the JSON schemas in Kafka's own jar say, field by field."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from engine.topics.message.schema import Array, Field, Message, Scalar, Struct, empty
+from kafkafs.serve.protocol.apis import APIS
+from tests.kafka import jars
+from tests.kafka.conftest import why_not
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+]
+COMMENT = re.compile(r"^\s*//.*$|//[^\"\n]*$", re.MULTILINE)
+MESSAGES = [each for api in APIS.values() for each in (api.request, api.response)]
+LEFT_OUT = {4, 5, 6, 7, 83, 84, 85, 86, 87}
+"""APIs without a version any more, and those by which brokers keep the state of share groups."""
+
+
+@cache
+def schemas() -> dict[str, dict[str, Any]]:
+    """The requests and responses in the jar by their names."""
+    found = {}
+    with ZipFile(jars.jars() / f"kafka-clients-{jars.CURRENT}.jar") as jar:
+        for name in jar.namelist():
+            if name.startswith("common/message/") and name.endswith(".json"):
+                schema = json.loads(COMMENT.sub("", jar.read(name).decode()))
+                found[schema["name"]] = schema
+    return found
+
+
+def versions(text: str, last: int) -> range:
+    """The versions that a text like 0+, 2-5 or 3 names, up to the last one."""
+    if text == "none":
+        return range(0)
+    first, _, end = text.rstrip("+").partition("-")
+    return range(int(first), min(last, int(end or (last if "+" in text else first))) + 1)
+
+
+def last_version(schema: dict[str, Any]) -> int:
+    """The last version that clients and brokers use by default: not one that is unstable yet."""
+    base = schema["name"].removesuffix("Request").removesuffix("Response")
+    last = versions(schema["validVersions"], 99)[-1]
+    return last - bool(schemas()[f"{base}Request"].get("latestVersionUnstable"))
+
+
+def default(stated: Any, kind: str, ours: Field) -> Any:
+    """The default that a schema states, as a value of ours."""
+    if stated is None:
+        return empty(ours.type)
+    if stated == "null":
+        return None
+    if kind == "bool":
+        return str(stated) == "true"
+    if kind == "float64":
+        return float(stated)
+    return int(str(stated), 0) if "int" in kind else stated
+
+
+def compare(ours: tuple[Field, ...], theirs: list[dict[str, Any]], common: Any, last: int) -> None:
+    """Assert that fields are those of a schema, in its order."""
+    theirs = [each for each in theirs if versions(each["versions"], last)]
+    names = [each["name"][0].lower() + each["name"][1:] for each in theirs]
+    assert [field.name for field in ours] == names
+    for field, schema in zip(ours, theirs, strict=True):
+        kind = schema["type"].removeprefix("[]")
+        element = field.type.element if isinstance(field.type, Array) else field.type
+        assert isinstance(field.type, Array) == schema["type"].startswith("[]"), field
+        until = last if field.until is None else field.until
+        known = versions(schema["versions"], last)
+        assert range(field.since, until + 1) == known, field
+        assert field.nullable == bool(versions(schema.get("nullableVersions", "none"), last)), field
+        assert field.tag == schema.get("tag"), field
+        if field.tag is not None:
+            assert versions(schema["taggedVersions"], last) == known, field
+        assert field.absent() == default(schema.get("default"), schema["type"], field), field
+        if isinstance(element, Struct):
+            assert element.name == kind
+            compare(element.fields, schema.get("fields") or common[kind], common, last)
+        else:
+            assert element is (Scalar.BYTES if kind == "records" else Scalar(kind)), field
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_a_message_has_the_fields_and_versions_of_the_schema_in_the_jar(message: Message) -> None:
+    schema = schemas()[message.name]
+    last = last_version(schema)
+    known = versions(schema["validVersions"], last)
+    assert range(message.first_version, message.last_version + 1) == known
+    flexible = versions(schema["flexibleVersions"], last)
+    assert message.flexible_since == (flexible[0] if flexible else None)
+    common = {each["name"]: each["fields"] for each in schema.get("commonStructs", ())}
+    compare(message.fields, schema["fields"], common, last)
+
+
+def test_every_api_that_a_broker_offers_to_clients_is_declared_under_its_number() -> None:
+    offered = {
+        schema["apiKey"]: schema["name"].removesuffix("Request")
+        for schema in schemas().values()
+        if schema["type"] == "request" and "broker" in schema.get("listeners", ())
+    }
+    declared = {key: api.request.name.removesuffix("Request") for key, api in APIS.items()}
+    assert declared == {key: name for key, name in offered.items() if key not in LEFT_OUT}
