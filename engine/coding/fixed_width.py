@@ -60,6 +60,11 @@ def read_float64(buffer: Buffer, position: int = 0) -> float:
     return value
 
 
+def encode_float64(value: float) -> bytes:
+    """Return a big-endian double as bytes."""
+    return _FLOAT64.pack(value)
+
+
 def encode_uint32_le(value: int) -> bytes:
     """Return an unsigned 32-bit little-endian number, or the two's complement of a negative number."""
     return _UINT32_LE.pack(value & 0xFFFFFFFF)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import struct
 from typing import Any, NamedTuple, TypeAlias
 
-from engine.coding.fixed_width import read_int16, read_int32
+from engine.coding.fixed_width import encode_float64, read_int16, read_int32
 from engine.coding.varint import encode_unsigned_varint
 from engine.errors import CorruptMessageError
 from engine.topics.message.decoding import read_message
@@ -136,7 +135,7 @@ def _write(message: Message, kind: Type, version: int, value: Any, pieces: _Piec
         pieces.append(_length(message, version, None if data is None else len(data), 2))
         pieces.append(data or b"")
     elif kind is Scalar.FLOAT64:
-        pieces.append(struct.pack(">d", value))
+        pieces.append(encode_float64(value))
     elif kind is Scalar.BYTES:
         parts = (value,) if isinstance(value, bytes) else value
         pieces.append(_length(message, version, None if parts is None else size_of(parts), 4))
