@@ -18,9 +18,10 @@ from kafkafs.serve.handlers import (
     leader_epochs,
     list_offsets,
     metadata,
-    refused,
 )
 from kafkafs.serve.handlers.fetch import Fetches
+from kafkafs.serve.handlers.refusals import REFUSALS
+from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.apis import APIS
 from kafkafs.serve.protocol.messages.cluster import (
@@ -33,8 +34,7 @@ from kafkafs.serve.protocol.messages.configs import DESCRIBE_CONFIGS
 from kafkafs.serve.protocol.messages.groups.classic_groups import DESCRIBE_GROUPS, LIST_GROUPS
 from kafkafs.serve.protocol.messages.groups.group_offsets import OFFSET_FETCH
 from kafkafs.serve.protocol.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
-from kafkafs.serve.protocol.messages.producers import INIT_PRODUCER_ID
-from kafkafs.serve.protocol.messages.records import FETCH, PRODUCE
+from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
 
 Handler: TypeAlias = Callable[[Asked], Awaitable["Fields | None"]]
@@ -42,9 +42,7 @@ Answer: TypeAlias = Callable[[ClusterView, Asked], "Fields | None"]
 LookUp: TypeAlias = Callable[[ClusterView, PartitionFetch, Asked], Fields]
 
 AT_ONCE: Mapping[Api, Answer] = {
-    PRODUCE: refused.produce,
     FIND_COORDINATOR: metadata.find_coordinator,
-    INIT_PRODUCER_ID: refused.init_producer_id,
     DESCRIBE_CLUSTER: descriptions.describe_cluster,
 }
 """Answers that read nothing."""
@@ -78,6 +76,9 @@ class Broker:
         partitions = PartitionFetch(cluster, rules)
         fetches = Fetches(cluster, partitions, budgets, self._limiter)
         handlers: dict[Api, Handler] = {FETCH: fetches.answer, API_VERSIONS: self._list_versions}
+        handlers |= {
+            api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()
+        }
         handlers |= {api: self._at_once(answer) for api, answer in AT_ONCE.items()}
         handlers |= {api: self._aside(partial(answer, cluster)) for api, answer in ASIDE.items()}
         handlers |= {

@@ -1,45 +1,86 @@
-"""Answers to requests that write: the error that makes a client stop at once, with a sentence where there is room."""
+"""Answers to requests that write: the error of the protocol that makes a client stop at once.
+
+Where the protocol has an error for each item, each item that was asked for has it; where it has room for a sentence,
+the sentence says why.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 
 READ_ONLY = "kafkafs serve is read-only: it shows log directories and writes nothing"
-_UNKNOWN = -1
+_NOTHING: Fields = {}
 
 
-def produce(_: ClusterView, asked: Asked) -> Fields | None:
-    """Answer Produce: a violated policy, which producers do not try again. None if the client wants no answer."""
-    if asked.fields["acks"] == 0:
+class Items(NamedTuple):
+    """Items of a refused request, and their places in the answer.
+
+    Attributes:
+        asked: the array of the request; with dots, an array in the elements of another one.
+        answered: the array of the answer.
+        copied: fields of the answer's elements with the request's fields that they repeat; the one field that repeats
+            the element itself if it is no structure.
+        items: items inside each item, which then have the errors.
+        fields: fields with other values than their defaults.
+    """
+
+    asked: str
+    answered: str
+    copied: Mapping[str, str] | str
+    items: Items | None = None
+    fields: Fields = _NOTHING
+
+
+class Refusal(NamedTuple):
+    """How the requests of an API are refused.
+
+    Attributes:
+        error: the error.
+        items: arrays of items with an error each.
+        fields: fields of the answer with other values than their defaults.
+    """
+
+    error: ErrorCode
+    items: tuple[Items, ...] = ()
+    fields: Fields = _NOTHING
+
+
+def refuse(refusal: Refusal, _: ClusterView, asked: Asked) -> Fields | None:
+    """Return the answer to a request that writes; None if the client wants no answer."""
+    if asked.fields.get("acks") == 0:
         return None
-    return {
-        "responses": [
-            {
-                "name": topic["name"],
-                "topicId": topic["topicId"],
-                "partitionResponses": [
-                    {
-                        "index": each["index"],
-                        "errorCode": ErrorCode.POLICY_VIOLATION,
-                        "baseOffset": _UNKNOWN,
-                        "logAppendTimeMs": _UNKNOWN,
-                        "logStartOffset": _UNKNOWN,
-                        "errorMessage": READ_ONLY,
-                    }
-                    for each in topic["partitionData"]
-                ],
-            }
-            for topic in asked.fields["topicData"]
-        ]
-    }
+    answer = _error(refusal.error) | refusal.fields
+    for items in refusal.items:
+        answer.setdefault(items.answered, []).extend(_refused(items, asked.fields, refusal.error))
+    return answer
 
 
-def init_producer_id(_: ClusterView, asked: Asked) -> Fields:
-    """Answer InitProducerId: no authorization, the error that is fatal to every idempotent producer."""
-    return {
-        "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        "producerId": _UNKNOWN,
-        "producerEpoch": _UNKNOWN,
-    }
+def _error(error: ErrorCode) -> Fields:
+    """Return the fields that state an error; an answer has those that its message knows."""
+    return {"errorCode": error, "partitionErrorCode": error, "errorMessage": READ_ONLY}
+
+
+def _refused(items: Items, fields: Fields, error: ErrorCode) -> Iterator[Fields]:
+    for each in _elements(items.asked, fields):
+        if isinstance(items.copied, str):
+            answer = {items.copied: each}
+        else:
+            answer = {name: each[theirs] for name, theirs in items.copied.items()}
+        answer |= _error(error) | items.fields
+        if items.items is not None:
+            answer[items.items.answered] = list(_refused(items.items, each, error))
+        yield answer
+
+
+def _elements(path: str, fields: Fields) -> Iterator[Any]:
+    name, _, rest = path.partition(".")
+    for each in fields[name] or ():
+        if rest:
+            yield from _elements(rest, each)
+        else:
+            yield each
