@@ -29,7 +29,7 @@ from kafkafs.table.header_walk import walk_headers
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.row_options import DecoderOf
-from kafkafs.table.rows import Indices
+from kafkafs.table.rows import Indices, TypedValues
 from kafkafs.table.splits import Split
 from kafkafs.table.where_filter import WhereFilter
 
@@ -73,6 +73,7 @@ class Scan:
             and values of one topic the Arrow types of its newest Avro schemas, see `kafkafs.table.typed_columns`.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
         threads: number of threads; by default one for each core, at most 8.
+        typed: decoded columns of one topic that have a type, in place of those of `decode`.
 
     Raises:
         KeyError: there is no such topic, partition or column.
@@ -96,10 +97,11 @@ class Scan:
         decode: bool | Literal["columns"] | DecoderOf = False,
         on_corrupt: Corrupt = "raise",
         threads: int | None = None,
+        typed: TypedValues | None = None,
     ) -> None:
         self._logs = logs
-        self._typed = _typed(logs, topics) if decode == "columns" else None
-        types = {} if self._typed is None else self._typed.types
+        self._typed = _typed(logs, topics) if decode == "columns" else typed
+        types = {} if self._typed is None else dict(self._typed.types)
         if columns is None:
             notes = [f"{name}Note" for name in types]
             columns = [*USUAL, *notes, *([CORRUPT] if on_corrupt == "row" else [])]
@@ -122,23 +124,29 @@ class Scan:
             mask=logs.row_mask,
         )
         self._keys = None if keys is None else tuple(map(_key, _several(keys)))
+        self._threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        # A mask, or a decoder, gives the expression other keys than the log has.
+        finds_keys = logs.row_mask is None and (decoder_of is None or keeps_bytes)
+        if self._keys is None and self._where is not None and finds_keys:
+            self._wanted_keys = self._where.keys
+        else:
+            self._wanted_keys = self._keys
         self._choice = ScanChoice(
             topics=topics,
             since=since,
             until=until,
             offsets=offsets,
-            keys=self._keys,
+            keys=self._wanted_keys,
             partitioner=partitioner,
             committed=self._options.committed,
             where=self._where,
         )
-        self._threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
         self._check_mask(logs)
         self._choice.parts(logs)  # an unknown topic is an error now, not at the first row
         self._given = {
             "topics": topics, "columns": columns, "since": since, "until": until, "offsets": offsets,
             "keys": self._keys, "partitioner": partitioner, "isolation": isolation, "where": where,
-            "decode": decode, "on_corrupt": on_corrupt, "threads": threads,
+            "decode": decode, "on_corrupt": on_corrupt, "threads": threads, "typed": typed,
         }  # fmt: skip
 
     def _check_mask(self, logs: SourceLogs) -> None:
@@ -270,7 +278,7 @@ class Scan:
             yield from workers.flat_map(read, self._tasks())
 
     def _row_filter(self) -> RowFilter | None:
-        keys = None if self._keys is None else KeyFilter(self._keys)
+        keys = None if self._wanted_keys is None else KeyFilter(self._wanted_keys)
         return keys if self._where is None else _Narrowing(self._where, keys)
 
     # Explaining
@@ -291,9 +299,9 @@ class Scan:
         if len(parts) > _MOST_LISTED:
             lines.append(f"  and {len(parts) - _MOST_LISTED} more")
         lines.append(f"columns: {', '.join(self.schema.names)}")
-        if self._keys is not None:
+        if self._wanted_keys is not None:
             places = "the keys' partitions" if self._choice.partitioner else "all partitions"
-            lines.append(f"keys: {counted(len(self._keys), 'key')}, looked for in {places}")
+            lines.append(f"keys: {counted(len(self._wanted_keys), 'key')}, looked for in {places}")
         if self._where is not None:
             lines.append(f"where: {self._where!r}")
             codecs = sorted(self._where.codecs)

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from engine.lines.record_line import internal_decoder
 from kafkafs.api.scan import Scan
+from kafkafs.api.scan_plan import Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
+from kafkafs.table.rows import TypedValues
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
+
+    from kafkafs.schemas.store import SchemaStore
 
 COLUMNS = tuple(name for name in RECORD_FIELDS if name != CORRUPT)
 MOST_DAMAGE = 20
@@ -49,6 +54,29 @@ class ReadReport:
             self.damage.append(json.loads(text))
 
 
+def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> TypedValues | None:
+    """Return the types of a topic's decoded keys and values; None where these are JSON.
+
+    A masked field need not have the type of its schema, so that there are none with a mask.
+
+    Args:
+        logs: the open source.
+        topic: name of the topic.
+        store: the schemas; None without any.
+    """
+    if store is None or internal_decoder(topic) is not None:
+        return None
+    if logs.row_mask is not None and logs.row_mask.of(topic) is not None:
+        return None
+    # Imported here: it needs the decoders of all schemas.
+    from kafkafs.table.typed_beside_bytes import TypedBesideBytes
+
+    try:
+        return TypedBesideBytes(topic, store)
+    except ValueError:
+        return None
+
+
 class TopicDataset(ds.Dataset):  # type: ignore[misc]
     """The records of a topic, read when a scanner is asked for, with its columns and its filter alone.
 
@@ -60,6 +88,8 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         partitions: numbers of the partitions to read.
         report: is told what is read.
         isolation: "read_uncommitted" or "read_committed".
+        partitioner: see `Scan`.
+        typed: types of `decodedKey` and `decodedValue`; None for JSON.
         threads: number of threads of a scan.
     """
 
@@ -71,6 +101,8 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         report: ReadReport,
         *,
         isolation: str = "read_uncommitted",
+        partitioner: Partitioner | None = None,
+        typed: TypedValues | None = None,
         threads: int | None = None,
     ) -> None:
         self._logs = logs
@@ -78,12 +110,14 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         self._partitions = list(partitions)
         self._report = report
         self._isolation = isolation
+        self._partitioner = partitioner
+        self._typed = typed
         self._threads = threads
 
     @property
     def schema(self) -> pa.Schema:
         """The schema of all columns."""
-        return record_schema(COLUMNS)
+        return record_schema(COLUMNS, None if self._typed is None else self._typed.types)
 
     def scanner(
         self,
@@ -103,6 +137,8 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
                 where=where,
                 isolation=self._isolation,  # type: ignore[arg-type]
                 on_corrupt="row",
+                partitioner=self._partitioner,
+                typed=self._typed,
                 threads=self._threads,
             )
         except Exception as error:
@@ -122,7 +158,7 @@ class TopicScanner:
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of the columns."""
-        return record_schema([name for name in self._scan.schema.names if name != CORRUPT])
+        return pa.schema([field for field in self._scan.schema if field.name != CORRUPT])
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the record batches."""

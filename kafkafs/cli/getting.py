@@ -24,6 +24,7 @@ from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     PARTITION_OPTION,
     NothingMatchedError,
+    Partitioner,
     choice_of,
     require_choice,
     require_partitions,
@@ -52,24 +53,6 @@ _FORMATS = ("text", "hex", "base64", _JSON)
 _MOST_NAMES = 4
 
 
-class _Partitioner(click.ParamType["int"]):
-    """`murmur2` or `murmur2:COUNT`; 0 stands for a count that the cluster's metadata states."""
-
-    name = "partitioner"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        name, colon, count = value.partition(":")
-        if name == "murmur2" and not colon:
-            return 0
-        if name == "murmur2" and count.isascii() and count.isdecimal() and int(count):
-            return int(count)
-        return self.fail("write murmur2, or murmur2:6 for a topic with 6 partitions", param, ctx)
-
-
 @click.command()
 @one_source_argument
 @click.argument("topic", shell_complete=names.topics)
@@ -94,7 +77,7 @@ class _Partitioner(click.ParamType["int"]):
 @click.option(
     "--partitioner",
     "count",
-    type=_Partitioner(),
+    type=Partitioner(),
     metavar="murmur2[:N]",
     help="Read only the partition to which Kafka's default partitioner sends the key, of N partitions; "
     "without N, of as many as the cluster's metadata in SOURCE says.",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,6 +26,7 @@ from kafkafs.cli.completing import names
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
+    Partitioner,
     partition_options,
     require_choice,
     require_partitions,
@@ -52,6 +53,14 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
 @click.argument("query", metavar="SQL")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files)
 @partition_options
+@click.option(
+    "--partitioner",
+    "count",
+    type=Partitioner(),
+    metavar="murmur2[:N]",
+    help="With a condition on key, read only the partitions to which Kafka's default partitioner sends the keys, "
+    "of N partitions; without N, of as many as the cluster's metadata in SOURCE says.",
+)
 @click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
 @click.option("--json", "form", flag_value="json", help="Print one JSON object for each row.")
 @click.option("--csv", "form", flag_value="csv", help="Print CSV with a header.")
@@ -66,6 +75,13 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
     help="Let the query read and write files, and load extensions.",
 )
 @schemas_option
+@click.option(
+    "--decode",
+    type=click.Choice(["columns", "json"]),
+    default="columns",
+    show_default=True,
+    help="Types of decodedKey and decodedValue: those of the topic's newest schema, or JSON.",
+)
 @mask_option
 @jobs_option
 @verbosity_options
@@ -75,6 +91,10 @@ def sql(
     choice: PartitionChoice,
     schemas: tuple[str, ...],
     masks: Masks,
+    decode: str,
+    count: int | None,
+    committed: bool,
+    jobs: int,
     **given: Any,  # noqa: ANN401 - how the query runs, and how its rows are shown
 ) -> None:
     """Run a query of DuckDB; each topic is a view.
@@ -83,15 +103,17 @@ def sql(
     kafkafs sql 'select count(*) from orders' /var/lib/kafka/data
     kafkafs sql 'select "offset", value from "pay.eu" where partition = 0
                  and "offset" >= 4711 limit 5' /backup/broker-1 --json
-    kafkafs sql "select decodedValue ->> 'city' as city, count(*)
-                 from orders group by all" data --csv
+    kafkafs sql 'select decodedValue.city, count(*) from orders group by all' data --csv
+    kafkafs sql "select decodedValue ->> 'city' from notes" data
     kafkafs sql 'from orders select max(timestamp)' data --explain
 
     Columns are those of kafkafs.open(…).scan: topic, partition, offset, timestamp,
-    key, value (bytes), headers, …; decodedKey and decodedValue are the JSON that
-    --schemas decodes. Conditions on partition, offset and timestamp, and unused
-    columns, keep bytes from being read or decoded. The query reads topics only: no
-    files, no network, no extensions, and it cannot write.
+    key, value (bytes), headers, …. decodedKey and decodedValue are what --schemas
+    decodes: columns of the newest schema of the topic if it gives them types, as
+    Avro does, else JSON. Conditions on partition, offset, timestamp and codec, and
+    unused columns, keep bytes from being read or decoded; one on key does so with
+    --partitioner. The query reads topics only: no files, no network, no extensions,
+    and it cannot write.
 
     Exit status: 0 all was read, 1 all but damaged places, 2 the query is refused,
     3 cannot read.
@@ -116,11 +138,15 @@ def sql(
     except MaskPolicyError as error:
         raise click.UsageError(str(error)) from None
     read = ReadReport()
+    isolation = "read_committed" if committed else "read_uncommitted"
+    views = _Views(choice, decode, isolation, count, jobs)
     with closing(logs.source), told_source(logs.source), masks.told(logs.source):
         with closing(duckdb.connect(":memory:")) as connection:
             try:
-                _run(connection, query, logs, choice, read, **given)
+                _run(connection, query, logs, views, read, **given)
             except duckdb.Error as error:
+                if isinstance(read.failure, ValueError):
+                    raise NothingMatchedError(sentence_of(read.failure)) from error
                 if read.failure is not None:
                     fail(sentence_of(read.failure))
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
@@ -135,30 +161,45 @@ def sql(
         raise click.exceptions.Exit(EXIT_CANNOT_READ if unread else EXIT_FINDINGS)
 
 
+class _Views(NamedTuple):
+    """What the views of topics show.
+
+    Attributes:
+        choice: the partitions.
+        decode: "columns" or "json".
+        isolation: "read_uncommitted" or "read_committed".
+        partition_count: number of partitions for the default partitioner, 0 for that of the cluster's metadata; None for none.
+        threads: number of threads of a scan.
+    """
+
+    choice: PartitionChoice
+    decode: str
+    isolation: str
+    partition_count: int | None
+    threads: int
+
+
 def _run(
     connection: duckdb.DuckDBPyConnection,
     query: str,
     logs: SourceLogs,
-    choice: PartitionChoice,
+    views: _Views,
     read: ReadReport,
     *,
-    committed: bool,
     form: str | None,
     explain: bool,
     allow_files: bool,
-    jobs: int,
 ) -> None:
     _check(connection, query, allow_files=allow_files)
     connection.execute("set python_enable_replacements = false")
-    connection.execute(f"set threads = {jobs}")
+    connection.execute(f"set threads = {views.threads}")
     if _has_zones(connection):
         connection.execute("set timezone = 'UTC'")
     if not allow_files:
         connection.execute("set temp_directory = ''")
         connection.execute("set enable_external_access = false")
         connection.execute("set lock_configuration = true")
-    isolation = "read_committed" if committed else "read_uncommitted"
-    _register(connection, logs, choice, read, isolation, jobs)
+    _register(connection, logs, views, read)
     connection.execute(query)
     if explain:
         while connection.fetchmany(_ROWS):
@@ -196,12 +237,7 @@ def _check(connection: duckdb.DuckDBPyConnection, query: str, *, allow_files: bo
 
 
 def _register(
-    connection: duckdb.DuckDBPyConnection,
-    logs: SourceLogs,
-    choice: PartitionChoice,
-    read: ReadReport,
-    isolation: str,
-    threads: int,
+    connection: duckdb.DuckDBPyConnection, logs: SourceLogs, views: _Views, read: ReadReport
 ) -> None:
     """Make a view of each chosen topic.
 
@@ -209,14 +245,16 @@ def _register(
         NothingMatchedError: the choice takes nothing.
         SourceError: the source has no partitions.
     """
-    from kafkafs.api.topic_dataset import TopicDataset
+    from kafkafs.api.topic_dataset import TopicDataset, typed_values
 
+    choice, count = views.choice, views.partition_count
     require_choice(choice, require_partitions(logs.source))
     topics = {
         topic: [number for number, log in partitions.items() if choice.takes(log)]
         for topic, partitions in logs.topics().items()
     }
     chosen = {topic: numbers for topic, numbers in topics.items() if numbers}
+    store = logs.tree.context.schemas.fixed().store if views.decode == "columns" else None
     by_name: dict[str, list[str]] = {}
     for topic in chosen:
         by_name.setdefault(topic.lower(), []).append(topic)
@@ -233,7 +271,14 @@ def _register(
             note(f"topic {topic} is no view: its name is not UTF-8")
             continue
         dataset = TopicDataset(
-            logs, topic, chosen[topic], read, isolation=isolation, threads=threads
+            logs,
+            topic,
+            chosen[topic],
+            read,
+            isolation=views.isolation,
+            partitioner=None if count is None else {topic: count} if count else "murmur2",
+            typed=typed_values(logs, topic, store),
+            threads=views.threads,
         )
         connection.register(topic, dataset)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +15,7 @@ from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.units import MAX_INT64, NO_TIMESTAMP
 from kafkafs.table.decoded_rows import BUILDERS, DECODED_FIELDS, decoded_parts, shown_bytes
 from kafkafs.table.errors import TimestampRangeError
-from kafkafs.table.rows import Rows
-
-if TYPE_CHECKING:
-    from kafkafs.table.typed_columns import TypedColumns
+from kafkafs.table.rows import Rows, TypedValues
 
 MOST_ROWS = 10_000
 MOST_BYTES = 16 * 1024 * 1024
@@ -35,7 +31,7 @@ def record_batches(
     rows: Rows,
     *,
     fail_on_undecodable: bool = False,
-    typed: TypedColumns | None = None,
+    typed: TypedValues | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of at most MOST_ROWS rows and about MOST_BYTES, unless one record is larger.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,12 +11,9 @@ from engine.log.partition_log import PartitionLog
 from kafkafs.table.arrow_rows import one_row, record_batches, rows_without_columns
 from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
-from kafkafs.table.rows import Rows
+from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
 from kafkafs.table.splits import Split
-
-if TYPE_CHECKING:
-    from kafkafs.table.typed_columns import TypedColumns
 
 
 class RecordRows:
@@ -35,7 +31,7 @@ class RecordRows:
         schema: pa.Schema,
         options: RowOptions,
         wanted: RowFilter | None = None,
-        typed: TypedColumns | None = None,
+        typed: TypedValues | None = None,
     ) -> None:
         self._schema = schema
         self._typed = typed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ import numpy.typing as npt
 from engine.columns.columns import Columns
 from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.units import Offset, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Fields: TypeAlias = tuple[list[DecodedField | None], list[DecodedField | None]]
@@ -75,3 +79,22 @@ class Rows:
         """
         column: npt.NDArray[Any] = values[self.numbers("row")]
         return column
+
+
+class TypedValues(Protocol):
+    """Columns of decoded keys and values that have a type."""
+
+    @property
+    def types(self) -> Mapping[str, pa.DataType]:
+        """The Arrow types by name of the column."""
+
+    def are_in(self, names: Collection[str]) -> bool:
+        """Return whether a table with some columns shows values of these columns, or notes on them."""
+
+    def of(self, rows: Rows, names: Collection[str]) -> tuple[Rows, dict[str, pa.Array]]:
+        """Return decoded rows with notes on what does not fit, and the columns of a table.
+
+        Args:
+            rows: rows with their decoded fields.
+            names: names of the table's columns.
+        """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +22,15 @@ _FORMAT = ds.IpcFileFormat()
 _FILES = fs.LocalFileSystem()
 _NOWHERE = "/nowhere"
 """Path of a fragment that is never opened."""
+_MOST_KEYS = 64
 
 
 class WhereFilter:
     """Rows for which an expression is true; picklable.
 
     An expression cannot be taken apart, but Arrow tells whether it can be true of rows with a given property, as for
-    the partitions of a dataset. From that follow the partitions, offsets, codecs and timestamps that have to be read.
+    the partitions of a dataset. From that follow the partitions, offsets, codecs, timestamps and keys that have to be
+    read.
 
     Args:
         expression: a `pyarrow.compute.Expression` over columns of records.
@@ -129,6 +132,21 @@ class WhereFilter:
             return None
         return _first(0, MAX_INT64, may_be)
 
+    @cached_property
+    def keys(self) -> tuple[bytes | None, ...] | None:
+        """The keys of all wanted records; None if other keys may be wanted, or more than a few."""
+        key = ds.field("key")
+        if "key" not in self.columns or self._schema.field("key").type != pa.binary():
+            return None
+        found = sorted(_byte_literals(self._expression))
+        bounds = [None, *found, None]
+        if len(found) > _MOST_KEYS or any(
+            self.may_match(_inside(*each)) for each in pairwise(bounds)
+        ):
+            return None
+        nulls = (None,) if self.may_match(key.is_null()) else ()
+        return (*(each for each in found if self.may_match(key == each)), *nulls)
+
     def narrowed(self, run: BatchRun) -> BatchRun:
         """Return the batches of a run that may hold a wanted record, by their headers."""
         table = run.table
@@ -145,6 +163,41 @@ class WhereFilter:
 
 def _of(partition: TopicPartition) -> pc.Expression:
     return (ds.field("topic") == partition.topic) & (ds.field("partition") == partition.partition)
+
+
+def _byte_literals(expression: pc.Expression) -> set[bytes]:
+    """Return bytes that an expression compares with, as far as they are found in its serialized form.
+
+    Arrow does not state that form: what follows from them is asked of Arrow itself.
+    """
+    _, (serialized,) = expression.__reduce__()
+    found: set[bytes] = set()
+    try:
+        with pa.ipc.open_file(serialized) as file:
+            columns = [
+                column
+                for batch in map(file.get_batch, range(file.num_record_batches))
+                for column in batch
+            ]
+    except (pa.ArrowException, TypeError):
+        return found
+    for column in columns:
+        if pa.types.is_struct(column.type) and column.type.get_field_index("value_set") >= 0:
+            column = column.field("value_set")
+        if pa.types.is_list(column.type):
+            column = column.flatten()
+        if pa.types.is_binary(column.type):
+            found.update(each for each in column.to_pylist() if each is not None)
+    return found
+
+
+def _inside(low: bytes | None, high: bytes | None) -> pc.Expression:
+    """Return the expression that a key is there, and between two others."""
+    key = ds.field("key")
+    inside = key.is_valid()
+    if low is not None:
+        inside &= key > low
+    return inside if high is None else inside & (key < high)
 
 
 def _first(low: int, high: int, is_true: Callable[[int], bool]) -> int:

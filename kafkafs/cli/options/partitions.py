@@ -33,6 +33,24 @@ class NothingMatchedError(click.ClickException):
         click.echo(f"kafkafs: {printable(self.message)}", file=file, err=True)
 
 
+class Partitioner(click.ParamType["int"]):
+    """`murmur2` or `murmur2:COUNT`; 0 stands for a count that the cluster's metadata states."""
+
+    name = "partitioner"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        name, colon, count = value.partition(":")
+        if name == "murmur2" and not colon:
+            return 0
+        if name == "murmur2" and count.isascii() and count.isdecimal() and int(count):
+            return int(count)
+        return self.fail("write murmur2, or murmur2:6 for a topic with 6 partitions", param, ctx)
+
+
 def partition_options(command: Command) -> Command:
     """Add --topic and --partition; the command gets `choice`, a PartitionChoice."""
 

@@ -22,6 +22,8 @@ from tests.kafkafs.built_logs import BuiltLog
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 import pyarrow.compute as pc  # noqa: E402
 
+from kafkafs.table.where_filter import WhereFilter  # noqa: E402
+
 F = pc.field
 DAY = datetime(2023, 11, 14, 22, 30, tzinfo=UTC)
 EXPRESSIONS = {
@@ -40,6 +42,14 @@ EXPRESSIONS = {
     "timestamp or none": F("timestamp").is_null() | (F("timestamp") >= DAY),
     "codec": F("codec") == "gzip",
     "codecs": F("codec") != "none",
+    "key": F("key") == b"k17",
+    "keys": F("key").isin([b"k17", b"k3", b"nothing"]),
+    "key and value": (F("key") == b"k17")
+    & pc.match_substring(F("value").cast(pa.string(), safe=False), "Oslo"),
+    "key or null": (F("key") == b"k17") | F("key").is_null(),
+    "other keys": F("key") != b"k17",
+    "keys between": (F("key") >= b"k17") & (F("key") < b"k2"),
+    "two keys at once": (F("key") == b"k17") & (F("key") == b"k3"),
     "value": pc.match_substring(F("value").cast(pa.string(), safe=False), "Oslo"),
     "transaction": F("transaction") == "aborted",
     "null key": F("key").is_null(),
@@ -205,3 +215,35 @@ def test_explain_tells_what_is_read(built: OpenedSource) -> None:
         "\n  only batches with a timestamp at or after 5000\n1 thread, isolation read_uncommitted"
         in text
     )
+
+
+@pytest.mark.parametrize(
+    ("expression", "keys"),
+    [
+        (F("key") == b"a", (b"a",)),
+        (F("key") == b"", (b"",)),
+        ((F("key") == b"b") | (F("key") == b"a"), (b"a", b"b")),
+        (F("key").isin([b"a", b"b"]), (b"a", b"b")),
+        (~(F("key") != b"a"), (b"a",)),
+        ((F("key") == b"a") & (F("value") == b"v"), (b"a",)),
+        ((F("key") == b"a") | F("key").is_null(), (b"a", None)),
+        ((F("key") == b"a") & (F("key") == b"b"), ()),
+        ((F("key") == b"a") | (F("value") == b"v"), None),
+        (F("key") != b"a", None),
+        (F("key") >= b"a", None),
+        (pc.equal(pc.binary_length(F("key")), 1), None),
+        (F("value") == b"a", None),
+        (F("key").isin([b"%d" % each for each in range(100)]), None),
+    ],
+    ids=str,
+)
+def test_keys_are_known_where_no_other_key_can_be_wanted(
+    expression: Any, keys: tuple[bytes | None, ...] | None
+) -> None:
+    assert WhereFilter(expression).keys == keys
+
+
+def test_where_on_decoded_keys_filters_no_bytes(current: OpenedSource) -> None:
+    scan = current.scan("orders", columns=["key"], where=F("key") == b'"k17"', decode=True)
+    plain = current.scan("orders", columns=["key"], decode=True).to_arrow()
+    assert scan.to_arrow() == plain.filter(F("key") == b'"k17"')

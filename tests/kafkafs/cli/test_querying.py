@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
+import kafkafs
 from engine.files.source_files import SourceFile
 from kafkafs.cli import cli
+from kafkafs.cli.querying import _in_text
 from tests.builders import Rec, batch
 from tests.fixtures_data import copy_of, log_dir, truth_records
 from tests.kafkafs.built_logs import BuiltLog
@@ -66,16 +70,70 @@ def test_decoded_values_are_those_of_the_record_lines() -> None:
     found = {}
     for topic in {topic for topic, _, _ in wanted}:
         query = f'select topic, partition, "offset", decodedValue from "{topic}" where decodedValue is not null'
-        for row in rows(query, source):
+        for row in rows(query, source, "--decode", "json"):
             place = row["topic"], row["partition"], row["offset"]
             found[place] = json.loads(row["decodedValue"])
     assert found == wanted
 
 
+TYPED = log_dir("schemas-confluent")
+
+
+@pytest.mark.parametrize("topic", ["python-avro", "avro-logical", "avro-types", "avro-evolution"])
+def test_decoded_columns_have_the_types_of_the_newest_schema(topic: str) -> None:
+    with kafkafs.open(TYPED) as source:
+        table = source.scan(topic, columns=["value", "valueNote"], decode="columns").to_arrow()
+        wanted = duckdb.from_arrow(table)
+    names = rows(f'select column_name from (describe "{topic}")', TYPED)
+    assert {"column_name": "decodedValue"} in names
+    found = sql(f'select decodedValue, valueNote from "{topic}"', TYPED, "--csv").stdout
+    assert found.replace("decodedValue", "value", 1) == csv_of(wanted)
+
+
+def csv_of(relation: Any) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(relation.columns)
+    writer.writerows(map(_in_text, row) for row in relation.fetchall())
+    return text.getvalue()
+
+
+def test_fields_of_decoded_columns_are_selected_and_compared() -> None:
+    query = 'select decodedValue.id, decodedValue.amount from "python-avro" where decodedValue.amount > 12.5'
+    assert rows(query, TYPED) == [{"id": 3, "amount": "37.02"}]
+
+
+def test_a_value_of_another_type_is_null_with_a_note_and_json_on_request() -> None:
+    query = 'select decodedValue, valueNote from "avro-evolution" where "offset" = 0'
+    (typed,) = rows(query, TYPED)
+    assert typed["decodedValue"] is None
+    assert typed["valueNote"].startswith("the value does not fit the column: field id:")
+    (text,) = rows(query, TYPED, "--decode", "json")
+    assert json.loads(text["decodedValue"])["id"] == 1
+    assert text["valueNote"] is None
+
+
+def test_masked_topics_have_json_in_place_of_columns(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        '[[rules]]\ntopics = ["python-avro"]\nfields = { ".value.amount" = "drop" }\n'
+    )
+    query = 'select decodedValue from "python-avro" where "offset" = 0'
+    (row,) = rows(query, TYPED, "--mask", policy)
+    assert set(json.loads(row["decodedValue"])) == set(row_of_nothing_masked(query)) - {"amount"}
+
+
+def row_of_nothing_masked(query: str) -> dict[str, Any]:
+    (row,) = rows(query, TYPED, "--decode", "json")
+    return dict(json.loads(row["decodedValue"]))
+
+
 # -- what is read
 
 
-def bytes_read(monkeypatch: pytest.MonkeyPatch, query: str, source: Path) -> int:
+def bytes_read(
+    monkeypatch: pytest.MonkeyPatch, query: str, source: Path, *arguments: object
+) -> int:
     """The bytes that are read of .log files."""
     total = 0
 
@@ -94,8 +152,30 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch, query: str, source: Path) -> int
     with monkeypatch.context() as patch:
         for name in ("read_at", "read_into"):
             patch.setattr(SourceFile, name, counted(name))
-        assert sql(query, source, "-j", "1").exit_code == 0
+        assert sql(query, source, "-j", "1", *arguments).exit_code == 0
     return total
+
+
+def test_a_condition_on_the_key_reads_its_partition_alone_for_who_names_the_partitioner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The murmur2 of "k1" sends it to partition 1 of 2; somebody wrote it to partition 0 as well.
+    for number in (0, 1):
+        log = BuiltLog(tmp_path, f"big-{number}")
+        log.segment([batch([Rec(b"%d" % number, key=b"k1"), Rec(bytes(100_000))])], 0)
+    query = "select partition, value from big where key = 'k1'"
+    both = [{"partition": number, "value": f"{number}"} for number in (0, 1)]
+    assert rows(query, tmp_path) == both
+    assert rows(query, tmp_path, "--partitioner", "murmur2:2") == both[1:]
+    whole = bytes_read(monkeypatch, query, tmp_path)
+    one = bytes_read(monkeypatch, query, tmp_path, "--partitioner", "murmur2:2")
+    assert one < whole * 0.6
+    for other in ("key = 'k1' or value = '0'", "key >= 'k1'", "true"):
+        query = f"select partition, value from big where value < 'a' and ({other})"
+        assert rows(query, tmp_path, "--partitioner", "murmur2:2") == rows(query, tmp_path)
+    unknown = sql("from big where key = 'k1'", tmp_path, "--partitioner", "murmur2")
+    assert unknown.exit_code == 2
+    assert "the number of partitions of 'big' is unknown" in unknown.stderr
 
 
 def test_conditions_on_partition_and_offset_choose_the_bytes_that_are_read(
