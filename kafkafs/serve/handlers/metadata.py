@@ -84,8 +84,9 @@ def partitions_of(cluster: ClusterView, topic: ServedTopic) -> list[Fields]:
 
 
 def _partition(number: int, leader: int, epoch: int, replicas: list[int]) -> Fields:
+    # Of a partition without a log admin clients ask for 60 s on end if the error can pass, as LEADER_NOT_AVAILABLE can.
     return {
-        "errorCode": ErrorCode.NONE if replicas else ErrorCode.LEADER_NOT_AVAILABLE,
+        "errorCode": ErrorCode.NONE if replicas else ErrorCode.RESOURCE_NOT_FOUND,
         "partitionIndex": number,
         "leaderId": leader,
         "leaderEpoch": epoch,
