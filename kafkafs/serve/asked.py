@@ -18,6 +18,8 @@ class Asked:
         fields: the fields.
         host, port: address under which the client reached the server, or the one that the operator states.
         client: the client's address and id, for the log.
+        client_id: what the client calls itself.
+        client_host: address of the client, as brokers tell it.
         connection: number of the connection.
     """
 
@@ -26,4 +28,6 @@ class Asked:
     host: str
     port: int
     client: str = ""
+    client_id: str = ""
+    client_host: str = ""
     connection: int = field(default=0)

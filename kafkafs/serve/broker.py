@@ -11,15 +11,19 @@ import trio
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
+from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers import (
     descriptions,
-    groups,
     leader_epochs,
     list_offsets,
     metadata,
 )
 from kafkafs.serve.handlers.fetch import Fetches
+from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
+from kafkafs.serve.handlers.groups.disk_groups import DiskGroups
+from kafkafs.serve.handlers.groups.membership import Membership
+from kafkafs.serve.handlers.groups.offsets import GroupOffsets
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
@@ -31,8 +35,15 @@ from kafkafs.serve.protocol.messages.cluster import (
     METADATA,
 )
 from kafkafs.serve.protocol.messages.configs import DESCRIBE_CONFIGS
-from kafkafs.serve.protocol.messages.groups.classic_groups import DESCRIBE_GROUPS, LIST_GROUPS
-from kafkafs.serve.protocol.messages.groups.group_offsets import OFFSET_FETCH
+from kafkafs.serve.protocol.messages.groups.classic_groups import (
+    DESCRIBE_GROUPS,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
+    SYNC_GROUP,
+)
+from kafkafs.serve.protocol.messages.groups.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
 from kafkafs.serve.protocol.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
@@ -48,9 +59,6 @@ AT_ONCE: Mapping[Api, Answer] = {
 """Answers that read nothing."""
 ASIDE: Mapping[Api, Answer] = {
     METADATA: metadata.metadata,
-    OFFSET_FETCH: groups.offset_fetch,
-    DESCRIBE_GROUPS: groups.describe_groups,
-    LIST_GROUPS: groups.list_groups,
     DESCRIBE_CONFIGS: descriptions.describe_configs,
 }
 """Answers that read the source, in a thread."""
@@ -68,11 +76,15 @@ class Broker:
         cluster: the source.
         rules: what the operator chose for damage and old formats.
         budgets: limits.
+
+    Attributes:
+        coordinator: the groups of this server.
     """
 
     def __init__(self, cluster: ClusterView, rules: FetchRules, budgets: ServeBudgets) -> None:
         self._cluster = cluster
         self._limiter = trio.CapacityLimiter(budgets.workers)
+        self.coordinator = Coordinator()
         partitions = PartitionFetch(cluster, rules)
         fetches = Fetches(cluster, partitions, budgets, self._limiter)
         handlers: dict[Api, Handler] = {FETCH: fetches.answer, API_VERSIONS: self._list_versions}
@@ -85,7 +97,24 @@ class Broker:
             api: self._aside(partial(look_up, cluster, partitions))
             for api, look_up in LOOK_UPS.items()
         }
+        handlers |= self._of_groups()
         self._handlers = {api.key: handler for api, handler in handlers.items()}
+
+    def _of_groups(self) -> Mapping[Api, Handler]:
+        disk = DiskGroups(self._cluster)
+        members = Membership(self.coordinator, disk, self._limiter)
+        offsets = GroupOffsets(self._cluster, self.coordinator, disk, self._limiter)
+        descriptions = GroupDescriptions(self.coordinator, disk, self._limiter)
+        return {
+            OFFSET_COMMIT: offsets.commit,
+            OFFSET_FETCH: offsets.fetch,
+            JOIN_GROUP: members.join_group,
+            HEARTBEAT: members.heartbeat,
+            LEAVE_GROUP: members.leave_group,
+            SYNC_GROUP: members.sync_group,
+            DESCRIBE_GROUPS: descriptions.describe_groups,
+            LIST_GROUPS: descriptions.list_groups,
+        }
 
     def handler(self, api_key: int) -> Handler | None:
         """Return the handler of an API; None for one that the server does not have."""

@@ -104,7 +104,16 @@ class Connections:
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
         host, port = address
-        found = await handle(Asked(version, fields, host, port, f"{client} ({client_id})"))
+        asked = Asked(
+            version,
+            fields,
+            host,
+            port,
+            f"{client} ({client_id})",
+            client_id=client_id or "",
+            client_host=f"/{client.rpartition(':')[0]}",
+        )
+        found = await handle(asked)
         return None if found is None else write_response(key, version, correlation, found)
 
 

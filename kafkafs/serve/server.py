@@ -92,6 +92,7 @@ async def _main(logs: SourceLogs, options: ServeOptions, ready: Ready) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
             nursery.start_soon(_tell_problems, logs)
+            nursery.start_soon(broker.coordinator.run)
             topics = cluster.topics().values()
             amount = counted(sum(len(topic.logs) for topic in topics), "partition")
             sentence = ", ".join(logs.paths)

@@ -46,7 +46,7 @@ def read_request(frame: bytes) -> ReceivedRequest:
     """Return the request in the bytes after a length.
 
     Raises:
-        CorruptMessageError: the bytes are no request, or more than one.
+        CorruptMessageError: the bytes are no request.
     """
     if len(frame) < _HEADER:
         raise CorruptMessageError("a request is cut off within its header")
@@ -61,9 +61,8 @@ def read_request(frame: bytes) -> ReceivedRequest:
     client_id, position = _client_id(frame, _HEADER)
     if api.request.is_flexible(version):
         _, position = read_message(_NO_FIELDS, 0, frame, position)
-    fields, position = read_message(api.request, version, frame, position)
-    if position != len(frame):
-        raise CorruptMessageError(f"{len(frame) - position} bytes are left after the request")
+    # Bytes after the request are ignored, as brokers do: librdkafka's Metadata for all topics has three.
+    fields, _ = read_message(api.request, version, frame, position)
     return ReceivedRequest(key, version, correlation, client_id, fields)
 
 

@@ -1,0 +1,314 @@
+"""The classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, with the rules of Kafka's coordinator."""
+
+from __future__ import annotations
+
+from kafkafs.serve.asked import Asked, Fields
+from kafkafs.serve.coordinator.classic_group import (
+    ClassicGroup,
+    ClassicMember,
+    ClassicState,
+    protocols_size,
+)
+from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
+from kafkafs.serve.coordinator.group_table import GroupTable
+from kafkafs.serve.coordinator.replies import Reply
+from kafkafs.serve.error_codes import ErrorCode
+
+EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
+COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE
+
+MEMBER_ID_REQUIRED_SINCE = 4
+"""Version of JoinGroup from which a new member gets its id first, and joins with it."""
+_SKIPS_ASSIGNMENT_SINCE = 9
+_MANY_SINCE = 3
+"""Version of LeaveGroup from which it names several members."""
+
+
+class ClassicCoordinator:
+    """Answers the requests of classic members.
+
+    Args:
+        table: the groups.
+    """
+
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+        self._limits = table.limits
+        self._rebalances = ClassicRebalances(table)
+
+    # JoinGroup
+
+    async def join(self, asked: Asked, known_generation: int) -> Fields:
+        """Answer JoinGroup: for a member of a rebalance when that ends.
+
+        Args:
+            known_generation: generation of the group on disk, from which a new group in memory goes on.
+        """
+        fields = asked.fields
+        member_id = fields["memberId"]
+        group = self._table.get(fields["groupId"])
+        if not isinstance(group, ClassicGroup):
+            if group is not None and not group.is_empty:
+                return _not_joined("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            if member_id:
+                return _not_joined(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+            if group is None and not self._table.has_room():
+                return _not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
+            group = ClassicGroup(
+                group_id=fields["groupId"],
+                account=self._table.account,
+                generation=0 if group is not None else known_generation,
+            )
+            self._table.put(group)
+        protocols = {each["name"]: each["metadata"] for each in fields["protocols"]}
+        if not self._accepts(group, member_id, protocols):
+            self._remove_refused(group, member_id)
+            return _not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if len(fields["protocols"]) > self._limits.protocols or not group.supports(
+            fields["protocolType"], protocols
+        ):
+            return _not_joined(member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        reply = Reply()
+        if member_id:
+            self._join_known(group, asked, protocols, reply)
+        else:
+            self._join_new(group, asked, protocols, reply)
+        return await reply.wait()
+
+    def _accepts(self, group: ClassicGroup, member_id: str, protocols: dict[str, bytes]) -> bool:
+        """Return whether the limits allow a member; a known one may always come back."""
+        known = group.members.get(member_id)
+        held = 0 if known is None else protocols_size(known.protocols)
+        if not self._table.account.has_room(protocols_size(protocols) - held):
+            return False
+        if member_id in group.pending:
+            return True
+        most = self._limits.members
+        if group.state is PREPARING and known is not None and known.join is None:
+            return group.waiting < most
+        return known is not None or len(group.members) + len(group.pending) < most
+
+    def _remove_refused(self, group: ClassicGroup, member_id: str) -> None:
+        """Remove a member that may not come back, as if it had left."""
+        member = group.members.get(member_id)
+        if member is not None:
+            self._rebalances.remove(group, member)
+            self._rebalances.after_leaving(group)
+
+    def _join_new(
+        self, group: ClassicGroup, asked: Asked, protocols: dict[str, bytes], reply: Reply
+    ) -> None:
+        fields = asked.fields
+        instance_id = fields["groupInstanceId"]
+        new_id = group.new_id(asked.client_id, instance_id)
+        if instance_id is not None and instance_id in group.static:
+            self._join_again(group, asked, new_id, protocols, reply)
+        elif instance_id is None and asked.version >= MEMBER_ID_REQUIRED_SINCE:
+            group.add_pending(new_id)
+            self._rebalances.expire_later(group, new_id, fields["sessionTimeoutMs"] / 1000)
+            reply.send(_not_joined(new_id, ErrorCode.MEMBER_ID_REQUIRED))
+        else:
+            self._add(group, asked, new_id, protocols, reply)
+
+    def _join_known(
+        self, group: ClassicGroup, asked: Asked, protocols: dict[str, bytes], reply: Reply
+    ) -> None:
+        fields = asked.fields
+        member_id, instance_id = fields["memberId"], fields["groupInstanceId"]
+        if member_id in group.pending and instance_id is None:
+            self._add(group, asked, member_id, protocols, reply)
+            return
+        error = group.why_not(member_id, instance_id)
+        if error:
+            reply.send(_not_joined(member_id, error))
+            return
+        member = group.members[member_id]
+        is_same = list(member.protocols.items()) == list(protocols.items())
+        if group.state is EMPTY:
+            reply.send(_not_joined(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+        elif is_same and (
+            group.state is COMPLETING or (group.state is STABLE and group.leader != member_id)
+        ):
+            reply.send(group.joined(member_id))  # it did not get the answer to its first JoinGroup
+        else:
+            self._update(group, member, fields, protocols, reply)
+            self._rebalances.rebalance_or_complete(group)
+
+    def _add(
+        self,
+        group: ClassicGroup,
+        asked: Asked,
+        member_id: str,
+        protocols: dict[str, bytes],
+        reply: Reply,
+    ) -> None:
+        fields = asked.fields
+        if group.state is PREPARING and group.before is EMPTY:
+            group.has_newcomer = True
+        if not group.members:
+            group.protocol_type = fields["protocolType"]
+        group.add(
+            ClassicMember(
+                member_id=member_id,
+                instance_id=fields["groupInstanceId"],
+                client_id=asked.client_id,
+                client_host=asked.client_host,
+                rebalance_ms=_rebalance_ms(fields),
+                session_ms=fields["sessionTimeoutMs"],
+                protocols=protocols,
+                join=reply,
+            )
+        )
+        # It has no id yet, so it sends no heartbeats, and a client that is gone cannot be noticed.
+        self._rebalances.expire_later(group, member_id, self._limits.new_member_seconds)
+        self._rebalances.rebalance_or_complete(group)
+
+    def _join_again(
+        self,
+        group: ClassicGroup,
+        asked: Asked,
+        new_id: str,
+        protocols: dict[str, bytes],
+        reply: Reply,
+    ) -> None:
+        """A static member that was started again takes its old place."""
+        fields = asked.fields
+        was_leader = group.leader
+        self._rebalances.forget(group, group.static[fields["groupInstanceId"]])
+        member = group.replace_static(fields["groupInstanceId"], new_id)
+        member.client_id, member.client_host = asked.client_id, asked.client_host
+        self._rebalances.keep_alive(group, member)
+        self._update(group, member, fields, protocols, reply)
+        if group.state is STABLE and group.choose_protocol() == group.protocol:
+            is_leader = group.leader == new_id
+            answer = group.joined(new_id, skip_assignment=is_leader)
+            if asked.version < _SKIPS_ASSIGNMENT_SINCE:
+                # A client that thinks that it is a follower takes over its old assignment.
+                answer |= {"leader": was_leader, "members": [], "skipAssignment": False}
+            group.answer_join(member, answer)
+        elif group.state is COMPLETING:
+            self._rebalances.prepare(group)
+        else:
+            self._rebalances.rebalance_or_complete(group)
+
+    def _update(
+        self,
+        group: ClassicGroup,
+        member: ClassicMember,
+        fields: Fields,
+        protocols: dict[str, bytes],
+        reply: Reply,
+    ) -> None:
+        group.update(member, protocols)
+        member.rebalance_ms = _rebalance_ms(fields)
+        member.session_ms = fields["sessionTimeoutMs"]
+        if member.join is not None:  # its client gave up waiting, and asks again
+            member.join.send(_not_joined(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
+        member.join = reply
+
+    # SyncGroup
+
+    async def sync(self, asked: Asked) -> Fields:
+        """Answer SyncGroup: for a follower when the leader has assigned."""
+        fields = asked.fields
+        group = self._table.get(fields["groupId"])
+        member_id = fields["memberId"]
+        if not isinstance(group, ClassicGroup) or group.is_empty:
+            return {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID}
+        error = group.why_not(member_id, fields["groupInstanceId"])
+        if error:
+            return {"errorCode": error}
+        if fields["generationId"] != group.generation:
+            return {"errorCode": ErrorCode.ILLEGAL_GENERATION}
+        for stated, known in (
+            (fields["protocolType"], group.protocol_type),
+            (fields["protocolName"], group.protocol),
+        ):
+            if stated is not None and known is not None and stated != known:
+                return {"errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
+        if group.state is PREPARING:
+            return {"errorCode": ErrorCode.REBALANCE_IN_PROGRESS}
+        member = group.members[member_id]
+        self._rebalances.asked_to_sync(group, member_id)
+        if group.state is STABLE:
+            return group.synced(member)
+        if member.sync is not None:  # its client gave up waiting, and asks again
+            member.sync.send({"errorCode": ErrorCode.REBALANCE_IN_PROGRESS})
+        reply = member.sync = Reply()
+        if group.leader == member_id:
+            self._rebalances.assign(
+                group, {each["memberId"]: each["assignment"] for each in fields["assignments"]}
+            )
+        return await reply.wait()
+
+    # Heartbeat and sessions
+
+    def heartbeat(self, asked: Asked) -> Fields:
+        """Answer Heartbeat."""
+        fields = asked.fields
+        group = self._table.get(fields["groupId"])
+        if not isinstance(group, ClassicGroup):
+            return {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID}
+        error = group.why_not(fields["memberId"], fields["groupInstanceId"])
+        if error:
+            return {"errorCode": error}
+        if fields["generationId"] != group.generation:
+            return {"errorCode": ErrorCode.ILLEGAL_GENERATION}
+        self._rebalances.keep_alive(group, group.members[fields["memberId"]])
+        is_moving = group.state is PREPARING
+        return {"errorCode": ErrorCode.REBALANCE_IN_PROGRESS if is_moving else ErrorCode.NONE}
+
+    def keep_alive(self, group: ClassicGroup, member_id: str) -> None:
+        """Count a commit as a heartbeat, while members have their partitions."""
+        member = group.members.get(member_id)
+        if member is not None and group.state in (STABLE, PREPARING):
+            self._rebalances.keep_alive(group, member)
+
+    # LeaveGroup
+
+    def leave(self, asked: Asked) -> Fields:
+        """Answer LeaveGroup: members leave by their id, static ones also by their instance id alone."""
+        fields = asked.fields
+        members = (
+            fields["members"]
+            if asked.version >= _MANY_SINCE
+            else [fields | {"groupInstanceId": None}]
+        )
+        group = self._table.get(fields["groupId"])
+        answers = [
+            {
+                "memberId": each["memberId"],
+                "groupInstanceId": each["groupInstanceId"],
+                "errorCode": self._leave(group, each["memberId"], each["groupInstanceId"]),
+            }
+            for each in members
+        ]
+        if isinstance(group, ClassicGroup) and any(not each["errorCode"] for each in answers):
+            self._rebalances.after_leaving(group)
+        if asked.version >= _MANY_SINCE:
+            return {"errorCode": ErrorCode.NONE, "members": answers}
+        return {"errorCode": answers[0]["errorCode"]}
+
+    def _leave(self, group: object, member_id: str, instance_id: str | None) -> ErrorCode:
+        if not isinstance(group, ClassicGroup):
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not member_id and instance_id is not None:
+            member_id = group.static.get(instance_id, "")
+        if member_id in group.pending:
+            group.drop_pending(member_id)
+            self._rebalances.forget(group, member_id)
+            return ErrorCode.NONE
+        error = group.why_not(member_id, instance_id)
+        if not error:
+            self._rebalances.remove(group, group.members[member_id])
+        return error
+
+
+def _not_joined(member_id: str, error: ErrorCode) -> Fields:
+    return {"memberId": member_id, "errorCode": error}
+
+
+def _rebalance_ms(fields: Fields) -> int:
+    """Return the time for a rebalance; version 0 has the session's for it."""
+    stated: int = fields["rebalanceTimeoutMs"]
+    return fields["sessionTimeoutMs"] if stated < 0 else stated

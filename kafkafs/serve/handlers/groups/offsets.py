@@ -1,0 +1,214 @@
+"""Answer OffsetFetch and OffsetCommit: the offsets on disk, and those committed to this server over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import trio
+
+from engine.replay.groups.group import CommittedOffset
+from engine.units import NO_PARTITION_LEADER_EPOCH
+from kafkafs.serve.asked import Asked, Fields
+from kafkafs.serve.cluster_view import ClusterView
+from kafkafs.serve.coordinator.commits import NO_OFFSET, Commit, Place
+from kafkafs.serve.coordinator.groups import Coordinator
+from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.handlers.groups.disk_groups import DiskGroups, is_joinable, sent
+
+_IDS_SINCE = 10
+_BATCHES_SINCE = 8
+_UNKNOWN_GROUP_SINCE = 9
+_NO_EPOCH = -1
+
+Offsets = Mapping[Place, "CommittedOffset | Commit"]
+
+
+class GroupOffsets:
+    """Answers for all groups.
+
+    Args:
+        cluster: the source.
+        coordinator: the groups of this server.
+        disk: the groups on disk.
+        limiter: limits the threads that read.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterView,
+        coordinator: Coordinator,
+        disk: DiskGroups,
+        limiter: trio.CapacityLimiter,
+    ) -> None:
+        self._cluster = cluster
+        self._coordinator = coordinator
+        self._disk = disk
+        self._limiter = limiter
+
+    # OffsetFetch
+
+    async def fetch(self, asked: Asked) -> Fields:
+        """Answer OffsetFetch: the committed offsets of groups."""
+        fields = asked.fields
+        many = asked.version >= _BATCHES_SINCE
+        answers = []
+        for wanted in fields["groups"] if many else [fields]:
+            name = wanted["groupId"]
+            error = self._coordinator.why_no_fetch(
+                name, wanted.get("memberId"), wanted.get("memberEpoch", _NO_EPOCH)
+            )
+            topics: list[Fields] = []
+            if not error:
+                newer = self._coordinator.commits.of(name)
+                topics = await trio.to_thread.run_sync(
+                    self._fetched,
+                    name,
+                    wanted["topics"],
+                    newer,
+                    asked.version,
+                    limiter=self._limiter,
+                )
+            answers.append({"groupId": name, "topics": topics, "errorCode": error})
+        return {"groups": answers} if many else answers[0]
+
+    def _fetched(
+        self, name: str, wanted: list[Fields] | None, newer: dict[Place, Commit], version: int
+    ) -> list[Fields]:
+        """Return the answers for the topics of a group; runs in a thread."""
+        group = self._disk.find(name)
+        committed: Offsets = newer if group is None else {**group.offsets, **newer}
+        if wanted is None:
+            numbers: dict[str, list[int]] = {}
+            for topic, number in sorted(committed):
+                numbers.setdefault(topic, []).append(number)
+            return [self._topic(each, numbers[each], committed, version) for each in numbers]
+        found = []
+        for each in wanted:
+            topic_name = each["name"]
+            if version >= _IDS_SINCE:
+                served = self._cluster.topic_of_id(each["topicId"])
+                if served is None:
+                    error = ErrorCode.UNKNOWN_TOPIC_ID
+                    unknown = [
+                        _partition(number, None, error) for number in each["partitionIndexes"]
+                    ]
+                    found.append({"topicId": each["topicId"], "partitions": unknown})
+                    continue
+                topic_name = served.name
+            found.append(self._topic(topic_name, each["partitionIndexes"], committed, version))
+        return found
+
+    def _topic(self, name: str, numbers: Iterable[int], committed: Offsets, version: int) -> Fields:
+        answer: Fields = {
+            "partitions": [_partition(number, committed.get((name, number))) for number in numbers]
+        }
+        if version < _IDS_SINCE:
+            return answer | {"name": name}
+        topic = self._cluster.topics().get(name)
+        return answer if topic is None else answer | {"topicId": self._cluster.topic_id(topic)}
+
+    # OffsetCommit
+
+    async def commit(self, asked: Asked) -> Fields:
+        """Answer OffsetCommit: keep the offsets in memory, and in the file of `--commit-to`."""
+        fields = asked.fields
+        name = fields["groupId"]
+        topics = await trio.to_thread.run_sync(
+            self._named, fields["topics"], asked.version, limiter=self._limiter
+        )
+        found, errors = self._checked(topics)
+        if found:
+            error = await self._why_no_commit(asked, found)
+            if not error:
+                error = await self._coordinator.commit(name, found)
+            if error:
+                errors |= dict.fromkeys(found, error)
+        return {
+            "topics": [
+                {
+                    "name": topic["name"],
+                    "topicId": topic["topicId"],
+                    "partitions": [
+                        {
+                            "partitionIndex": each["partitionIndex"],
+                            "errorCode": _error_of(topic_name, each, errors),
+                        }
+                        for each in topic["partitions"]
+                    ],
+                }
+                for topic, topic_name in topics
+            ]
+        }
+
+    def _named(self, wanted: list[Fields], version: int) -> list[tuple[Fields, str | ErrorCode]]:
+        """Return the topics of a request with their names, or errors; runs in a thread."""
+        known = self._cluster.topics()
+        found: list[tuple[Fields, str | ErrorCode]] = []
+        for topic in wanted:
+            if version >= _IDS_SINCE:
+                served = self._cluster.topic_of_id(topic["topicId"])
+                found.append((topic, ErrorCode.UNKNOWN_TOPIC_ID if served is None else served.name))
+            else:
+                name: str = topic["name"]
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                found.append((topic, name if name in known else error))
+        return found
+
+    def _checked(
+        self, topics: list[tuple[Fields, str | ErrorCode]]
+    ) -> tuple[dict[Place, Commit], dict[Place, ErrorCode]]:
+        """Return the commits to keep, and the errors of those that cannot be kept."""
+        longest = self._coordinator.limits.commit_metadata
+        found: dict[Place, Commit] = {}
+        errors: dict[Place, ErrorCode] = {}
+        for topic, name in topics:
+            if not isinstance(name, str):
+                continue
+            for each in topic["partitions"]:
+                place, metadata = (name, each["partitionIndex"]), each["committedMetadata"] or ""
+                if len(metadata) > longest:
+                    errors[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                else:
+                    epoch = each["committedLeaderEpoch"]
+                    found[place] = Commit(each["committedOffset"], epoch, metadata)
+        return found, errors
+
+    async def _why_no_commit(self, asked: Asked, found: Iterable[Place]) -> ErrorCode:
+        """Return why a request may not commit; NONE if it may."""
+        fields = asked.fields
+        name, epoch = fields["groupId"], fields["generationIdOrMemberEpoch"]
+        error = self._coordinator.why_no_commit(
+            name, fields["memberId"], fields["groupInstanceId"], epoch, asked.version, found
+        )
+        if error is not None:
+            return error
+        group = await trio.to_thread.run_sync(self._disk.find, name, limiter=self._limiter)
+        if group is not None and not is_joinable(group):
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if epoch < 0:
+            return ErrorCode.NONE
+        if group is not None or self._coordinator.commits.has(name):
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        is_told = asked.version >= _UNKNOWN_GROUP_SINCE
+        return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
+
+
+def _error_of(
+    topic: str | ErrorCode, partition: Fields, errors: Mapping[Place, ErrorCode]
+) -> ErrorCode:
+    if not isinstance(topic, str):
+        return topic
+    return errors.get((topic, partition["partitionIndex"]), ErrorCode.NONE)
+
+
+def _partition(
+    number: int, offset: CommittedOffset | Commit | None, error: ErrorCode = ErrorCode.NONE
+) -> Fields:
+    epoch = None if offset is None else offset.leader_epoch
+    return {
+        "partitionIndex": number,
+        "committedOffset": NO_OFFSET if offset is None else offset.offset,
+        "committedLeaderEpoch": NO_PARTITION_LEADER_EPOCH if epoch is None else epoch,
+        "metadata": "" if offset is None else sent(offset.metadata),
+        "errorCode": error,
+    }

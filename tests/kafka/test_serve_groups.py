@@ -1,0 +1,214 @@
+"""Consumers with a group run unmodified against `kafkafs serve`: they share partitions, take over, commit, start again."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from tests.fixtures_data import log_dir, truth_offsets
+from tests.kafka import jars
+from tests.kafkafs.serve.serving import Served, serving
+
+SECONDS = 30
+TOPICS = ["^codec-.*", "txn"]
+PARTITIONS = 5
+PROTOCOLS = {
+    "range": {"group.protocol": "classic", "partition.assignment.strategy": "range"},
+    "roundrobin": {"group.protocol": "classic", "partition.assignment.strategy": "roundrobin"},
+    "cooperative": {"group.protocol": "classic", "partition.assignment.strategy": "cooperative-sticky"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(log_dir("current"), tmp_path_factory.mktemp("log")) as found:
+        yield found
+
+
+class Member:
+    """A consumer of librdkafka with a group."""
+
+    def __init__(
+        self, served: Served, group: str, protocol: str, topics: list[str], **settings: object
+    ) -> None:
+        settings = {
+            "bootstrap.servers": served.bootstrap, "group.id": group, "auto.offset.reset": "earliest", "log_level": 0,
+            "enable.partition.eof": True, **PROTOCOLS[protocol], **settings,
+        }  # fmt: skip
+        if settings["group.protocol"] == "classic":
+            settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300}
+        self.consumer = Consumer(settings)
+        self.consumer.subscribe(topics)
+        self.read: list[Message] = []
+
+    def poll(self) -> None:
+        """Let the consumer work, and keep what it reads."""
+        message = self.consumer.poll(0.05)
+        if message is None or (
+            message.error() and message.error().code() == KafkaError._PARTITION_EOF
+        ):
+            return
+        assert not message.error(), message.error()
+        self.read.append(message)
+
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        """The partitions that the consumer has."""
+        return {(each.topic, each.partition) for each in self.consumer.assignment()}
+
+
+def until(condition: Callable[[], bool], *members: Member) -> None:
+    """Let members work until something is so."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, [each.partitions for each in members]
+        for member in members:
+            member.poll()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_two_consumers_share_the_partitions_and_one_takes_over(served, protocol):
+    first = Member(served, f"pair-{protocol}", protocol, TOPICS)
+    until(lambda: len(first.partitions) == PARTITIONS, first)
+    whole = first.partitions
+    second = Member(served, f"pair-{protocol}", protocol, [*TOPICS, "orders"])
+    # The topic with one served partition, and two that the source lacks, which no other member wants.
+    both = lambda: len(first.partitions) + len(second.partitions) > PARTITIONS  # noqa: E731
+    until(lambda: bool(second.partitions) and both(), first, second)
+    assert not first.partitions & second.partitions
+    assert first.partitions | second.partitions >= whole
+    first.consumer.close()
+    until(lambda: second.partitions >= whole, second)
+    second.consumer.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_group_reads_every_record_once_over_two_lives(served, protocol):
+    group = f"lives-{protocol}"
+    first = Member(served, group, protocol, ["codec-zstd"])
+    until(lambda: len(first.read) >= 100, first)
+    first.consumer.close()  # commits what was read
+    last = first.read[-1].offset()
+    second = Member(served, group, protocol, ["codec-zstd"])
+    end = int(truth_offsets("current")["codec-zstd-0"]["latest"])
+    until(lambda: bool(second.read) and second.read[-1].offset() == end - 1, second)
+    assert second.read[0].offset() == last + 1
+    second.consumer.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_consumer_starts_at_the_offset_committed_on_disk(protocol, tmp_path):
+    with serving(log_dir("current"), tmp_path) as served:
+        member = Member(served, "billing-0", protocol, ["orders"])
+        until(lambda: bool(member.read), member)
+        assert (member.read[0].partition(), member.read[0].offset()) == (0, 50)
+        member.consumer.close()
+        admin = AdminClient({"bootstrap.servers": served.bootstrap})
+        asked = ConsumerGroupTopicPartitions("billing-0", [TopicPartition("orders", 0)])
+        found = admin.list_consumer_group_offsets([asked])["billing-0"].result(SECONDS)
+        assert found.topic_partitions[0].offset == member.read[-1].offset() + 1
+
+
+@pytest.mark.parametrize(
+    ("reset", "offset"), [("earliest", 0), ("latest", None), ("error", None)]
+)  # fmt: skip
+def test_a_new_group_starts_where_its_consumers_say(served, reset, offset):
+    settings = {
+        "bootstrap.servers": served.bootstrap, "group.id": f"reset-{reset}", "auto.offset.reset": reset,
+        "enable.partition.eof": True, "log_level": 0,
+    }  # fmt: skip
+    consumer = Consumer(settings)
+    consumer.subscribe(["codec-zstd"])
+    message = consumer.poll(SECONDS)
+    assert message is not None
+    if reset == "earliest":
+        assert message.offset() == offset
+    elif reset == "latest":
+        assert message.error().code() == KafkaError._PARTITION_EOF
+    else:
+        assert message.error().code() == KafkaError._AUTO_OFFSET_RESET
+    consumer.close()
+
+
+def tool(served: Served, name: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a tool of Kafka against the server."""
+    command = [
+        "java", jars.HEAP, "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-cp", f"{jars.jars()}/*", name, "--bootstrap-server", served.bootstrap, *options,
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def java_consumer(served: Served, group: str, protocol: str, count: int) -> list[int]:
+    """The offsets that a console consumer with a group reads; it commits at its end."""
+    done = tool(
+        served, "org.apache.kafka.tools.consumer.ConsoleConsumer", "--topic", "codec-zstd", "--group", group,
+        "--from-beginning", "--max-messages", str(count), "--timeout-ms", "20000",
+        "--formatter-property", "print.offset=true", "--formatter-property", "print.value=false",
+        "--command-property", f"group.protocol={protocol}",
+    )  # fmt: skip
+    assert f"Processed a total of {count} messages" in done.stderr, done.stderr
+    return [
+        int(line.partition(":")[2])
+        for line in done.stdout.splitlines()
+        if line.startswith("Offset:")
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["classic"])
+def test_a_java_consumer_goes_on_where_the_last_one_of_its_group_ended(served, protocol):
+    first = java_consumer(served, f"java-{protocol}", protocol, 10)
+    second = java_consumer(served, f"java-{protocol}", protocol, 5)
+    assert first == list(range(10))
+    assert second == list(range(10, 15))
+
+
+@pytest.mark.parametrize("protocol", ["cooperative"])
+def test_kafka_consumer_groups_describes_members_and_lag(served, protocol):
+    member = Member(served, f"seen-{protocol}", protocol, ["codec-zstd"])
+    until(lambda: len(member.read) >= 10, member)
+    member.consumer.commit(asynchronous=False)
+    done = tool(
+        served, "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--describe", "--group",
+        f"seen-{protocol}",
+    )  # fmt: skip
+    row = done.stdout.splitlines()[-1].split()
+    end = int(truth_offsets("current")["codec-zstd-0"]["latest"])
+    next_offset = member.read[-1].offset() + 1
+    assert row[:6] == [
+        f"seen-{protocol}", "codec-zstd", "0", str(next_offset), str(end), str(end - next_offset),
+    ], done.stderr  # fmt: skip
+    assert row[6].startswith("rdkafka")
+    assert row[7:9] == ["/127.0.0.1", "rdkafka"]
+    member.consumer.close()
+
+
+def test_kcat_joins_a_group(served):
+    command = [
+        "kcat",
+        "-b",
+        served.bootstrap,
+        "-G",
+        "kcat",
+        "-X",
+        "auto.offset.reset=earliest",
+        "-e",
+        "-f",
+        "%o\n",
+    ]
+    done = subprocess.run(
+        [*command, "codec-zstd"], capture_output=True, text=True, timeout=60, check=False
+    )
+    end = int(truth_offsets("current")["codec-zstd-0"]["latest"])
+    assert list(map(int, done.stdout.split())) == list(range(end)), done.stderr
