@@ -87,6 +87,14 @@ if TYPE_CHECKING:
     help="Form of keys and values in csv (text, which is the default, or base64) and in jsonl.",
 )
 @schemas_option
+@click.option(
+    "--decode",
+    type=click.Choice(["json", "columns"]),
+    default="json",
+    show_default=True,
+    help="Types of decodedKey and decodedValue: JSON, or columns of the topic's newest schema. For parquet, "
+    "arrow and avro.",
+)
 @mask_option
 @partition_options
 @range_options
@@ -110,6 +118,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     kafkafs export /backup/broker-1 /lake -t orders --from 2024-01-01
     kafkafs export data out --format jsonl --compression gzip
     kafkafs export data out --columns offset,timestamp,decodedValue
+    kafkafs export data lake -t orders --decode columns
     kafkafs export data out --format csv --on-corrupt skip --json
 
     Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC), as
@@ -228,6 +237,8 @@ def _options(
     if not options.decodes and not masks:
         return options
     known = KnownSchemas(source, schemas)
+    if options.decode == "columns":
+        options = replace(options, store=known.fixed().store)
     if masks.policy is not None:
         from kafkafs.table.masked_rows import RowMask
 

@@ -37,7 +37,12 @@ class ExportChunk(NamedTuple):
         return {each.partition: each.topic_id for each in self.splits if each.topic_id is not None}
 
     def done(
-        self, number: int, records: Mapping[str, int], files: Sequence[Moved], damaged: int
+        self,
+        number: int,
+        records: Mapping[str, int],
+        files: Sequence[Moved],
+        damaged: int,
+        types: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Done:
         """Return what the ledger has of the chunk once its files are written."""
         return Done(
@@ -48,6 +53,7 @@ class ExportChunk(NamedTuple):
             damaged,
             self.size,
             {str(partition): topic_id for partition, topic_id in self.topic_ids.items()},
+            {topic: types[topic] for topic in self.topics} if types else {},
         )
 
 

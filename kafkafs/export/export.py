@@ -21,7 +21,7 @@ from kafkafs.export.export_task import (
     TaskResult,
     tasks_of,
 )
-from kafkafs.export.file_columns import USUAL, check_columns, decodes
+from kafkafs.export.file_columns import USUAL, USUAL_DECODED, check_columns, decodes
 from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.ledger import (
     DAMAGE,
@@ -32,9 +32,12 @@ from kafkafs.export.ledger import (
     Moved,
     offsets_done,
     topic_ids_done,
+    types_done,
 )
 from kafkafs.export.summary import ExportSummary, Gap
 from kafkafs.export.target import LocalFiles
+from kafkafs.export.typed_topics import TypedTopics, typed_topics
+from kafkafs.schemas.store import SchemaStore
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf, RowOptions
 from kafkafs.table.splits import QueryRange, Split, plan, reaches_lost_segment
@@ -58,6 +61,8 @@ class ExportOptions:
         on_corrupt: "fail" at a damaged place, or "skip" and list it.
         decoder_of: returns the decoder of a topic; None for bytes.
         schemas: the schemas of the decoder, for the ledger.
+        decode: "columns" for decoded keys and values in the types of the newest schemas, or "json".
+        store: the schemas that give the types; None without any.
         mask: what the files leave out of records; None for nothing.
         extent: offsets or times to read.
         group_bytes: bytes of records that are written at once.
@@ -77,6 +82,8 @@ class ExportOptions:
     on_corrupt: str = "fail"
     decoder_of: DecoderOf | None = None
     schemas: tuple[str, ...] = ("auto",)
+    decode: str = "json"
+    store: SchemaStore | None = None
     mask: RowMask | None = None
     extent: LogRange = field(default_factory=LogRange)
     group_bytes: int = GROUP_BYTES
@@ -89,18 +96,41 @@ class ExportOptions:
         if self.form == "jsonl" and self.columns is not None:
             raise OptionError("jsonl has record lines: choose columns with another format")
         check_columns(self.columns or ())
+        if self.decode != "columns":
+            return
+        if self.form == "csv":
+            raise OptionError("csv has no nested columns: choose parquet, arrow or avro")
+        if self.form == "jsonl":
+            raise OptionError(
+                "jsonl has record lines, which are decoded: leave out --decode columns"
+            )
+        if self.mask is not None:
+            raise OptionError(
+                "a masked field need not have the type of its schema: leave out --decode columns, or --mask"
+            )
+        if not decodes(self.shown_columns):
+            raise OptionError(
+                "--decode columns is for decodedKey and decodedValue: name one of them"
+            )
+
+    @property
+    def shown_columns(self) -> tuple[str, ...]:
+        """Names of the columns of the files; record lines have none."""
+        if self.form == "jsonl":
+            return ()
+        return self.columns or (USUAL_DECODED if self.decode == "columns" else USUAL)
 
     @property
     def decodes(self) -> bool:
         """Whether keys and values are decoded."""
-        return self.form == "jsonl" or decodes(self.columns or ())
+        return self.form == "jsonl" or decodes(self.shown_columns)
 
     @property
     def files(self) -> FileOptions:
         """What the files look like."""
         return FileOptions(
             form=self.form,
-            columns=() if self.form == "jsonl" else self.columns or USUAL,
+            columns=self.shown_columns,
             values=self.values,
             codec=FORMATS[self.form].codec(self.codec),
             group_bytes=self.group_bytes,
@@ -124,6 +154,8 @@ class ExportOptions:
         filters = {}
         if self.committed:
             filters["isolationLevel"] = "read_committed"
+        if self.decode == "columns":
+            filters["decode"] = self.decode
         if self.columns not in (None, USUAL):
             filters["columns"] = ",".join(self.columns or ())
         if self.decodes and self.schemas != ("auto",):
@@ -164,6 +196,10 @@ def export(
     chunks, gaps = plan_export(logs, options, owners, earlier)
     if not earlier and not any(chunk.splits for chunk in chunks):
         raise OptionError("there are no records to export")
+    typed = None
+    if options.decode == "columns":
+        topics = {partition.topic for partition in logs}
+        typed = typed_topics(topics, options.store, types_done(earlier))
     take_plan(sum(chunk.size for chunk in chunks))
     with files.lock(LOCK):
         before = ledger.begin(options.manifest)
@@ -173,13 +209,16 @@ def export(
         for place, chunk in enumerate(chunks):
             number = len(before) + place + 1
             try:
-                written.append(_write(logs, files, ledger, options, number, chunk, take_note))
+                written.append(
+                    _write(logs, files, ledger, options, typed, number, chunk, take_note)
+                )
             except BaseException:
                 with suppress(OSError):
                     files.remove(ledger.staging(number))
                 raise
         ledger.end()
-    return ExportSummary(files.path, options.form, written, before, gaps)
+    untyped = [] if typed is None else typed.without
+    return ExportSummary(files.path, options.form, written, before, gaps, untyped)
 
 
 def _write(
@@ -187,6 +226,7 @@ def _write(
     files: LocalFiles,
     ledger: Ledger,
     options: ExportOptions,
+    typed: TypedTopics | None,
     number: int,
     chunk: ExportChunk,
     take_note: Callable[[int], None],
@@ -194,7 +234,8 @@ def _write(
     staged = ledger.staging(number)
     records, damaged = dict.fromkeys(chunk.topics, 0), 0
     tasks = tasks_of(chunk.splits, options.jobs)
-    writer = ExportTaskWriter(logs, options.rows, options.files, f"{files.path}/{staged}")
+    made = options.files if typed is None else replace(options.files, typed=typed.columns)
+    writer = ExportTaskWriter(logs, options.rows, made, f"{files.path}/{staged}")
     weights = [task.size for task in tasks]
     if tasks:
         results = in_any_order(writer.write, tasks, options.jobs, weights, take_note)
@@ -204,7 +245,8 @@ def _write(
     moved: list[Moved] = list(ledger.moved(number, f"{staged}/records", ""))
     if damaged:
         moved += ledger.moved(number, f"{staged}/damage", DAMAGE)
-    finished = chunk.done(number, records, moved, damaged)
+    types = None if typed is None else typed.types
+    finished = chunk.done(number, records, moved, damaged, types)
     ledger.record(finished)
     return finished
 

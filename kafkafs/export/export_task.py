@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
 
 from engine import kernel
 from engine.budgets import MiB
@@ -19,14 +20,14 @@ from engine.units import NO_TIMESTAMP, TopicPartition
 from engine.writing.disk import DISK, Disk
 from kafkafs.decode.searching.search import chosen
 from kafkafs.decode.shown_text import json_text
-from kafkafs.export.file_columns import exact_schema, read_schema
+from kafkafs.export.file_columns import file_schema
 from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.file_writers import FileOutput, FileWriter, LinesFile, file_maker
 from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
 from kafkafs.table.arrow_rows import record_batches
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
-from kafkafs.table.rows import Rows
+from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
 from kafkafs.table.splits import Split
 from kafkafs.table.task_packing import packed
@@ -49,6 +50,7 @@ class FileOptions:
     Attributes:
         form: format, one of `file_formats.FORMATS`.
         columns: names of columns; record lines have none.
+        typed: decoded keys and values that have a type, by topic.
         values: form of bytes in CSV, or of values in record lines.
         codec: codec of the files.
         group_bytes: bytes of records that are written at once.
@@ -58,6 +60,7 @@ class FileOptions:
     columns: tuple[str, ...]
     values: str
     codec: str
+    typed: Mapping[str, TypedValues] = field(default_factory=dict)
     group_bytes: int = GROUP_BYTES
 
 
@@ -181,14 +184,13 @@ class _DayFiles:
         self._number = number
         self._disk = disk
         codec = files.codec
-        self._make = file_maker(files.form, files.columns, files.values, codec)
+        self._make = file_maker(files.form, files.values, codec)
         self._suffix = FORMATS[files.form].file_suffix(codec)
         self._open: dict[tuple[str, str], FileWriter | LinesFile] = {}
         self._begun: dict[tuple[str, str], int] = {}
         self._waiting: dict[tuple[str, str], list[Any]] = {}
         self._bytes = 0
-        is_exact = files.form in ("parquet", "arrow")
-        self._schema = exact_schema(files.columns) if is_exact else read_schema(files.columns)
+        self._schemas: dict[str, pa.Schema] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -221,8 +223,18 @@ class _DayFiles:
             for text in self._lines(rows):
                 yield text, len(text)
             return
-        for batch in record_batches(self._schema, rows):
+        topic = rows.partition.topic
+        typed = self._files.typed.get(topic)
+        for batch in record_batches(self._schema(topic), rows, typed=typed):
             yield batch, batch.nbytes
+
+    def _schema(self, topic: str) -> pa.Schema:
+        found = self._schemas.get(topic)
+        if found is None:
+            files, typed = self._files, self._files.typed.get(topic)
+            types = {} if typed is None else typed.types
+            found = self._schemas[topic] = file_schema(files.form, files.columns, types)
+        return found
 
     def _lines(self, rows: Rows) -> Iterator[bytes]:
         columns = chosen(rows.columns, rows.indices)
@@ -276,7 +288,8 @@ class _DayFiles:
         self._disk.make_folder(folder)
         again = f"-{count:03}" if count else ""
         name = f"part-{self._number:05}{again}{self._suffix}"
-        return self._make(FileOutput(self._disk.open(f"{folder}/{name}", exclusive=True)))
+        output = FileOutput(self._disk.open(f"{folder}/{name}", exclusive=True))
+        return self._make(output, self._schema(place[0]))
 
 
 def _by_day(rows: Rows) -> Iterator[tuple[str, Rows]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +17,12 @@ import pyarrow.compute as pc
 from engine.units import LAST_TIME, NO_TIMESTAMP
 from kafkafs.export.errors import OptionError
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, RECORD_FIELDS
+from kafkafs.table.retyped import with_leaves
 
 USUAL = ("partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
 """Columns of an export, in order; `topic` and `date` are folders."""
+USUAL_DECODED = (*USUAL, "decodedKey", "decodedValue", "keyNote", "valueNote")
+"""Columns of an export with typed columns of decoded keys and values."""
 COLUMNS = tuple(name for name in RECORD_FIELDS if name not in ("topic", CORRUPT))
 TEXT, BASE64 = "text", "base64"
 _EXACT = {**RECORD_FIELDS, "timestamp": pa.timestamp("us", "UTC")}
@@ -44,14 +47,28 @@ def check_columns(names: Sequence[str]) -> None:
         raise OptionError(f"a column is named twice: {', '.join(names)}")
 
 
-def exact_schema(names: Sequence[str]) -> pa.Schema:
-    """Return the schema of Parquet and Arrow files."""
-    return pa.schema([(name, _EXACT[name]) for name in names])
+def file_schema(form: str, names: Sequence[str], typed: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return the schema of the batches of a format: of those of Parquet and Arrow files, or of those that
+    `millisecond_columns` and `csv_columns` take.
+
+    Args:
+        form: name of the format.
+        names: names of columns.
+        typed: types of decoded keys and values.
+    """
+    types = {**(_EXACT if form in ("parquet", "arrow") else RECORD_FIELDS), **typed}
+    return pa.schema([(name, types[name]) for name in names])
 
 
-def read_schema(names: Sequence[str]) -> pa.Schema:
-    """Return the schema of the batches that `millisecond_columns` and `csv_columns` take."""
-    return pa.schema([(name, RECORD_FIELDS[name]) for name in names])
+def file_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which all formats have a column; a struct without fields is text."""
+    return with_leaves(kind, _leaf)
+
+
+def _leaf(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.string()
+    return pa.decimal128(20, 0) if kind == pa.uint64() else kind
 
 
 def millisecond_columns(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,7 +10,8 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 import pyarrow as pa
 
 from engine.writing.disk import WritableFile
-from kafkafs.export.file_columns import csv_columns, exact_schema, millisecond_columns
+from kafkafs.export.avro_files import AvroFile
+from kafkafs.export.file_columns import csv_columns
 
 Batches: TypeAlias = Sequence[pa.RecordBatch]
 _DICTIONARY = (
@@ -22,22 +23,6 @@ _DICTIONARY = (
     "headers.list.element.key",
 )
 """Columns with few different values."""
-_AVRO_TYPES = {
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.string(): "string",
-    pa.binary(): "bytes",
-    pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "timestamp-millis"},
-}
-_NEVER_NULL = ("partition", "offset", "timestamp", "timestampType")
-_AVRO_HEADERS = {
-    "type": "array",
-    "items": {
-        "type": "record",
-        "name": "Header",
-        "fields": [{"name": "key", "type": "string"}, {"name": "value", "type": ["null", "bytes"]}],
-    },
-}
 
 
 class FileOutput(io.RawIOBase):
@@ -82,17 +67,17 @@ class FileWriter(Protocol):
 class ParquetFile:
     """A Parquet file; each `write` makes a row group."""
 
-    def __init__(self, output: FileOutput, columns: Sequence[str], compression: str) -> None:
+    def __init__(self, output: FileOutput, schema: pa.Schema, compression: str) -> None:
         import pyarrow.parquet as pq
 
         self._output = output
-        self._schema = exact_schema(columns)
+        self._schema = schema
         kept = {name.partition(".")[0]: name for name in _DICTIONARY}
         self._writer = pq.ParquetWriter(
             output,
             self._schema,
             compression=compression,
-            use_dictionary=[kept[name] for name in columns if name in kept],
+            use_dictionary=[kept[name] for name in schema.names if name in kept],
         )
 
     def write(self, batches: Batches) -> None:
@@ -109,10 +94,10 @@ class ParquetFile:
 class ArrowFile:
     """A file of Arrow's IPC format."""
 
-    def __init__(self, output: FileOutput, columns: Sequence[str], compression: str) -> None:
+    def __init__(self, output: FileOutput, schema: pa.Schema, compression: str) -> None:
         self._output = output
         options = pa.ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
-        self._writer = pa.ipc.new_file(output, exact_schema(columns), options=options)
+        self._writer = pa.ipc.new_file(output, schema, options=options)
 
     def write(self, batches: Batches) -> None:
         """Write some records."""
@@ -150,50 +135,6 @@ class CsvFile:
         self._output.close()
 
 
-class AvroFile:
-    """An Avro object container file."""
-
-    def __init__(self, output: FileOutput, columns: Sequence[str], compression: str) -> None:
-        self._output = output
-        self._columns = columns
-        self._compression = "null" if compression == "none" else compression
-        self._writer: Any = None
-
-    def write(self, batches: Batches) -> None:
-        """Write some records."""
-        from fastavro.write import Writer
-
-        for batch in batches:
-            shown = millisecond_columns(batch)
-            if self._writer is None:
-                schema = avro_schema(shown.schema)
-                # A stream of bytes; fastavro asks for nothing else.
-                stream = cast("IO[bytes]", self._output)
-                self._writer = Writer(stream, schema, self._compression, sync_interval=256 * 1024)
-            if "time" in shown.schema.names:  # as numbers: datetimes would be made and unmade
-                place = shown.schema.get_field_index("time")
-                shown = shown.set_column(place, "time", shown.column(place).view(pa.int64()))
-            for row in shown.to_pylist():
-                self._writer.write(row)
-
-    def close(self) -> None:
-        """Write the last block, and close the file."""
-        if self._writer is not None:
-            self._writer.flush()
-        self._output.close()
-
-
-def avro_schema(schema: pa.Schema) -> dict[str, Any]:
-    """Return the Avro schema of an export's files."""
-    fields = []
-    for field in schema:
-        kind: Any = _AVRO_HEADERS if field.name == "headers" else _AVRO_TYPES[field.type]
-        if field.name not in _NEVER_NULL:
-            kind = ["null", kind]
-        fields.append({"name": field.name, "type": kind})
-    return {"type": "record", "name": "Record", "namespace": "kafkafs.export", "fields": fields}
-
-
 class LinesFile:
     """A file of record lines."""
 
@@ -228,29 +169,28 @@ def _compressed(output: FileOutput, compression: str) -> IO[bytes]:
     return cast("IO[bytes]", output)
 
 
-MakeFile: TypeAlias = Callable[[FileOutput], FileWriter | LinesFile]
+MakeFile: TypeAlias = Callable[[FileOutput, pa.Schema], FileWriter | LinesFile]
 
 
-def file_maker(form: str, columns: Sequence[str], values: str, codec: str) -> MakeFile:
-    """Return the function that begins a file of a format.
+def file_maker(form: str, values: str, codec: str) -> MakeFile:
+    """Return the function that begins a file of a format for record batches of a schema.
 
     Args:
         form: name in `file_formats.FORMATS`.
-        columns: names of columns.
         values: form of bytes in CSV.
         codec: codec of the files.
     """
 
-    def make(output: FileOutput) -> FileWriter | LinesFile:
+    def make(output: FileOutput, schema: pa.Schema) -> FileWriter | LinesFile:
         match form:
             case "parquet":
-                return ParquetFile(output, columns, codec)
+                return ParquetFile(output, schema, codec)
             case "arrow":
-                return ArrowFile(output, columns, codec)
+                return ArrowFile(output, schema, codec)
             case "csv":
                 return CsvFile(output, values, codec)
             case "avro":
-                return AvroFile(output, columns, codec)
+                return AvroFile(output, codec)
             case _:
                 return LinesFile(output, codec)
 

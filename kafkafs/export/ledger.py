@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -65,6 +65,7 @@ class Done:
         damaged: number of places that could not be read.
         source_bytes: bytes read for the chunk.
         topic_ids: known topic ids by name of the partition.
+        types: types of the decoded columns by topic, if they have types: none where they are JSON.
     """
 
     number: int
@@ -74,6 +75,7 @@ class Done:
     damaged: int
     source_bytes: int
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class Ledger:
@@ -165,6 +167,8 @@ class Ledger:
             self._files.sync(moved.staged)
         self._files.sync_names({moved.staged.rpartition("/")[0] for moved in chunk.files})
         facts = asdict(chunk)
+        if not chunk.types:
+            del facts["types"]
         self._files.write(f"{FOLDER}/chunk-{chunk.number:06}.json", _rendered(facts))
         self._finish(chunk)
         self._files.remove(self.staging(chunk.number))
@@ -208,6 +212,11 @@ def topic_ids_done(done: list[Done]) -> dict[TopicPartition, str]:
     return {
         _partition(name): topic_id for chunk in done for name, topic_id in chunk.topic_ids.items()
     }
+
+
+def types_done(done: Sequence[Done]) -> dict[str, Mapping[str, str]]:
+    """Return the types of the decoded columns in the files, by topic."""
+    return {topic: types for chunk in done for topic, types in chunk.types.items()}
 
 
 def _partition(name: str) -> TopicPartition:

@@ -30,6 +30,7 @@ class ExportSummary:
         chunks: chunks that this run wrote.
         before: chunks of earlier runs.
         gaps: offsets that are missing between an earlier run and this one.
+        untyped: topics to which no schema gives the types that were asked for.
     """
 
     target: str
@@ -37,6 +38,7 @@ class ExportSummary:
     chunks: Sequence[Done] = field(repr=False)
     before: Sequence[Done] = field(repr=False)
     gaps: Sequence[Gap] = ()
+    untyped: Sequence[str] = ()
 
     @property
     def records(self) -> int:
@@ -67,6 +69,7 @@ class ExportSummary:
             "files": sum(topic["files"] for topic in topics),
             "damagedPlaces": self.damaged,
             "gaps": [gap._asdict() for gap in self.gaps],
+            "untypedTopics": list(self.untyped),
             "topics": topics,
         }
 
@@ -90,6 +93,8 @@ class ExportSummary:
         ]
         if self.before:
             lines.append(("there before", f"{facts['recordsBefore']} records"))
+        if self.untyped:
+            lines.append(("decoded as JSON", f"{', '.join(self.untyped)}: no schema gives types"))
         if self.damaged:
             lines.append(("damaged", f"{self.damaged} places, see {self.target}/{DAMAGE}"))
         for gap in self.gaps:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from engine.units import Timestamp
 from kafkafs.schemas.store import SchemaStore
+from kafkafs.table.retyped import TypeOf, retyped
 from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.typed_columns import typed_columns
 
 _DECODED = {"key": "decodedKey", "value": "decodedValue"}
 _SIDES = {name: side for side, decoded in _DECODED.items() for name in (decoded, f"{side}Note")}
 
-TypeOf = Callable[[pa.DataType], pa.DataType]
+Types: TypeAlias = Mapping[str, pa.DataType]
+"""Arrow types by name of the column."""
 
 
 def _same(kind: pa.DataType) -> pa.DataType:
@@ -27,7 +30,7 @@ class TypedBesideBytes(TypedValues):
     Args:
         topic: name of the topic.
         store: the schemas.
-        type_of: returns the type to which a column is cast; by default it keeps its own.
+        type_of: returns the type in which a column is shown, see `retyped`; by default its own.
 
     Raises:
         ValueError: no schema of keys or values gives a type.
@@ -42,7 +45,7 @@ class TypedBesideBytes(TypedValues):
         return TypedBesideBytes, self._given
 
     @property
-    def types(self) -> Mapping[str, pa.DataType]:
+    def types(self) -> Types:
         """The Arrow types by name of the column."""
         return self._types
 
@@ -53,14 +56,48 @@ class TypedBesideBytes(TypedValues):
     def of(self, rows: Rows, names: Collection[str]) -> tuple[Rows, dict[str, pa.Array]]:
         """Return decoded rows with notes on what does not fit, and the columns of a table."""
         shown, made = self._typed.of(rows, _sides(names))
-        return shown, {
-            name: array
-            if array.type == self._types[name]
-            else array.cast(self._types[name], safe=False)
-            for name, array in ((_DECODED[side], array) for side, array in made.items())
-        }
+        columns = {_DECODED[side]: array for side, array in made.items()}
+        return shown, {name: retyped(array, self._types[name]) for name, array in columns.items()}
+
+
+def typed_as(
+    topic: str, store: SchemaStore, type_of: TypeOf, is_wanted: Callable[[Types], bool]
+) -> TypedBesideBytes:
+    """Return the columns of the newest schemas that have wanted types.
+
+    Args:
+        topic, store, type_of: see `TypedBesideBytes`.
+        is_wanted: returns whether some types are.
+
+    Raises:
+        ValueError: no schemas of the topic, of now or of an earlier time, have such types.
+    """
+    found = TypedBesideBytes(topic, store, type_of)
+    if is_wanted(found.types):
+        return found
+    for at in _changes(topic, store):
+        try:
+            found = TypedBesideBytes(topic, store.as_of(at), type_of)
+        except ValueError:
+            continue
+        if is_wanted(found.types):
+            return found
+    raise ValueError(f"no schemas of {topic!r} have these types")
+
+
+def _changes(topic: str, store: SchemaStore) -> list[Timestamp]:
+    """Return the times at which a topic's schemas changed, the newest first."""
+    subjects = {*store.subjects_of(topic, is_key=True), *store.subjects_of(topic)}
+    schemas = [schema for schema in store.schemas if schema.subject in subjects]
+    times = {
+        at
+        for schema in schemas
+        for at in (schema.origin.timestamp, schema.deleted_since, schema.until)
+        if at is not None
+    }
+    return sorted({each for at in times for each in (at, at - 1)}, reverse=True)
 
 
 def _sides(names: Collection[str]) -> set[str]:
-    """Return names of the sides that some columns need: a note needs the values, too."""
+    """Return the sides that some columns need: a note needs the values, too."""
     return {_SIDES[name] for name in names if name in _SIDES}

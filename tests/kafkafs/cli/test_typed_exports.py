@@ -1,0 +1,238 @@
+"""`kafkafs export --decode columns`: files with nested typed columns, which stay the same when an export goes on."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import kafkafs
+from kafkafs.cli import cli
+from tests.builders import Rec, batch, write_segment
+from tests.fixtures_data import log_dir
+from tests.schema_records import NOW, schema_record, tombstone, write_topic
+from tests.schema_truth import schema_log_dir
+
+CONFLUENT = schema_log_dir("schemas-confluent")
+TOPICS = (
+    "avro-complex",
+    "avro-logical",
+    "avro-types",
+    "avro-evolution",
+    "python-avro",
+    "avro-headers",
+)
+COLUMNS = "partition,offset,decodedKey,decodedValue,keyNote,valueNote"
+
+
+def export(source: Path | str, target: Path, *arguments: object) -> Result:
+    words = ["export", str(source), str(target), "--decode", "columns", *map(str, arguments)]
+    return CliRunner().invoke(cli, words)
+
+
+def files(target: Path, topic: str) -> list[Path]:
+    return sorted(path for path in (target / f"topic={topic}").rglob("*") if path.is_file())
+
+
+def table(target: Path, topic: str) -> pa.Table:
+    return pa.concat_tables(pq.ParquetFile(path).read() for path in files(target, topic))
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_files_have_the_columns_of_a_scan(form: str, tmp_path: Path) -> None:
+    chosen = ",".join(TOPICS)
+    done = export(CONFLUENT, tmp_path / "out", "-t", chosen, "--format", form, "--columns", COLUMNS)
+    assert done.exit_code == 0, done.output
+    read = pq.read_table if form == "parquet" else (lambda path: pa.ipc.open_file(path).read_all())
+    with kafkafs.open(CONFLUENT) as source:
+        for topic in TOPICS:
+            (path,) = files(tmp_path / "out", topic)
+            found = read(path)
+            scanned = source.scan(
+                topic, columns=["value", "valueNote", "partition", "offset"], decode="columns"
+            ).to_arrow()
+            for name, wanted in (("offset", "offset"), ("valueNote", "valueNote")):
+                assert found[name].to_pylist() == scanned[wanted].to_pylist()
+            assert without_empty(found["decodedValue"].to_pylist()) == without_empty(
+                scanned["value"].to_pylist()
+            )
+            assert scanned["value"].null_count < len(scanned)
+
+
+def without_empty(rows: list[Any]) -> list[Any]:
+    """Rows without the record that has no fields: Parquet cannot hold such a struct."""
+    return [
+        {name: value for name, value in row.items() if name != "empty"}
+        if isinstance(row, dict)
+        else row
+        for row in rows
+    ]
+
+
+def test_avro_files_have_the_same_rows(tmp_path: Path) -> None:
+    for form in ("parquet", "avro"):
+        words = ("-t", ",".join(TOPICS), "--format", form, "--columns", COLUMNS)
+        assert export(CONFLUENT, tmp_path / form, *words).exit_code == 0
+    for topic in TOPICS:
+        wanted = table(tmp_path / "parquet", topic).to_pylist(maps_as_pydicts="strict")
+        (path,) = files(tmp_path / "avro", topic)
+        with path.open("rb") as file:
+            assert list(fastavro.reader(file)) == wanted
+
+
+def test_the_bytes_stay_beside_usual_typed_columns(tmp_path: Path) -> None:
+    assert export(CONFLUENT, tmp_path / "out", "-t", "avro-evolution").exit_code == 0
+    found = table(tmp_path / "out", "avro-evolution")
+    assert found["value"].type == pa.binary()
+    assert found["value"].null_count == 0
+    misfits = [row for row in found.to_pylist() if row["decodedValue"] is None and row["valueNote"]]
+    assert misfits
+
+
+def test_topics_without_types_have_json_and_are_named(tmp_path: Path) -> None:
+    done = export(CONFLUENT, tmp_path / "out", "-t", "json-types,python-avro", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["untypedTopics"] == ["json-types"]
+    found = table(tmp_path / "out", "json-types")
+    assert found["decodedValue"].type == pa.string()
+    assert json.loads(found["decodedValue"][0].as_py())
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--format", "csv"], "csv has no nested columns"),
+        (["--format", "jsonl"], "jsonl has record lines, which are decoded"),
+        (["--columns", "offset,value"], "name one of them"),
+        (["--schemas", "none"], "no schema gives types to keys or values of python-avro"),
+        (["--mask", "POLICY"], "a masked field need not have the type of its schema"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_what_cannot_be_typed_is_refused_before_anything_is_written(
+    words: list[str], reason: str, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[rules]]\ntopics = ["python-avro"]\nfields = { ".value.id" = "drop" }\n')
+    given = [str(policy) if word == "POLICY" else word for word in words]
+    done = export(CONFLUENT, tmp_path / "out", "-t", "python-avro", *given)
+    assert done.exit_code == 2
+    assert reason in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_source_without_schemas_is_refused(tmp_path: Path) -> None:
+    done = export(log_dir("sample"), tmp_path / "out", "-t", "orders")
+    assert done.exit_code == 2
+    assert "no schema gives types" in done.stderr
+
+
+# -- an export that goes on
+
+
+def a_record(*fields: str) -> str:
+    names = [{"name": name, "type": "long", "default": 0} for name in fields]
+    return json.dumps({"type": "record", "name": "R", "fields": names})
+
+
+def framed(schema: str, id_: int, **values: int) -> bytes:
+    out = io.BytesIO(b"\x00" + id_.to_bytes(4, "big"))
+    out.seek(0, io.SEEK_END)
+    fastavro.schemaless_writer(out, json.loads(schema), values)
+    return out.getvalue()
+
+
+FIRST, SECOND = a_record("id"), a_record("id", "more")
+
+
+def evolving(folder: Path, *, is_later: bool, is_gone: bool = False) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    schemas = [schema_record(schema=FIRST, timestamp=NOW)]
+    batches = [batch([Rec(framed(FIRST, 1, id=1), timestamp=NOW)], 0)]
+    if is_later:
+        schemas.append(schema_record(version=2, id_=2, schema=SECOND, timestamp=NOW + 1000))
+        values = [framed(SECOND, 2, id=2, more=3)]
+        batches += [batch([Rec(each, timestamp=NOW + 2000) for each in values], 1)]
+    if is_gone:
+        schemas = schemas[1:]
+    write_topic(folder, schemas)
+    write_segment(folder / "orders-0", batches, 0)
+    return folder
+
+
+def test_an_export_that_goes_on_keeps_the_columns_it_began_with(tmp_path: Path) -> None:
+    source, target = tmp_path / "data", tmp_path / "out"
+    words = ("-t", "orders", "--columns", "offset,decodedValue,valueNote")
+    assert export(evolving(source, is_later=False), target, *words).exit_code == 0
+    evolving(source, is_later=True)
+    done = export(source, target, *words)
+    assert done.exit_code == 0, done.output
+    assert table(target, "orders").to_pylist() == [
+        {"offset": 0, "decodedValue": {"id": 1}, "valueNote": None},
+        {"offset": 1, "decodedValue": {"id": 2}, "valueNote": None},
+    ]
+    assert export(source, tmp_path / "anew", *words).exit_code == 0
+    assert table(tmp_path / "anew", "orders")["decodedValue"].to_pylist() == [
+        {"id": 1, "more": 0},
+        {"id": 2, "more": 3},
+    ]
+
+
+def test_an_export_does_not_go_on_when_its_columns_are_not_known_any_more(tmp_path: Path) -> None:
+    source, target = tmp_path / "data", tmp_path / "out"
+    assert export(evolving(source, is_later=False), target, "-t", "orders").exit_code == 0
+    before = files(target, "orders")
+    evolving(source, is_later=True, is_gone=True)
+    done = export(source, target, "-t", "orders")
+    assert done.exit_code == 2
+    assert (
+        "the files of orders have the types of a schema that is not known any more" in done.stderr
+    )
+    assert files(target, "orders") == before
+
+
+def test_a_schema_that_comes_later_does_not_change_the_columns_of_json(tmp_path: Path) -> None:
+    source, target = tmp_path / "data", tmp_path / "out"
+    other = schema_record("other-value", id_=9, schema=FIRST)
+    evolving(source, is_later=False)
+    shutil.rmtree(source / "_schemas-0")
+    write_topic(source, [other])
+    write_segment(source / "other-0", [batch([Rec(framed(FIRST, 9, id=9), timestamp=NOW)], 0)], 0)
+    assert export(source, target, "-t", "orders,other").exit_code == 0
+    evolving(source, is_later=True)
+    done = export(source, target, "-t", "orders")
+    assert done.exit_code == 0, done.output
+    assert table(target, "orders")["decodedValue"].to_pylist() == [None, '{"id":2,"more":3}']
+
+
+def test_another_form_of_decoded_columns_is_another_export(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    assert export(CONFLUENT, target, "-t", "python-avro").exit_code == 0
+    done = export(CONFLUENT, target, "-t", "python-avro", "--decode", "json")
+    assert done.exit_code == 2
+    assert "resume it with the same settings" in done.stderr
+
+
+def test_columns_of_a_soft_deleted_schema_are_found_again(tmp_path: Path) -> None:
+    source, target = tmp_path / "data", tmp_path / "out"
+    assert export(evolving(source, is_later=False), target, "-t", "orders").exit_code == 0
+    evolving(source, is_later=True)
+    write_topic(
+        source,
+        [
+            schema_record(schema=FIRST, timestamp=NOW),
+            schema_record(version=2, id_=2, schema=SECOND, timestamp=NOW + 1000),
+            schema_record(schema=FIRST, timestamp=NOW + 1500, deleted=True),
+            tombstone(timestamp=NOW + 1600),
+        ],
+    )
+    assert export(source, target, "-t", "orders").exit_code == 0
+    assert table(target, "orders")["decodedValue"].to_pylist() == [{"id": 1}, {"id": 2}]
