@@ -128,3 +128,16 @@ def without_quotes(sentence: str) -> str:
     "the line '…' is malformed, and a topic's name"
     """
     return _QUOTED.sub("'…'", sentence)
+
+
+def parsed_size(text: str) -> int | None:
+    """Return a positive whole number, with K, M or G for powers of 1024; None for another text.
+
+    >>> parsed_size("64M")
+    67108864
+    """
+    digits = text[:-1] if text[-1:] in ("K", "M", "G") else text
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or int(digits) < 1:
+        return None
+    return int(digits) * factor

@@ -55,7 +55,7 @@ COMMANDS = {
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
     "sql": Named("querying", "Run a query of DuckDB on topics."),
     "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
-    "top": Named("watching", "Show the work of the daemon behind a mount."),
+    "top": Named("watching", "Show the work of a mount's daemon, or of a server."),
     "topics": Named("cluster.topics", "Describe topics: ids, partitions, configurations."),
     "transactions": Named("cluster.transactions", "List transactional ids, or open transactions."),
     "umount": Named("mounting", "Unmount, and wait until the daemon is gone."),

@@ -31,6 +31,7 @@ MOST_UNREAD = 20
 READ_ERRORS = (OSError, KafkaStorageError, KafkaFsError)
 DEFAULT_SCHEMAS = ("auto",)
 """Those in SOURCE. Written out: to import it takes the start-up time of all commands."""
+_LARGEST_PORT = 65_535
 VALUE_MODES = ("auto", "text", "json", "base64", "hex", "none")
 
 source_argument = click.argument(
@@ -71,6 +72,34 @@ def schemas_option(command: Command) -> Command:
         help="Schemas of keys and values: those in SOURCE, none, or those in PATH, which is"
         " a log dir, a file or a directory of schemas. Can be given several times.",
     )(command)
+
+
+class Address(click.ParamType["tuple[str, int]"]):
+    """HOST:PORT, an IPv6 address in brackets."""
+
+    name = "address"
+
+    def convert(
+        self,
+        value: str | tuple[str, int],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        found = address_of(value)
+        if found is None:
+            return self.fail(f"{value!r} is not HOST:PORT, such as 127.0.0.1:9092", param, ctx)
+        return found
+
+
+def address_of(text: str) -> tuple[str, int] | None:
+    """Return host and port of HOST:PORT; None for another text."""
+    host, colon, port = text.rpartition(":")
+    is_port = port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT
+    if not (host and colon and is_port):
+        return None
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 class _Format(click.ParamType["RecordFormat"]):

@@ -3,60 +3,76 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli.arguments import source_argument, source_paths
+from kafkafs.cli.arguments import Address, source_argument, source_paths
+from kafkafs.cli.options.client_security import ClientSecurity, security_options
 from kafkafs.cli.options.partitions import partition_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import write_line
 from kafkafs.cli.printing.verbosity import verbosity
-from kafkafs.exit_codes import EXIT_CANNOT_READ
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 
 if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
+    from kafkafs.serve.budgets import ServeBudgets
 
-_LARGEST_PORT = 65_535
+_STOP_SECONDS = 30.0
 
 
-class _Address(click.ParamType["tuple[str, int]"]):
-    """HOST:PORT, an IPv6 address in brackets."""
+def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] | None) -> None:
+    """End a server on this machine, and exit."""
+    if address is None or context.resilient_parsing:
+        return
+    from kafkafs.serve.control.asking import NoServerError, stop
 
-    name = "address"
-
-    def convert(
-        self,
-        value: str | tuple[str, int],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[str, int]:
-        if isinstance(value, tuple):
-            return value
-        host, colon, port = value.rpartition(":")
-        is_port = port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT
-        if not (host and colon and is_port):
-            return self.fail(f"{value!r} is not HOST:PORT, such as 127.0.0.1:9092", param, ctx)
-        return host.removeprefix("[").removesuffix("]"), int(port)
+    try:
+        is_ended = stop(*address, _STOP_SECONDS)
+    except (NoServerError, OSError) as error:
+        click.echo(f"kafkafs: {error}", err=True)
+        context.exit(EXIT_CANNOT_READ)
+    if not is_ended:
+        click.echo(f"kafkafs: the server still runs after {_STOP_SECONDS:.0f} seconds", err=True)
+        context.exit(EXIT_CANNOT_READ)
+    context.exit(0)
 
 
 @click.command()
 @source_argument
 @click.option(
     "--listen",
-    type=_Address(),
+    type=Address(),
     default="127.0.0.1:9092",
     show_default=True,
     metavar="HOST:PORT",
-    help="Address for clients; port 0 for a free one. Clients are not authenticated: whoever "
-    "reaches the address reads the records.",
+    help="Address for clients; port 0 for a free one. Without --password-file or --tls-client-ca "
+    "whoever reaches the address reads the records.",
 )
 @click.option(
     "--advertise",
-    type=_Address(),
+    type=Address(),
     metavar="HOST:PORT",
     help="Address that clients are told to connect to; by default the one under which each client "
     "reached the server.",
+)
+@click.option(
+    "-f/-b",
+    "--foreground/--background",
+    default=True,
+    help="Stay in the foreground until Ctrl-C, which is the default, or return when clients can "
+    "connect, and serve in the background.",
+)
+@click.option(
+    "--stop",
+    type=Address(),
+    metavar="HOST:PORT",
+    is_eager=True,
+    expose_value=False,
+    callback=_stop,
+    help="End the server that listens on this address of this machine, wait for its end, and exit.",
 )
 @partition_options
 @click.option(
@@ -76,6 +92,15 @@ class _Address(click.ParamType["tuple[str, int]"]):
     help="Answer UNSUPPORTED_FOR_MESSAGE_FORMAT for segments with batches of magic 0 and 1, for clients that "
     "cannot read them; without it they are sent as they are, as a broker does.",
 )
+@security_options
+@click.option(
+    "-o",
+    "limits",
+    multiple=True,
+    metavar="OPT,…",
+    help="Limits, comma-separated: request_bytes=4M, pending_bytes=64M, fetch_bytes=64M, "
+    "connections=2000, idle_seconds=600, workers=16, …: see kafkafs help serve.",
+)
 @click.option(
     "--print-config",
     is_flag=True,
@@ -89,12 +114,12 @@ def serve(
     listen: tuple[str, int],
     advertise: tuple[str, int] | None,
     choice: PartitionChoice,
-    snapshot: bool,
     skip_damaged: bool,
     refuse_old: bool,
+    security: ClientSecurity,
+    limits: tuple[str, ...],
     print_config: bool,
-    log_file: str | None,
-    debug: bool,
+    **chosen: Any,  # noqa: ANN401
 ) -> None:
     """Serve SOURCE to Kafka clients as a read-only broker, until Ctrl-C.
 
@@ -102,52 +127,77 @@ def serve(
     kafkafs serve /var/lib/kafka/data
     kafkafs serve /disk1/kafka /disk2/kafka --listen 127.0.0.1:19092
     kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
-    kafkafs serve /var/lib/kafka/data --print-config > client.properties &
-    kcat -b 127.0.0.1:9092 -t orders -C -e       then, in another terminal
+    kafkafs serve /var/lib/kafka/data -b --print-config > client.properties
+    kcat -b 127.0.0.1:9092 -t orders -C -e
+    kafkafs top 127.0.0.1:9092
+    kafkafs serve --stop 127.0.0.1:9092
 
     One broker leads all partitions. Record bytes go from the files to the clients as
     they are; their checksums are checked before the first time. Requests that write
     are refused. A live directory is followed. See kafkafs help serve.
 
-    Exit status: 0 ended by a signal, 2 usage, 3 SOURCE cannot be read, or the address
-    cannot be listened on.
+    Exit status: 0 ended by a signal, or in the background, 2 usage, 3 SOURCE cannot be
+    read, or the address cannot be listened on.
     """
-    import logging
     from importlib.util import find_spec
 
     if find_spec("trio") is None:
         raise click.ClickException("serve needs trio: pip install 'kafkafs[serve]'")
-    from kafkafs.cli.arguments import open_log_source
-    from kafkafs.cli.options.partitions import require_choice, require_partitions
-    from kafkafs.fuse import daemon_log
+    from kafkafs.serve.daemon import run
     from kafkafs.serve.records.partition_fetch import FetchRules
-    from kafkafs.serve.server import ListenError, ServeOptions, serve as serve_until_signal
-
-    with open_log_source(sources, is_whole=False) as source:
-        require_choice(choice, require_partitions(source))
-    try:
-        daemon_log.set_up(path=log_file, to_terminal=True, debug=debug, quiet=verbosity().is_quiet)
-    except OSError as error:
-        raise click.BadParameter(str(error), param_hint="--log-file") from None
-    logging.getLogger("kafkafs.serve").setLevel(logging.DEBUG if debug else logging.INFO)
-
-    def ready(host: str, port: int) -> None:
-        if print_config:
-            named, number = advertise or (host, port)
-            shown = f"[{named}]" if ":" in named else named
-            write_line(f"bootstrap.servers={shown}:{number}")
-            sys.stdout.flush()
+    from kafkafs.serve.server import ServeOptions
 
     options = ServeOptions(
         host=listen[0],
         port=listen[1],
         advertised=advertise,
         choice=choice,
-        snapshot=snapshot,
         rules=FetchRules(skip_damaged=skip_damaged, refuse_old=refuse_old),
+        budgets=_budgets(limits),
+        tls=security.tls,
+        logins=security.logins,
+        quiet=verbosity().is_quiet,
+        **chosen,
     )
+    security.warn_if_open(*listen)
+
+    def ready(host: str, port: int) -> None:
+        if print_config:
+            for line in security.properties(*(advertise or (host, port))):
+                write_line(line)
+            sys.stdout.flush()
+
+    sys.exit(
+        run(
+            source_paths(sources), options, check=lambda source: _check(choice, source), ready=ready
+        )
+    )
+
+
+def _check(choice: PartitionChoice, source: LogSource) -> None:
+    """Check that there is something to serve.
+
+    Raises:
+        StartError: an item of the choice matches nothing.
+        SourceError: the source has no partition.
+    """
+    from kafkafs.cli.options.partitions import (
+        NothingMatchedError,
+        require_choice,
+        require_partitions,
+    )
+    from kafkafs.serve.daemon import StartError
+
     try:
-        serve_until_signal(source_paths(sources), options, ready)
-    except ListenError as error:
-        click.echo(f"kafkafs: {error}", err=True)
-        sys.exit(EXIT_CANNOT_READ)
+        require_choice(choice, require_partitions(source))
+    except NothingMatchedError as error:
+        raise StartError(error.message, EXIT_USAGE) from None
+
+
+def _budgets(limits: tuple[str, ...]) -> ServeBudgets:
+    from kafkafs.serve.budgets import BudgetError, parse_budgets
+
+    try:
+        return parse_budgets(limits)
+    except BudgetError as error:
+        raise click.BadParameter(str(error), param_hint="-o") from None

@@ -1,4 +1,4 @@
-"""`kafkafs top`: the daemon of a mount at work."""
+"""`kafkafs top`: the daemon of a mount, or a server for Kafka clients, at work."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kafkafs.amounts import counted, size
-from kafkafs.cli.arguments import json_option
+from kafkafs.cli.arguments import address_of, json_option
 from kafkafs.cli.printing.table import duration, print_json, print_table
 from kafkafs.decode.shown_text import printable
 
@@ -22,7 +24,7 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 
 
 @click.command()
-@click.argument("mountpoint", type=click.Path(path_type=Path))
+@click.argument("place", metavar="MOUNTPOINT|HOST:PORT")
 @click.option(
     "--interval",
     default=2.0,
@@ -33,53 +35,77 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 )
 @click.option("--once", is_flag=True, help="Print one interval and exit.")
 @json_option
-def top(mountpoint: Path, interval: float, once: bool, as_json: bool) -> None:
-    """Show the work of the daemon behind a mount: requests, reads, cache, lag, problems.
+def top(place: str, interval: float, once: bool, as_json: bool) -> None:
+    """Show the work of the daemon behind a mount or a server: requests, bytes, lag, problems.
 
     \b
     kafkafs top /mnt
+    kafkafs top 127.0.0.1:9092                  a kafkafs serve on this machine
     kafkafs top /mnt --once
     kafkafs top /mnt --once --json
 
-    Refreshes in place on a terminal until Ctrl-C or the end of the mount. Into a pipe it prints one
+    Refreshes in place on a terminal until Ctrl-C or the end of the daemon. Into a pipe it prints one
     block an interval. PARTITION lists the live logs that were read last: the log end
     that the mount shows, the bytes written since, and the time since the mount looked
     (it looks when a file is read or listed). The numbers are those of .kafkafs/status, .kafkafs/statistics and
-    .kafkafs/problems in the mount.
+    .kafkafs/problems in the mount. A server tells them to the user who started it, and to root.
     """
     is_redrawn = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not (once or as_json)
-    before, start = _look(mountpoint), time.monotonic()
+    look = _looker(place)
+    before, start = look(), time.monotonic()
     while True:
         time.sleep(interval)
         try:
-            now, end = _look(mountpoint), time.monotonic()
+            now, end = look(), time.monotonic()
         except click.UsageError:
-            click.echo(f"{printable(str(mountpoint))}: the mount has ended")
+            kind = "mount" if "mountpoint" in before else "server"
+            click.echo(f"{printable(place)}: the {kind} has ended")
             return
         if as_json:
             print_json(_rates(before, now, end - start))
         else:
             if is_redrawn:
                 click.echo(_HOME_AND_CLEAR, nl=False)
-            _print(mountpoint, _rates(before, now, end - start))
+            _print(place, _rates(before, now, end - start))
         if once:
             return
         before, start = now, end
 
 
-def _look(mountpoint: Path) -> dict[str, Any]:
-    """Return the daemon's counters as of now.
+def _looker(place: str) -> Callable[[], dict[str, Any]]:
+    """Return what looks at the counters of a daemon, by its mountpoint or by the address of a server.
 
-    Raises:
-        click.UsageError: no mount of kafkafs is there.
+    The look raises:
+        click.UsageError: no daemon of kafkafs is there.
     """
+    address = None if Path(place).exists() else address_of(place)
+    if address is not None:
+        return partial(_look_at_server, *address)
+    return partial(_look_at_mount, Path(place))
+
+
+def _look_at_mount(mountpoint: Path) -> dict[str, Any]:
     folder = mountpoint / ".kafkafs"
     try:
-        facts: dict[str, Any] = json.loads((folder / "status").read_bytes())
-        facts["statistics"] = json.loads((folder / "statistics").read_bytes())
-        lines = (folder / "problems").read_bytes().splitlines()
+        return _facts(lambda name: (folder / name).read_bytes())
     except (OSError, ValueError):
         raise click.UsageError(f"{printable(str(mountpoint))} is no mount of kafkafs") from None
+
+
+def _look_at_server(host: str, port: int) -> dict[str, Any]:
+    from kafkafs.serve.control.asking import NoServerError, ask
+
+    try:
+        return _facts(partial(ask, host, port))
+    except (NoServerError, OSError, ValueError) as error:
+        raise click.UsageError(printable(str(error))) from None
+
+
+def _facts(read: Callable[[str], bytes]) -> dict[str, Any]:
+    """Return the counters of a daemon as of now. Raises OSError, ValueError."""
+    facts: dict[str, Any] = json.loads(read("status"))
+    facts["statistics"] = json.loads(read("statistics"))
+    lines = read("problems").splitlines()
     facts["problems"] = len(lines)
     facts["lastProblems"] = [json.loads(line) for line in lines[-MOST_PROBLEMS:]]
     return facts
@@ -96,7 +122,8 @@ def _rates(before: dict[str, Any], now: dict[str, Any], seconds: float) -> dict[
         }
         for name, numbers in later["operations"].items()
     }
-    rate = (later["bytesRead"] - earlier["bytesRead"]) / seconds
+    counter = "bytesSent" if "bytesSent" in later else "bytesRead"
+    rate = (later[counter] - earlier[counter]) / seconds
     return now | {"bytesPerSecond": rate, "statistics": later | {"operations": operations}}
 
 
@@ -105,11 +132,11 @@ def _followed_row(followed: dict[str, Any]) -> tuple[object, ...]:
     return followed["partition"], followed["logEndOffset"], size(followed["unreadBytes"]), since
 
 
-def _print(mountpoint: Path, facts: dict[str, Any]) -> None:
+def _print(place: str, facts: dict[str, Any]) -> None:
     numbers = facts["statistics"]
     sources = ", ".join(map(printable, facts["sources"]))
     broker = facts["brokerPid"]
-    click.echo(f"{printable(str(mountpoint))}: {sources}")
+    click.echo(f"{printable(place)}: {sources}")
     click.echo(
         f"  daemon {facts['pid']}, up {duration(round(facts['uptimeSeconds'] * 1000))}"
         + (", a snapshot" if facts["snapshot"] else "")
@@ -119,20 +146,12 @@ def _print(mountpoint: Path, facts: dict[str, Any]) -> None:
     most = max(facts["largestMemoryBytes"], facts["memoryBytes"])
     click.echo(
         f"  memory {size(facts['memoryBytes'])} (at most {size(most)}), "
-        f"{counted(facts['openDescriptors'], 'descriptor')}, {counted(facts['threads'], 'thread')} "
-        f"({facts['busyThreads']} busy), {counted(facts['openHandles'], 'open file')}"
+        f"{counted(facts['openDescriptors'], 'descriptor')}, {counted(facts['threads'], 'thread')}"
+        + (f" ({facts['busyThreads']} busy)" if "busyThreads" in facts else "")
+        + (f", {counted(facts['openHandles'], 'open file')}" if "openHandles" in facts else "")
     )
-    looks = facts["cacheHits"] + facts["cacheMisses"]
-    hits = f"{counted(facts['cacheHits'], 'hit')} in {counted(looks, 'look-up')}"
-    click.echo(
-        f"  read {size(round(facts['bytesPerSecond']))}/s, {size(numbers['bytesRead'])} in all; "
-        f"cache {size(facts['cachedBytes'])}, {hits}"
-    )
-    click.echo(
-        f"  {counted(facts['problems'], 'problem')} found so far, "
-        f"{counted(numbers['damageAnswers'], 'answer')} with damage, "
-        f"{counted(numbers['unexpectedErrors'], 'unexpected error')}"
-    )
+    for line in _lines_of_mount(facts) if "mountpoint" in facts else _lines_of_server(facts):
+        click.echo(f"  {line}")
     rows = [
         (name, f"{each['perSecond']:,.1f}", f"{each['requests']:,}", f"{each['errors']:,}",
          *(f"{each[field]:,}" for field in ("meanMicroseconds", "p99Microseconds", "slowestMicroseconds")))
@@ -148,3 +167,38 @@ def _print(mountpoint: Path, facts: dict[str, Any]) -> None:
         where = problem.get("file") or problem.get("path") or ""
         click.echo(printable(f"  {problem.get('kind')}: {where} {problem.get('reason', '')}"))
     click.echo()
+
+
+def _lines_of_mount(facts: dict[str, Any]) -> Iterator[str]:
+    numbers = facts["statistics"]
+    looks = facts["cacheHits"] + facts["cacheMisses"]
+    hits = f"{counted(facts['cacheHits'], 'hit')} in {counted(looks, 'look-up')}"
+    yield (
+        f"read {size(round(facts['bytesPerSecond']))}/s, {size(numbers['bytesRead'])} in all; "
+        f"cache {size(facts['cachedBytes'])}, {hits}"
+    )
+    yield (
+        f"{counted(facts['problems'], 'problem')} found so far, "
+        f"{counted(numbers['damageAnswers'], 'answer')} with damage, "
+        f"{counted(numbers['unexpectedErrors'], 'unexpected error')}"
+    )
+
+
+def _lines_of_server(facts: dict[str, Any]) -> Iterator[str]:
+    numbers = facts["statistics"]
+    ways = (["TLS"] if facts["tls"] else []) + facts["mechanisms"]
+    yield (
+        f"listens on {printable(facts['address'])}"
+        + (f" with {', '.join(ways)}" if ways else " without TLS and logins")
+        + f"; {counted(numbers['connections'], 'connection')} (at most"
+        f" {numbers['mostConnections']:,}), {numbers['acceptedConnections']:,} in all"
+    )
+    yield (
+        f"sent {size(round(facts['bytesPerSecond']))}/s, {size(numbers['bytesSent'])} in all; "
+        f"{numbers['refusedConnections']:,} refused, {numbers['malformedRequests']:,} malformed, "
+        f"{counted(numbers['failedLogins'], 'failed login')}, {numbers['tooSlowClients']:,} too slow"
+    )
+    yield (
+        f"{counted(facts['problems'], 'problem')} found so far, "
+        f"{counted(numbers['unexpectedErrors'], 'unexpected error')}"
+    )

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED, EXIT_USAGE
@@ -175,7 +175,19 @@ def _do_nothing(_number: int, _frame: object) -> None:
     """Do nothing. A handler is needed, because an ignored signal interrupts nothing."""
 
 
-def stack_file(options: MountOptions) -> IO[Any]:
+class LogPlace(Protocol):
+    """Where a daemon's log goes."""
+
+    @property
+    def log_file(self) -> str | None:
+        """Path of the log file; None without one."""
+
+    @property
+    def foreground(self) -> bool:
+        """Whether the log is on the terminal."""
+
+
+def stack_file(options: LogPlace) -> IO[Any]:
     """Return the file that SIGUSR1 writes to: the log file, the terminal, or a file in memory (/proc/PID/fd/N)."""
     if options.log_file is not None:
         return open(options.log_file, "ab", buffering=0)

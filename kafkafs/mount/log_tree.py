@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from operator import attrgetter
 
-from engine.log.log_directory import open_source
+from engine.log.log_directory import LogSource, open_source
 from kafkafs.fuse.source_usage import Usage
 from kafkafs.masking.policy import MaskPolicy, require_topics
 from kafkafs.mount.mounting import MountOptions
@@ -74,22 +74,22 @@ class LogTree:
             "cacheHits": context.chunks.hits,
             "cacheMisses": context.chunks.misses,
             "streams": len(context.streams),
-            "followed": list(self._followed()),
+            "followed": list(followed_partitions(self._source)),
         }
-
-    def _followed(self) -> Iterator[dict[str, object]]:
-        """Yield the live partitions that were looked at last, with how far their last look is behind their files."""
-        logs = self._source.partitions().values()
-        for log in nlargest(MOST_FOLLOWED, logs, key=attrgetter("looked_at")):
-            lag = log.lag()
-            if lag is not None:
-                yield {
-                    "partition": log.name,
-                    "logEndOffset": lag.log_end_offset,
-                    "unreadBytes": lag.unread_bytes,
-                    "secondsSinceLook": round(lag.seconds, 1),
-                }
 
     def close(self) -> None:
         """Close the source."""
         self._source.close()
+
+
+def followed_partitions(source: LogSource) -> Iterator[dict[str, object]]:
+    """Yield the live partitions that were looked at last, with how far their last look is behind their files."""
+    for log in nlargest(MOST_FOLLOWED, source.partitions().values(), key=attrgetter("looked_at")):
+        lag = log.lag()
+        if lag is not None:
+            yield {
+                "partition": log.name,
+                "logEndOffset": lag.log_end_offset,
+                "unreadBytes": lag.unread_bytes,
+                "secondsSinceLook": round(lag.seconds, 1),
+            }

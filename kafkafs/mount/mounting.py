@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NoReturn
 
 from engine.budgets import Budgets
+from kafkafs.amounts import parsed_size
 from kafkafs.mount.mount_table import Mount, is_dead, mount_at, real_mountpoint
 
 LOOPS = ("fast", "stock")
@@ -114,7 +115,7 @@ def parse_options(text: str | Iterable[str], base: MountOptions | None = None) -
     known = {item.name for item in fields(MountOptions)} - {"budgets"}
     budgets = {item.name for item in fields(Budgets)}
     for argument in [text] if isinstance(text, str) else text:
-        for item in _split(argument):
+        for item in split_options(argument):
             key, equals, value = item.partition("=")
             key = key.strip().replace("-", "_")
             key = _ALIASES.get(key, key)
@@ -134,7 +135,8 @@ def parse_options(text: str | Iterable[str], base: MountOptions | None = None) -
     return options
 
 
-def _split(argument: str) -> list[str]:
+def split_options(argument: str) -> list[str]:
+    """Return the items of an `-o` argument; a comma inside an item is written `\\,`."""
     hidden = argument.replace("\\,", "\0")
     return [item.replace("\0", ",") for item in hidden.split(",") if item.strip()]
 
@@ -168,11 +170,8 @@ def _value(key: str, text: str | None) -> Any:  # noqa: ANN401
 
 def parse_size(key: str, text: str) -> int:
     """Parse a positive whole number, with K, M or G for powers of 1024."""
-    digits = text[:-1] if text[-1:] in ("K", "M", "G") else text
-    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or int(digits) < 1:
-        _refuse(key, text)
-    return int(digits) * factor
+    size = parsed_size(text)
+    return _refuse(key, text) if size is None else size
 
 
 def _refuse(key: str, text: str) -> NoReturn:

@@ -10,7 +10,6 @@ import gc
 import logging
 import os
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -34,6 +33,7 @@ from kafkafs.mount.background import StartReport
 from kafkafs.mount.mount_table import mount_at
 from kafkafs.mount.mounting import MountError, MountOptions
 from kafkafs.mount.served import Served
+from kafkafs.mount.service_manager import notify
 from kafkafs.mount.status import DaemonStatus
 
 SNAPSHOT_SECONDS = 3600.0
@@ -244,25 +244,6 @@ def choose_loop(wanted: str) -> fast_loop.RequestLoop:
     if isinstance(loop, fast_loop.StockLoop):
         logger.warning("pyfuse3's own request loop serves, which is slower: %s", loop.reason)
     return loop
-
-
-def notify(**values: str | int) -> None:
-    """Send NAME=value lines to systemd: READY=1, STATUS=…, MAINPID=…, STOPPING=1. A missing manager is no error.
-
-    The protocol is sd_notify(3), for units of `Type=notify`: a datagram to the socket in NOTIFY_SOCKET, where a
-    leading @ means the abstract name space.
-    """
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address or address[0] not in "/@":
-        return
-    if address[0] == "@":
-        address = "\0" + address[1:]
-    message = "\n".join(f"{name}={value}" for name, value in values.items())
-    with (
-        suppress(OSError),
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel,
-    ):
-        channel.sendto(message.encode("utf-8", "backslashreplace"), address)
 
 
 def tune_kernel(device: str, read_ahead_kb: int) -> None:

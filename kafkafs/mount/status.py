@@ -6,13 +6,12 @@ The tree shows them beside its own files (version, problems). All are small and 
 from __future__ import annotations
 
 import os
-import resource
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from kafkafs.fuse.statistics import Statistics
 from kafkafs.mount.mounting import MountOptions
+from kafkafs.process_facts import process_facts
 from kafkafs.tree.json_text import pretty_json
 
 
@@ -101,10 +100,7 @@ class DaemonStatus:
             "snapshot": options.snapshot,
             "uptimeSeconds": round(self._clock() - self._started, 1),
             "loop": self._loop,
-            "memoryBytes": resident_bytes(),
-            "largestMemoryBytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "openDescriptors": len(os.listdir("/proc/self/fd")),
-            "threads": threading.active_count(),
+            **process_facts(),
             "options": {
                 name: getattr(options, name)
                 for name in (
@@ -126,12 +122,3 @@ class DaemonStatus:
             facts["listsNamesOnly"] = self._facts.lists_names_only
         facts |= self._more()
         return pretty_json(facts)
-
-
-def resident_bytes() -> int:
-    """Return this process's resident memory in bytes."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except (OSError, IndexError, ValueError):
-        return 0

@@ -18,6 +18,7 @@ from kafkafs.serve.handlers import (
     leader_epochs,
     list_offsets,
     metadata,
+    no_login,
 )
 from kafkafs.serve.handlers.fetch import Fetches
 from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
@@ -28,6 +29,7 @@ from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkafs.serve.protocol.messages.cluster import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
@@ -55,6 +57,8 @@ LookUp: TypeAlias = Callable[[ClusterView, PartitionFetch, Asked], Fields]
 AT_ONCE: Mapping[Api, Answer] = {
     FIND_COORDINATOR: metadata.find_coordinator,
     DESCRIBE_CLUSTER: descriptions.describe_cluster,
+    SASL_HANDSHAKE: no_login.sasl_handshake,
+    SASL_AUTHENTICATE: no_login.sasl_authenticate,
 }
 """Answers that read nothing."""
 ASIDE: Mapping[Api, Answer] = {

@@ -1,10 +1,13 @@
-"""Limits on what clients may cost the server; each field is an option of `kafkafs serve`."""
+"""Limits on what clients may cost the server; each field is a name for `-o` of `kafkafs serve`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 
 from engine.budgets import MiB
+from kafkafs.amounts import parsed_size
+from kafkafs.mount.mounting import split_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +20,43 @@ class ServeBudgets:
     """Most bytes of all requests that are being read or answered."""
     fetch_bytes: int = 64 * MiB
     """Most record bytes of one answer, whatever its request allows; a single larger batch is sent whole."""
+    login_bytes: int = 64 * 1024
+    """Largest request of a client that has not logged in."""
     connections: int = 2000
-    frame_seconds: float = 30.0
-    """Time for the rest of a request after its first byte."""
-    idle_seconds: float = 600.0
+    """Most clients that are connected at the same time."""
+    frame_seconds: int = 30
+    """Time for the rest of a request after its first byte, for a TLS handshake, and for a login."""
+    idle_seconds: int = 600
     """Time without a request, or without room for an answer, after which a connection is closed."""
+    failed_login_milliseconds: int = 1000
+    """Time after which a client is told that its login failed."""
     workers: int = 16
     """Most threads that look up and read at the same time."""
 
 
 DEFAULT_SERVE_BUDGETS = ServeBudgets()
+
+
+class BudgetError(Exception):
+    """A text of `-o` that is no limit."""
+
+
+def parse_budgets(texts: Iterable[str]) -> ServeBudgets:
+    """Return the limits of `-o`: `name=value`, comma-separated.
+
+    Raises:
+        BudgetError: a name is unknown, or a value is no positive number.
+    """
+    known = [each.name for each in fields(ServeBudgets)]
+    chosen: dict[str, int] = {}
+    for text in texts:
+        for item in split_options(text):
+            name, _, value = item.partition("=")
+            name = name.strip().replace("-", "_")
+            if name not in known:
+                raise BudgetError(f"unknown option {name!r}; there are {', '.join(known)}")
+            size = parsed_size(value)
+            if size is None:
+                raise BudgetError(f"option {name} cannot be {value!r}")
+            chosen[name] = size
+    return replace(DEFAULT_SERVE_BUDGETS, **chosen)

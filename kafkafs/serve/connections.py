@@ -1,28 +1,66 @@
 """Connections of clients: one task each, which reads a request, answers it, and reads the next.
 
 Look-ups, reads and sendfile(2) run in threads, so a slow disk or a slow client stops no other connection. Whatever a
-client sends, only its own connection can end.
+client sends, only its own connection can end. Where clients log in, one that has not may only ask for versions and log
+in.
 """
 
 from __future__ import annotations
 
 import logging
+import ssl
+from dataclasses import dataclass
+from time import perf_counter_ns
 
 import trio
 
 from engine.errors import CorruptMessageError
-from kafkafs.serve.asked import Asked
+from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import ServeBudgets
+from kafkafs.serve.control.counters import Counters
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.file_slice import Piece
+from kafkafs.serve.file_slice import Piece, size_of
 from kafkafs.serve.network.byte_budget import ByteBudget
 from kafkafs.serve.network.frames import MalformedRequest, RequestReader
-from kafkafs.serve.network.sending import ShortFileError, send_pieces
+from kafkafs.serve.network.sending import ClientStream, Sender, ShortFileError
+from kafkafs.serve.protocol.apis import APIS
 from kafkafs.serve.protocol.codec import read_request, write_response
+from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
+from kafkafs.serve.security.login import Login, Logins
+from kafkafs.serve.security.mechanisms import LoginRefused
+from kafkafs.serve.security.tls import why_no_handshake
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Client:
+    """A connection, with what is known of its client.
+
+    Attributes:
+        name: address and port.
+        host, port: where clients are told to connect to.
+        login: the state of its login, until it is complete; None where nobody has to log in.
+        user: its name, after the login.
+        until: time by which it has to have logged in.
+    """
+
+    name: str
+    host: str
+    port: int
+    login: Login | None
+    user: str | None = None
+    until: float = 0.0
+
+
+class _LoginFailed(Exception):
+    """A client proved nothing; `answer` tells it so."""
+
+    def __init__(self, reason: str, answer: tuple[Piece, ...]) -> None:
+        super().__init__(reason)
+        self.answer = answer
 
 
 class Connections:
@@ -32,69 +70,119 @@ class Connections:
         broker: answers requests.
         budgets: limits.
         advertised: host and port that clients are told; None for the address that each one used.
+        tls: settings of TLS; None without.
+        logins: how clients log in; None if they need not.
     """
 
     def __init__(
-        self, broker: Broker, budgets: ServeBudgets, advertised: tuple[str, int] | None
+        self,
+        broker: Broker,
+        budgets: ServeBudgets,
+        advertised: tuple[str, int] | None,
+        tls: ssl.SSLContext | None = None,
+        logins: Logins | None = None,
     ) -> None:
         self._broker = broker
         self._budgets = budgets
         self._advertised = advertised
+        self._tls = tls
+        self._logins = logins
         self._pending = ByteBudget(budgets.pending_bytes)
-        self._senders = trio.CapacityLimiter(budgets.workers)
-        self.open = 0
+        self._threads = trio.CapacityLimiter(budgets.workers)
+        self.counters = Counters()
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve a connection until it ends."""
         try:
-            client = _address(stream.socket.getpeername())
+            name = _address(stream.socket.getpeername())
             here = stream.socket.getsockname()
         except OSError:  # the client is gone already
             return
-        if self.open >= self._budgets.connections:
-            logger.warning("%s: refused: %d connections are open", client, self.open)
+        counters = self.counters
+        if counters.open >= self._budgets.connections:
+            logger.warning("%s: refused: %d connections are open", name, counters.open)
+            counters.refused += 1
             return
-        self.open += 1
+        host, port = self._advertised or (here[0], here[1])
+        login = None if self._logins is None else Login(self._logins)
+        until = trio.current_time() + self._budgets.frame_seconds
+        client = _Client(name, host, port, login, until=until)
+        counters.enter()
         try:
-            await self._answer_all(stream, client, self._advertised or (here[0], here[1]))
+            await self._answer_all(await self._secured(stream), client)
         except (MalformedRequest, CorruptMessageError) as error:
-            logger.warning("%s: connection closed: %s", client, error)
+            counters.malformed += 1
+            logger.warning("%s: connection closed: %s", name, error)
         except trio.TooSlowError:
-            logger.info("%s: connection closed: the client is too slow", client)
+            counters.too_slow += 1
+            logger.info("%s: connection closed: the client is too slow", name)
         except ShortFileError as error:
-            logger.warning("%s: connection closed: %s", client, error)
+            logger.warning("%s: connection closed: %s", name, error)
         except (trio.BrokenResourceError, OSError) as error:
-            logger.debug("%s: connection ended: %s", client, error)
+            logger.debug("%s: connection ended: %s", name, error)
         except Exception as error:
-            logger.exception("%s: connection closed: %s", client, error)
+            counters.unexpected_errors += 1
+            logger.exception("%s: connection closed: %s", name, error)
         finally:
-            self.open -= 1
+            counters.leave()
 
-    async def _answer_all(
-        self, stream: trio.SocketStream, client: str, address: tuple[str, int]
-    ) -> None:
+    async def _secured(self, stream: trio.SocketStream) -> ClientStream:
+        """Return the connection after the TLS handshake, if there is one."""
+        if self._tls is None:
+            return stream
+        secured = trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
+        try:
+            with trio.fail_after(self._budgets.frame_seconds):
+                await secured.do_handshake()
+        except trio.BrokenResourceError as error:
+            raise MalformedRequest(why_no_handshake(error)) from None
+        return secured
+
+    async def _answer_all(self, stream: ClientStream, client: _Client) -> None:
         reader = RequestReader(stream, self._budgets)
+        sender = Sender(stream, self._threads, self._budgets.idle_seconds)
+        try:
+            await self._answer_each(reader, sender, client)
+        except _LoginFailed as failed:
+            self.counters.failed_logins += 1
+            logger.warning("%s: login failed: %s", client.name, failed)
+            await trio.sleep(self._budgets.failed_login_milliseconds / 1000)
+            await sender.send(failed.answer)
+
+    async def _answer_each(self, reader: RequestReader, sender: Sender, client: _Client) -> None:
         while True:
             with trio.move_on_after(self._budgets.idle_seconds) as waiting:
+                if client.login is not None:
+                    waiting.deadline = client.until
                 if not await reader.has_more():
                     return
             if waiting.cancelled_caught:
+                if client.login is not None:
+                    raise MalformedRequest("the client does not log in")
                 return
             with trio.fail_after(self._budgets.frame_seconds):
-                length = await reader.length()
+                length = await self._length(reader, client)
             async with self._pending.room(length):
                 with trio.fail_after(self._budgets.frame_seconds):
                     frame = await reader.body(length)
-                pieces = await self._answer(frame, client, address)
+                pieces = await self._answer(frame, client)
             if pieces is None:
                 return
-            with trio.fail_after(self._budgets.idle_seconds):
-                await send_pieces(stream, pieces, self._senders)
+            await sender.send(pieces)
+            self.counters.bytes_sent += size_of(pieces)
 
-    async def _answer(
-        self, frame: bytes, client: str, address: tuple[str, int]
-    ) -> tuple[Piece, ...] | None:
+    async def _length(self, reader: RequestReader, client: _Client) -> int:
+        if client.login is None:
+            return await reader.length()
+        most = min(self._budgets.login_bytes, self._budgets.request_bytes)
+        if client.login.takes_tokens:
+            return await reader.length(least=0, most=most)
+        return await reader.length(most=most)
+
+    async def _answer(self, frame: bytes, client: _Client) -> tuple[Piece, ...] | None:
         """Return the bytes of the answer; None to close the connection without one."""
+        if client.login is not None and client.login.takes_tokens:
+            return await self._answer_token(frame, client.login, client)
         key, version, correlation, client_id, fields = read_request(frame)
         handle = self._broker.handler(key)
         if key == API_VERSIONS.key and fields is None:
@@ -103,18 +191,63 @@ class Connections:
             return write_response(key, 0, correlation, answer)
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
-        host, port = address
         asked = Asked(
             version,
             fields,
-            host,
-            port,
-            f"{client} ({client_id})",
+            client.host,
+            client.port,
+            f"{client.name} ({client_id})",
             client_id=client_id or "",
-            client_host=f"/{client.rpartition(':')[0]}",
+            client_host=f"/{client.name.rpartition(':')[0]}",
         )
-        found = await handle(asked)
+        statistics = self.counters.operations[APIS[key].request.name.removesuffix("Request")]
+        start = perf_counter_ns()
+        is_failed = True
+        try:
+            if client.login is None or key == API_VERSIONS.key:
+                found = await handle(asked)
+            else:
+                found = await self._log_in(key, correlation, asked, client.login, client)
+            is_failed = found is not None and found.get("errorCode", ErrorCode.NONE) != 0
+        finally:
+            statistics.add(perf_counter_ns() - start)
+            statistics.errors += is_failed
         return None if found is None else write_response(key, version, correlation, found)
+
+    async def _log_in(
+        self, key: int, correlation: int, asked: Asked, login: Login, client: _Client
+    ) -> Fields:
+        """Answer a request of a client that has not logged in."""
+        if key == SASL_HANDSHAKE.key:
+            return login.handshake(asked)
+        if key != SASL_AUTHENTICATE.key:
+            name = APIS[key].request.name
+            raise MalformedRequest(f"a {name} came before the login")
+        try:
+            found = await trio.to_thread.run_sync(login.authenticate, asked, limiter=self._threads)
+        except LoginRefused as refused:
+            answer = write_response(key, asked.version, correlation, login.refusal())
+            raise _LoginFailed(str(refused), answer) from None
+        self._enter(client, login)
+        return found
+
+    async def _answer_token(
+        self, token: bytes, login: Login, client: _Client
+    ) -> tuple[Piece, ...] | None:
+        """Answer the bytes of a mechanism, which come without the header of a request."""
+        try:
+            answer = await trio.to_thread.run_sync(login.token, token, limiter=self._threads)
+        except LoginRefused as refused:
+            raise _LoginFailed(str(refused), ()) from None
+        self._enter(client, login)
+        return (len(answer).to_bytes(4, "big"), answer)
+
+    @staticmethod
+    def _enter(client: _Client, login: Login) -> None:
+        """Admit a client if its login is complete."""
+        if login.user is not None:
+            logger.info("%s: %r has logged in", client.name, login.user)
+            client.user, client.login = login.user, None
 
 
 def _address(name: tuple[object, ...]) -> str:

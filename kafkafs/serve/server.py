@@ -1,15 +1,15 @@
-"""The server's process: open the source, listen, serve until a signal."""
+"""The server while it runs: listen, serve until a signal, tell problems and who asks for them."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import os
-import resource
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import trio
 
@@ -17,17 +17,19 @@ from engine.errors import KafkaStorageError
 from engine.log.partition_choice import PartitionChoice
 from kafkafs.amounts import counted
 from kafkafs.api.source_logs import SourceLogs
+from kafkafs.mount.service_manager import notify
 from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS, ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.connections import Connections
+from kafkafs.serve.control.status import ServerStatus
+from kafkafs.serve.control.telling import Telling, control_listener
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules
-from kafkafs.tree.context import TreeOptions
+from kafkafs.serve.security.login import Logins
 
 logger = logging.getLogger(__name__)
 
 PROBLEM_SECONDS = 1.0
-OPEN_FILES = 65_536
 
 
 class ListenError(Exception):
@@ -45,6 +47,12 @@ class ServeOptions:
         snapshot: show the files as they are at the start.
         rules: treatment of damage and of old formats.
         budgets: limits.
+        tls: settings of TLS; None without.
+        logins: how clients log in; None if they need not.
+        foreground: stay with the terminal, which gets the log.
+        log_file: path of a file for the log.
+        debug: log also connections that end.
+        quiet: only warnings of the log on the terminal.
     """
 
     host: str = "127.0.0.1"
@@ -54,56 +62,84 @@ class ServeOptions:
     snapshot: bool = False
     rules: FetchRules = DEFAULT_RULES
     budgets: ServeBudgets = DEFAULT_SERVE_BUDGETS
+    tls: ssl.SSLContext | None = None
+    logins: Logins | None = None
+    foreground: bool = True
+    log_file: str | None = None
+    debug: bool = False
+    quiet: bool = False
 
 
-Ready = Callable[[str, int], None]
+Ready = Callable[[str, int, str], None]
+"""Called with host, port and a sentence once clients can connect."""
 
 
-def serve(paths: Sequence[str], options: ServeOptions, ready: Ready) -> None:
+async def serve(
+    logs: SourceLogs, options: ServeOptions, ready: Ready, log_text: Callable[[], str]
+) -> None:
     """Serve log dirs until SIGTERM or SIGINT.
 
     Args:
-        paths: the sources.
+        logs: the open source.
         options: what the operator chose.
-        ready: called with host and port once clients can connect.
+        ready: called once clients can connect.
+        log_text: returns the last lines of the log.
 
     Raises:
-        SourceError: a source does not exist or cannot be read.
         ListenError: the address is in use or not one of this machine.
     """
-    logs = SourceLogs(paths, TreeOptions(snapshot=options.snapshot, schemas=("none",)))
-    try:
-        _raise_descriptor_limit()
-        trio.run(_main, logs, options, ready)
-    finally:
-        logs.source.close()
-
-
-async def _main(logs: SourceLogs, options: ServeOptions, ready: Ready) -> None:
     cluster = ClusterView(logs, options.choice)
     broker = Broker(cluster, options.rules, options.budgets)
-    connections = Connections(broker, options.budgets, options.advertised)
+    connections = Connections(
+        broker, options.budgets, options.advertised, options.tls, options.logins
+    )
     try:
         listeners = await trio.open_tcp_listeners(options.port, host=options.host)
     except OSError as error:
         raise ListenError(_why_not(options, error)) from None
     host, port = listeners[0].socket.getsockname()[:2]
+    status = ServerStatus(logs, connections.counters, _facts(options, host, port), log_text)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
             nursery.start_soon(_tell_problems, logs)
             nursery.start_soon(broker.coordinator.run)
+            nursery.start_soon(_tell_operator, host, port, status)
             topics = cluster.topics().values()
             amount = counted(sum(len(topic.logs) for topic in topics), "partition")
-            sentence = ", ".join(logs.paths)
-            logger.info(
-                "%s: %s served on %s:%d (process %d)", sentence, amount, host, port, os.getpid()
-            )
-            ready(host, port)
+            place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            sentence = f"{', '.join(logs.paths)}: {amount} served on {place}"
+            logger.info("%s (process %d)", sentence, os.getpid())
+            ready(host, port, sentence)
+            notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
             async for number in signals:
                 logger.info("%s: ending", signal.Signals(number).name)
+                notify(STOPPING=1)
                 nursery.cancel_scope.cancel()
                 break
+
+
+def _facts(options: ServeOptions, host: str, port: int) -> dict[str, Any]:
+    advertised = options.advertised
+    budgets = options.budgets
+    return {
+        "address": f"{host}:{port}",
+        "advertised": None if advertised is None else f"{advertised[0]}:{advertised[1]}",
+        "snapshot": options.snapshot,
+        "tls": options.tls is not None,
+        "mechanisms": [] if options.logins is None else list(options.logins.mechanisms),
+        "options": {name: getattr(budgets, name) for name in budgets.__slots__},
+    }
+
+
+async def _tell_operator(host: str, port: int, status: ServerStatus) -> None:
+    """Answer `kafkafs top` and `kafkafs serve --stop`."""
+    try:
+        listener = control_listener(host, port)
+    except OSError as error:
+        logger.warning("kafkafs top and kafkafs serve --stop cannot find this server: %s", error)
+        return
+    await trio.serve_listeners(Telling(status.makers()).serve, [listener])
 
 
 async def _tell_problems(logs: SourceLogs) -> None:
@@ -128,11 +164,3 @@ def _why_not(options: ServeOptions, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"{place} is in use: choose another port with --listen, or 0 for a free one"
     return f"cannot listen on {place}: {error.strerror or error}"
-
-
-def _raise_descriptor_limit() -> None:
-    """Allow a descriptor for each connection, besides those of the source."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

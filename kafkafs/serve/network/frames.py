@@ -12,6 +12,9 @@ _READ = 64 * 1024
 _SMALLEST = 8
 """Bytes: a request has at least a key, a version and a correlation id."""
 
+_TLS = b"\x16\x03"
+"""First bytes of a client that speaks TLS."""
+
 
 class MalformedRequest(Exception):
     """A client sent bytes that are no request; its connection is closed."""
@@ -43,19 +46,25 @@ class RequestReader:
             self._buffer += await self._stream.receive_some(_READ)
         return bool(self._buffer)
 
-    async def length(self) -> int:
+    async def length(self, *, least: int = _SMALLEST, most: int | None = None) -> int:
         """Return the length of the next request, which follows.
+
+        Args:
+            least, most: limits of the length; by default those of a request.
 
         Raises:
             MalformedRequest: the length is impossible or above the limit, or the connection ended.
         """
         await self._fill(_LENGTH)
         length = read_int32(self._buffer, 0)
-        if not _SMALLEST <= length <= self._budgets.request_bytes:
+        limit = self._budgets.request_bytes if most is None else most
+        if not least <= length <= limit:
             seen = bytes(self._buffer[:16])
+            if seen.startswith(_TLS):
+                raise MalformedRequest("the client speaks TLS, the server does not: see --tls-cert")
             raise MalformedRequest(
-                f"the request states {length} bytes, not {_SMALLEST} to"
-                f" {self._budgets.request_bytes}; it begins with {seen!r}"
+                f"the request states {length} bytes, not {least} to {limit};"
+                f" it begins with {seen!r}"
             )
         return length
 

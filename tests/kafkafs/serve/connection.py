@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from typing import Any, Self
 
@@ -13,10 +14,17 @@ from tests.message_bytes import message_bytes
 
 
 class Connection:
-    """A connection of a client that sends any bytes."""
+    """A connection of a client that sends any bytes.
 
-    def __init__(self, served: Served) -> None:
+    Args:
+        served: the server.
+        tls: settings of TLS; None without.
+    """
+
+    def __init__(self, served: Served, tls: ssl.SSLContext | None = None) -> None:
         self._socket = socket.create_connection((served.host, served.port), START_SECONDS)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=served.host)
         self._number = 0
 
     def __enter__(self) -> Self:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,16 @@ class Served(NamedTuple):
     def bootstrap(self) -> str:
         """The address as clients take it."""
         return f"{self.host}:{self.port}"
+
+    def warned(self, *parts: str) -> bool:
+        """Whether one line of the log has all parts, waited for."""
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            for line in self.log.read_text().splitlines():
+                if all(part in line for part in parts):
+                    return True
+            time.sleep(0.02)
+        return False
 
     def resident_bytes(self) -> int:
         """Memory of the process."""

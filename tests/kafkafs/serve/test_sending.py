@@ -10,7 +10,7 @@ import trio
 
 from engine.files.source_files import SourceRoot
 from kafkafs.serve.file_slice import FileSlice, Piece, size_of
-from kafkafs.serve.network.sending import ShortFileError, send_pieces
+from kafkafs.serve.network.sending import Sender, ShortFileError
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def received(pieces: tuple[Piece, ...], pause: float = 0.0) -> bytes:
         async with listeners[0], trio.open_nursery() as nursery:
             nursery.start_soon(read)
             async with await listeners[0].accept() as stream:
-                await send_pieces(stream, pieces, trio.CapacityLimiter(1))
+                await Sender(stream, trio.CapacityLimiter(1), 30).send(pieces)
         return bytes(found)
 
     return trio.run(main)

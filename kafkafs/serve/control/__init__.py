@@ -1,0 +1,1 @@
+"""What a running server tells its operator: status, statistics, problems and log."""

@@ -1,0 +1,70 @@
+"""Facts of a running server, as a mount has them in `.kafkafs/`: pid, status, statistics, problems, log."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kafkafs.api.source_logs import SourceLogs
+from kafkafs.process_facts import process_facts
+from kafkafs.serve.control.counters import Counters
+from kafkafs.tree.json_text import pretty_json
+
+
+class ServerStatus:
+    """What the operator can ask for.
+
+    Args:
+        logs: the open source.
+        counters: those of the connections.
+        facts: what the operator chose, for the status.
+        log_text: returns the last lines of the log.
+    """
+
+    def __init__(
+        self,
+        logs: SourceLogs,
+        counters: Counters,
+        facts: Mapping[str, Any],
+        log_text: Callable[[], str],
+    ) -> None:
+        self._logs = logs
+        self._counters = counters
+        self._facts = facts
+        self._log_text = log_text
+        self._started = time.monotonic()
+
+    def makers(self) -> Mapping[str, Callable[[], bytes]]:
+        """Return the facts by name, each made when it is asked for."""
+        return {
+            "pid": lambda: b"%d\n" % os.getpid(),
+            "status": self._status,
+            "statistics": lambda: pretty_json(self._counters.facts()),
+            "problems": self._problems,
+            "log": lambda: self._log_text().encode("utf-8", "backslashreplace"),
+        }
+
+    def _status(self) -> bytes:
+        # Imported here: only one who asks for it needs it.
+        from kafkafs.mount.log_tree import followed_partitions
+
+        source = self._logs.source
+        return pretty_json(
+            {
+                "pid": os.getpid(),
+                "sources": list(self._logs.paths),
+                **self._facts,
+                "uptimeSeconds": round(time.monotonic() - self._started, 1),
+                **process_facts(),
+                "partitions": len(source.partitions()),
+                "brokerPid": source.broker_pid,
+                "followed": list(followed_partitions(source)),
+            }
+        )
+
+    def _problems(self) -> bytes:
+        problems: Sequence[Mapping[str, Any]] = self._logs.source.problems
+        return b"".join(json.dumps(each).encode() + b"\n" for each in problems)

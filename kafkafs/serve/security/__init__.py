@@ -1,0 +1,1 @@
+"""Who may read: TLS, the password file, and logins by SASL."""
