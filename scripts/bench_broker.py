@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bench_data
@@ -23,6 +24,8 @@ class Topic:
     codec: str
     value: int
     per_megabyte: int
+    batch: int = 10_000
+    """Most records of a batch."""
 
 
 TOPICS = (
@@ -37,10 +40,10 @@ def started(megabytes: int) -> Broker:
     return Broker(bench_data.cache() / f"spark-{megabytes}")
 
 
-def fill(broker: Broker, megabytes: int) -> None:
-    """Write the topics through the broker, the first time."""
+def fill(broker: Broker, megabytes: int, topics: Sequence[Topic] = TOPICS) -> None:
+    """Write topics through the broker, the first time."""
     there = {topic for topic, _ in clients.partitions_of(broker.bootstrap)}
-    for topic in TOPICS:
+    for topic in topics:
         rows = topic.per_megabyte * megabytes
         if topic.name in there:
             continue
@@ -61,6 +64,7 @@ def _produce(bootstrap: str, topic: Topic, rows: int) -> None:
         compression_type=topic.codec,
         linger_ms=50,
         batch_size=65536,
+        batch_num_messages=topic.batch,
         queue_buffering_max_messages=100_000,
     )
     for row in range(rows):

@@ -83,6 +83,7 @@ class Broker:
 
     Attributes:
         coordinator: the groups of this server.
+        fetches: the handler of Fetch, which can also answer in the caller's thread.
     """
 
     def __init__(self, cluster: ClusterView, rules: FetchRules, budgets: ServeBudgets) -> None:
@@ -90,7 +91,7 @@ class Broker:
         self._limiter = trio.CapacityLimiter(budgets.workers)
         self.coordinator = Coordinator()
         partitions = PartitionFetch(cluster, rules)
-        fetches = Fetches(cluster, partitions, budgets, self._limiter)
+        self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter)
         handlers: dict[Api, Handler] = {FETCH: fetches.answer, API_VERSIONS: self._list_versions}
         handlers |= {
             api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()

@@ -8,31 +8,43 @@ in.
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
+from typing import NamedTuple
 
 import trio
 
+from engine.coding.fixed_width import read_int16
 from engine.errors import CorruptMessageError
+from kafkafs.fuse.statistics import OperationStatistics
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.control.counters import Counters
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.file_slice import Piece, size_of
+from kafkafs.serve.handlers.fetch import WaitingFetch
 from kafkafs.serve.network.byte_budget import ByteBudget
+from kafkafs.serve.network.following import FollowingRequests
 from kafkafs.serve.network.frames import MalformedRequest, RequestReader
-from kafkafs.serve.network.sending import ClientStream, Sender, ShortFileError
+from kafkafs.serve.network.sending import ClientStream, Following, Sender, ShortFileError
 from kafkafs.serve.protocol.apis import APIS
 from kafkafs.serve.protocol.codec import read_request, write_response
 from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
+from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.security.login import Login, Logins
 from kafkafs.serve.security.mechanisms import LoginRefused
 from kafkafs.serve.security.tls import why_no_handshake
 
 logger = logging.getLogger(__name__)
+
+_UNLIMITED = 2**31 - 1
+_SEND_BUFFER = 256 * 1024
+"""Bytes of an answer that the kernel holds: with more, the processor's caches lose them before the client reads."""
 
 
 @dataclass(slots=True)
@@ -53,6 +65,15 @@ class _Client:
     login: Login | None
     user: str | None = None
     until: float = 0.0
+
+
+class _LaterFetch(NamedTuple):
+    """A Fetch that waits for records: its version, its number, when it came."""
+
+    version: int
+    correlation: int
+    waiting: WaitingFetch
+    start: int
 
 
 class _LoginFailed(Exception):
@@ -108,6 +129,7 @@ class Connections:
         until = trio.current_time() + self._budgets.frame_seconds
         client = _Client(name, host, port, login, until=until)
         counters.enter()
+        _set_buffer(stream)
         try:
             await self._answer_all(await self._secured(stream), client)
         except (MalformedRequest, CorruptMessageError) as error:
@@ -168,8 +190,55 @@ class Connections:
                 pieces = await self._answer(frame, client)
             if pieces is None:
                 return
-            await sender.send(pieces)
-            self.counters.bytes_sent += size_of(pieces)
+            while pieces:
+                pieces = await self._send(reader, sender, client, pieces)
+
+    async def _send(
+        self,
+        reader: RequestReader,
+        sender: Sender,
+        client: _Client,
+        pieces: tuple[Piece, ...],
+    ) -> tuple[Piece, ...]:
+        """Send an answer, and those to requests that follow at once; return one that had to wait."""
+        fetched: list[tuple[int, int, bool]] = []
+
+        def answer(frame: bytes) -> Following[_LaterFetch] | None:
+            return self._answer_now(frame, client, fetched)
+
+        following = FollowingRequests(reader, answer, lambda: self._threads.available_tokens > 0)
+        self.counters.bytes_sent += size_of(pieces)
+        statistics = self._statistics(FETCH.key)
+        try:
+            later = await sender.send(pieces, following)
+        finally:
+            for nanoseconds, size, is_failed in fetched:
+                statistics.add(nanoseconds)
+                statistics.errors += is_failed
+                self.counters.bytes_sent += size
+        if later is None:
+            return ()
+        found = await self._broker.fetches.finish(later.waiting)
+        statistics.add(perf_counter_ns() - later.start)
+        return write_response(FETCH.key, later.version, later.correlation, found)
+
+    def _answer_now(
+        self, frame: bytes, client: _Client, fetched: list[tuple[int, int, bool]]
+    ) -> Following[_LaterFetch] | None:
+        """Answer a Fetch in the caller's thread; None for another request."""
+        if client.login is not None or read_int16(frame, 0) != FETCH.key:
+            return None
+        _, version, correlation, client_id, fields = read_request(frame)
+        if fields is None:
+            return None
+        start = perf_counter_ns()
+        found = self._broker.fetches.answer_now(_asked(client, version, client_id, fields))
+        if isinstance(found, WaitingFetch):
+            return Following(later=_LaterFetch(version, correlation, found, start))
+        pieces = write_response(FETCH.key, version, correlation, found)
+        is_failed = found["errorCode"] != ErrorCode.NONE
+        fetched.append((perf_counter_ns() - start, size_of(pieces), is_failed))
+        return Following(pieces)
 
     async def _length(self, reader: RequestReader, client: _Client) -> int:
         if client.login is None:
@@ -191,16 +260,8 @@ class Connections:
             return write_response(key, 0, correlation, answer)
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
-        asked = Asked(
-            version,
-            fields,
-            client.host,
-            client.port,
-            f"{client.name} ({client_id})",
-            client_id=client_id or "",
-            client_host=f"/{client.name.rpartition(':')[0]}",
-        )
-        statistics = self.counters.operations[APIS[key].request.name.removesuffix("Request")]
+        asked = _asked(client, version, client_id, fields)
+        statistics = self._statistics(key)
         start = perf_counter_ns()
         is_failed = True
         try:
@@ -213,6 +274,9 @@ class Connections:
             statistics.add(perf_counter_ns() - start)
             statistics.errors += is_failed
         return None if found is None else write_response(key, version, correlation, found)
+
+    def _statistics(self, key: int) -> OperationStatistics:
+        return self.counters.operations[APIS[key].request.name.removesuffix("Request")]
 
     async def _log_in(
         self, key: int, correlation: int, asked: Asked, login: Login, client: _Client
@@ -248,6 +312,25 @@ class Connections:
         if login.user is not None:
             logger.info("%s: %r has logged in", client.name, login.user)
             client.user, client.login = login.user, None
+
+
+def _asked(client: _Client, version: int, client_id: str | None, fields: Fields) -> Asked:
+    return Asked(
+        version,
+        fields,
+        client.host,
+        client.port,
+        f"{client.name} ({client_id})",
+        client_id=client_id or "",
+        client_host=f"/{client.name.rpartition(':')[0]}",
+    )
+
+
+def _set_buffer(stream: trio.SocketStream) -> None:
+    """Set how much of an answer the kernel holds; trio allows 16 KiB that are not sent yet."""
+    with suppress(OSError):
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNLIMITED)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
 
 
 def _address(name: tuple[object, ...]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import groupby
+from time import monotonic
+from typing import NamedTuple
 
 import trio
 
@@ -18,6 +20,20 @@ IDS_SINCE = 13
 POLL_SECONDS = 0.1
 """Time between two looks at the logs while a client waits for records."""
 _NO_REPLICA = -1
+
+
+class WaitingFetch(NamedTuple):
+    """A request that waits for records.
+
+    Attributes:
+        session: the partitions.
+        fields: the request.
+        end: time on the monotonic clock at which its time is over.
+    """
+
+    session: FetchSession
+    fields: Fields
+    end: float
 
 
 class Fetches:
@@ -45,21 +61,34 @@ class Fetches:
 
     async def answer(self, asked: Asked) -> Fields:
         """Return the answer to a request."""
+        found = await trio.to_thread.run_sync(self.answer_now, asked, limiter=self._limiter)
+        return await self.finish(found) if isinstance(found, WaitingFetch) else found
+
+    def answer_now(self, asked: Asked) -> Fields | WaitingFetch:
+        """Return the answer to a request, or what `finish` needs if there are too few records; reads the source."""
         fields = asked.fields
         session = self._sessions.of_request(fields, has_ids=asked.version >= IDS_SINCE)
         if isinstance(session, ErrorCode):
             return {"errorCode": session, "sessionId": 0, "responses": []}
-        end = trio.current_time() + max(fields["maxWaitMs"], 0) / 1000
+        end = monotonic() + max(fields["maxWaitMs"], 0) / 1000
+        return self._look(WaitingFetch(session, fields, end))
+
+    async def finish(self, waiting: WaitingFetch) -> Fields:
+        """Return the answer to a request as soon as there are enough records, or its time is over."""
         while True:
-            answers = await trio.to_thread.run_sync(
-                self._read, session, fields, limiter=self._limiter
-            )
-            size = sum(answer.size for _, answer in answers)
-            is_news = any(each.error or each.diverging is not None for _, each in answers)
-            left = end - trio.current_time()
-            if size >= fields["minBytes"] or is_news or not answers or left <= 0:
-                break
-            await trio.sleep(min(left, POLL_SECONDS))
+            await trio.sleep(min(max(waiting.end - monotonic(), 0), POLL_SECONDS))
+            found = await trio.to_thread.run_sync(self._look, waiting, limiter=self._limiter)
+            if not isinstance(found, WaitingFetch):
+                return found
+
+    def _look(self, waiting: WaitingFetch) -> Fields | WaitingFetch:
+        """Read all partitions once; runs in a thread."""
+        session, fields, end = waiting
+        answers = self._read(session, fields)
+        size = sum(answer.size for _, answer in answers)
+        is_news = any(each.error or each.diverging is not None for _, each in answers)
+        if size < fields["minBytes"] and not is_news and answers and monotonic() < end:
+            return waiting
         shown = session.changed(answers)
         name = "topicId" if session.has_ids else "topic"
         return {
@@ -72,7 +101,7 @@ class Fetches:
         }
 
     def _read(self, session: FetchSession, fields: Fields) -> list[tuple[Key, FetchedBatches]]:
-        """Read all partitions of a session once; runs in a thread."""
+        """Read all partitions of a session once."""
         left = min(fields["maxBytes"], self._budgets.fetch_bytes)
         is_first = True
         answers = []

@@ -77,8 +77,28 @@ class RequestReader:
         end = _LENGTH + length
         await self._fill(end)
         found = bytes(self._buffer[_LENGTH:end])
-        del self._buffer[:end]
+        self.drop(found)
         return found
+
+    @property
+    def size(self) -> int:
+        """Bytes that have come and belong to no request yet."""
+        return len(self._buffer)
+
+    def add(self, data: bytes) -> None:
+        """Add bytes that somebody else read from the connection."""
+        self._buffer += data
+
+    def whole(self) -> bytes | None:
+        """Return the next request if all its bytes have come; it stays here until it is dropped."""
+        if len(self._buffer) < _LENGTH:
+            return None
+        end = _LENGTH + read_int32(self._buffer, 0)
+        return bytes(self._buffer[_LENGTH:end]) if _LENGTH <= end <= len(self._buffer) else None
+
+    def drop(self, frame: bytes) -> None:
+        """Forget the next request."""
+        del self._buffer[: _LENGTH + len(frame)]
 
     async def _fill(self, size: int) -> None:
         while len(self._buffer) < size:
