@@ -61,6 +61,8 @@ GROUPS = (
     "export",
     "spark",
     "audit",
+    "serve",
+    "serve-start",
 )
 
 
@@ -121,17 +123,21 @@ def plan(
         "export": lambda: run_if_installed("bench_export", report, options.size),
         "spark": lambda: run_if_installed("bench_spark", report, options.size),
         "audit": lambda: run_if_installed("bench_audit", report, options.size),
+        "serve": lambda: run_if_installed("bench_serve", report, min(options.size, 100)),
+        "serve-start": lambda: run_if_installed(
+            "bench_serve", report, options.partitions, "run_start"
+        ),
     }
 
 
-def run_if_installed(module: str, report: Report, megabytes: int) -> None:
+def run_if_installed(module: str, report: Report, amount: int, name: str = "run") -> None:
     """Run the benchmarks of a module that needs a Kafka client, PyArrow or PySpark, if they are installed."""
     try:
         measure = import_module(module)
     except ModuleNotFoundError as error:
         print(f"{module} is not measured: {error}: run scripts/setup dev kafka spark")
         return
-    measure.run(report, megabytes)
+    getattr(measure, name)(report, amount)
 
 
 def main() -> int:

@@ -6,18 +6,27 @@ the server's alone.
 
 from __future__ import annotations
 
+import os
+import socket
+import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import bench_broker
 import bench_data
 from bench_broker import PARTITIONS, Topic
 from bench_jvm import SOURCES, compile_c, process_cpu
-from bench_report import Report, Sample
+from bench_mount import peak_memory
+from bench_report import Report, Row, Sample
+
+from tests.kafka import clients, jars
+from tests.kafka.broker import Broker
 
 FETCHED = (
     Topic("serve-plain", "none", 1000, 1000),
@@ -26,6 +35,11 @@ FETCHED = (
     Topic("serve-one-record-batches", "none", 100, 500, batch=1),
 )
 PARTITION_BYTES = 1 << 20  # as consumers ask by default
+SMALL_BYTES = 16 * 1024
+READ = 2_000_000_000  # bytes of a sample, from the page cache
+FIRST = "first"
+CONNECTIONS = 1000
+VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 def run(report: Report, megabytes: int) -> None:
@@ -36,14 +50,50 @@ def run(report: Report, megabytes: int) -> None:
         bench_broker.fill(broker, megabytes, FETCHED)
         with serving(broker.log_dir) as (server, address):
             for topic in FETCHED:
-                words = [str(PARTITION_BYTES), topic.name, str(PARTITIONS)]
-                size = fetched(loop, broker.pid, broker.bootstrap, words)[1]
+                name = topic.name.removeprefix("serve-")
+                for size in (PARTITION_BYTES, SMALL_BYTES):
+                    words = [str(size), topic.name, str(PARTITIONS)]
+                    once = fetched(loop, server.pid, address, [*words, "1"])[1]
+                    volume = READ if size == PARTITION_BYTES else READ // 10
+                    words.append(str(-(-volume // once)))
+                    total = once * int(words[-1])
+                    report.compare(
+                        *("serve", f"Fetch of {name}, {size // 1024} KiB", total / 1e6, "MB/s"),
+                        lambda w=words: fetched(loop, server.pid, address, w)[0],
+                        lambda w=words: fetched(loop, broker.pid, broker.bootstrap, w)[0],
+                        target="cpu 1",
+                        warm=3,
+                    )
+            for topic in FETCHED[:2]:
+                rows = topic.per_megabyte * megabytes
                 report.compare(
-                    *("serve", f"Fetch of {topic.name.removeprefix('serve-')}", size / 1e6, "MB/s"),
-                    lambda w=words: fetched(loop, server.pid, address, w)[0],
-                    lambda w=words: fetched(loop, broker.pid, broker.bootstrap, w)[0],
-                    target="cpu 1",
+                    *("serve", f"kafka-consumer-perf-test, {topic.name}", rows / 1e3, "krow/s"),
+                    lambda t=topic: consumed(address, server.pid, t, megabytes),
+                    lambda t=topic: consumed(broker.bootstrap, broker.pid, t, megabytes),
+                    target="wall 1",
                 )
+
+
+def consumed(address: str, pid: int, topic: Topic, megabytes: int) -> Sample:
+    """Run Kafka's own consumer benchmark: its wall time without its start, and the server's CPU time."""
+    rows = topic.per_megabyte * megabytes
+    tool = "org.apache.kafka.tools.ConsumerPerformance"
+    words = [
+        *("--bootstrap-server", address, "--topic", topic.name, "--num-records", str(rows)),
+        *("--timeout", "20000", "--hide-header"),
+    ]
+    before = process_cpu(pid)
+    *_, last = jars.run_java(jars.CURRENT, tool, *words).splitlines()
+    start, end, _, _, count = (each.strip() for each in last.split(",")[:5])
+    if int(count) != rows:
+        raise RuntimeError(f"{count} of {rows} records")
+    wall = datetime.fromisoformat(_iso(end)) - datetime.fromisoformat(_iso(start))
+    return Sample(wall.total_seconds(), process_cpu(pid) - before)
+
+
+def _iso(time_of_tool: str) -> str:
+    """Return "2026-01-31 12:00:00:123" with a point before the milliseconds."""
+    return ".".join(time_of_tool.rsplit(":", 1))
 
 
 def fetched(loop: Path, pid: int, address: str, words: list[str]) -> tuple[Sample, int]:
@@ -71,3 +121,65 @@ def serving(source: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
             yield process, process.stdout.readline().strip().removeprefix("bootstrap.servers=")
         finally:
             process.terminate()
+
+
+def run_start(report: Report, partitions: int) -> None:
+    """The first record after the start of the process, beside the broker that wrote the log dir and was stopped."""
+    loop = bench_data.cache() / "fetch_loop"
+    compile_c(SOURCES / "fetch_loop.c", loop)
+    small = {"log.index.size.max.bytes": 4096, "num.recovery.threads.per.data.dir": os.cpu_count()}
+    broker = Broker(bench_data.cache() / f"serve-{partitions}-partitions", settings=small)
+    words = [str(PARTITION_BYTES), FIRST, "1", "1"]
+    if not (broker.home / "filled").exists():
+        _create(broker, partitions)
+
+    def theirs() -> Sample:
+        start = time.perf_counter()
+        with broker:
+            while True:
+                with suppress(subprocess.CalledProcessError):
+                    if fetched(loop, broker.pid, broker.bootstrap, words)[1]:
+                        return Sample(time.perf_counter() - start, process_cpu(broker.pid))
+                time.sleep(0.02)
+
+    def ours() -> Sample:
+        start = time.perf_counter()
+        with serving(broker.log_dir) as (server, address):
+            if not fetched(loop, server.pid, address, words)[1]:
+                raise RuntimeError("no record")
+            return Sample(time.perf_counter() - start, process_cpu(server.pid))
+
+    name = f"first record after the start, {partitions:,} partitions"
+    report.compare("serve", name, 1, "/s", ours, theirs, target="wall 20", warm=0)
+    with serving(broker.log_dir) as (server, address):
+        peak = _memory(server, address) / 1e6
+        row = Row("serve", f"memory with {CONNECTIONS:,} idle connections", "MB", peak)
+        report.add(replace(row, target="100 MB"))
+
+
+def _create(broker: Broker, partitions: int) -> None:
+    """Write a log dir of that many partitions, one of them with a record, through the broker."""
+    print(f"creating {partitions:,} partitions ...", flush=True)
+    with broker:
+        for number in range(partitions // 100):
+            clients.create_topic(broker.bootstrap, f"topic-{number}", 100)
+        clients.create_topic(broker.bootstrap, FIRST)
+        sender = clients.producer(broker.bootstrap)
+        sender.produce(FIRST, b"value")
+        sender.flush()
+    (broker.home / "filled").touch()
+
+
+def _memory(server: subprocess.Popen[str], address: str) -> int:
+    """Bytes of memory of a server whose clients have asked for its versions, and wait."""
+    host, port = address.split(":")
+    with ExitStack() as held:
+        waiting = [
+            held.enter_context(socket.create_connection((host, int(port))))
+            for _ in range(CONNECTIONS)
+        ]
+        for each in waiting:
+            each.sendall(VERSIONS_REQUEST)
+        for each in waiting:
+            each.recv(65536)
+        return peak_memory(server.pid)
