@@ -53,6 +53,7 @@ LAYERS = (
     "kafkafs/masking",
     "kafkafs/decode/searching",
     "kafkafs/decode",
+    "kafkafs/table/typed",
     "kafkafs/table",
     "kafkafs/tree",
     "kafkafs/tree/partition",

@@ -64,18 +64,26 @@ class _Found(NamedTuple):
     decoder: ValueDecoder
 
 
-class _Together(NamedTuple):
-    """How the payloads of a form and schema are decoded together.
+class SameFrame(NamedTuple):
+    """Keys or values that begin alike: they have one form and one schema.
 
     Attributes:
-        decoder: the decoder of the schema.
-        start: position of the payload.
-        suffix: what follows the JSON in a line.
+        rows: which of them.
+        framing: the form; of Protobuf, it is Confluent's, or that of bare payloads.
+        schema, decoder: the schema and its decoder.
     """
 
+    rows: npt.NDArray[np.intp]
+    framing: Framing
+    schema: Schema
     decoder: ValueDecoder
-    start: int
-    suffix: bytes
+
+    def payloads(self, fields: Payloads) -> Payloads:
+        """Return their payloads, among all fields that were asked for; those that are too large are left out."""
+        arena, starts, sizes = fields
+        start = self.framing.start
+        lengths = np.where(sizes[self.rows] > MOST_BYTES, -1, sizes[self.rows] - start)
+        return Payloads(arena, starts[self.rows] + start, lengths)
 
 
 class _Texts:
@@ -169,74 +177,97 @@ class TopicSchemas(LineDecoder):
         if extension is None:
             return super().texts(columns, mode, enough)
         found = _Texts(len(columns))
-        with_headers = extension.holding(
-            columns.arena, columns.headers_start, columns.headers_size, MARKS.header_keys
-        ).view(np.bool_)
-        for field, (starts, sizes) in enumerate(
-            ((columns.key_start, columns.key_size), (columns.value_start, columns.value_size))
-        ):
-            found.alone[:, field] = with_headers & (sizes >= 0)
-            bare = Payloads(columns.arena, starts, np.where(with_headers, -1, sizes))
-            try:
-                self._decode_together(found, field, bare, enough)
-            except OSError:  # the schemas cannot be read, which each field says
-                found.alone[:, field] = sizes >= 0
+        for field in range(2):
+            self._decode_together(found, field, columns, enough)
         is_plain = self.marks is not None and not found.size and not found.alone.any()
         self._decode_alone(found, columns, mode, enough)
         return FieldTexts(found.text, found.places[: found.count], is_plain)
 
-    def _decode_together(self, found: _Texts, field: int, fields: Payloads, enough: int) -> None:
+    def _decode_together(self, found: _Texts, field: int, columns: Columns, enough: int) -> None:
         """Decode keys (field 0) or values (field 1) by schema; those that have to be decoded alone are marked so."""
+        fields, groups, alone = self.same_frames(columns, slice(None), is_key=field == 0)
+        found.alone[:, field] = alone
+        for group in groups:
+            made = None
+            is_bare = group.framing.form is Form.BARE
+            if not is_bare or group.schema.kind is not SchemaKind.PROTOBUF:
+                suffix = _suffix(group.schema, is_key=field == 0)
+                made = group.decoder.texts(group.payloads(fields), suffix, enough)
+            if made is None:
+                found.alone[group.rows, field] = True
+            else:
+                found.add(field, group.rows, made)
+
+    def same_frames(
+        self, columns: Columns, indices: npt.NDArray[np.int64] | slice, *, is_key: bool
+    ) -> tuple[Payloads, list[SameFrame], npt.NDArray[np.bool_]]:
+        """Return the keys or values of some records, those that begin alike, and which have to be decoded one by one.
+
+        What is in neither asks for no schema. The extension must be there.
+        """
         assert extension is not None
-        is_key, (arena, starts, sizes) = field == 0, fields
+        sides = (columns.key_start, columns.key_size), (columns.value_start, columns.value_size)
+        starts, sizes = (column[indices] for column in sides[not is_key])
+        alone = extension.holding(
+            columns.arena,
+            columns.headers_start[indices],
+            columns.headers_size[indices],
+            MARKS.header_keys,
+        ).view(np.bool_) & (sizes >= 0)
+        fields = Payloads(columns.arena, starts, np.where(alone, -1, sizes))
+        found: list[SameFrame] = []
+        try:
+            for rows, group in self._groups(fields, alone, is_key=is_key):
+                if group is None:
+                    alone[rows] = True
+                else:
+                    found.append(SameFrame(rows, *group))
+        except OSError:  # the schemas cannot be read, which each field says
+            return fields, [], sizes >= 0
+        return fields, found, alone
+
+    def _groups(
+        self, fields: Payloads, alone: npt.NDArray[np.bool_], *, is_key: bool
+    ) -> Iterator[tuple[npt.NDArray[np.intp], tuple[Framing, Schema, ValueDecoder] | None]]:
+        """Yield the fields that begin alike, with what they have in common; None for those to be decoded alone."""
+        assert extension is not None
+        arena, starts, sizes = fields
         store = self._store() if self._is_mapped else None
         given = None if store is None else store.bare(self._topic, is_key=is_key)
-        if given is not None:
-            groups, firsts = np.where(sizes >= 0, 0, -1), [0]
-        else:
-            groups, firsts = extension.prefix_groups(arena, starts, sizes, PREFIXES, _MOST_GROUPS)
-        found.alone[:, field] |= groups < -1
+        if store is not None and given is not None:
+            rows = np.flatnonzero(sizes >= 0)
+            if len(rows):
+                yield rows, self._bare_group(*given, store)
+            return
+        groups, firsts = extension.prefix_groups(arena, starts, sizes, PREFIXES, _MOST_GROUPS)
+        alone |= groups < -1
         for group, first in enumerate(firsts):
-            rows = np.flatnonzero(groups == group)
-            if store is not None and given is not None:
-                together = self._bare_together(*given, store, is_key=is_key)
-            else:
-                at = int(starts[first])
-                data = bytes(arena[at : at + int(sizes[first])])
-                together = self._together(next(framings(data)), is_key=is_key)
-            made = None
-            if together is not None and len(rows):
-                lengths = np.where(sizes[rows] > MOST_BYTES, -1, sizes[rows] - together.start)
-                payloads = Payloads(arena, starts[rows] + together.start, lengths)
-                made = together.decoder.texts(payloads, together.suffix, enough)
-            if made is None:
-                found.alone[rows, field] = True
-            else:
-                found.add(field, rows, made)
+            at = int(starts[first])
+            data = bytes(arena[at : at + int(sizes[first])])
+            yield np.flatnonzero(groups == group), self._group(next(framings(data)), is_key=is_key)
 
-    def _bare_together(
-        self, framing: Framing, candidate: Candidate, store: SchemaStore, *, is_key: bool
-    ) -> _Together | None:
-        """Return how all bare payloads are decoded; None if their schema depends on their time."""
+    def _bare_group(
+        self, framing: Framing, candidate: Candidate, store: SchemaStore
+    ) -> tuple[Framing, Schema, ValueDecoder] | None:
+        """Return what all bare payloads have in common; None if their schema depends on their time."""
         schema = candidate.schema
-        if not store.is_only_version(schema):
-            return None
-        return self._made_together(framing, schema, store, is_key=is_key)
+        return self._group_of(framing, schema, store) if store.is_only_version(schema) else None
 
-    def _together(self, framing: Framing, *, is_key: bool) -> _Together | None:
-        """Return how all payloads of a form are decoded; None if their schema depends on their time, or for other reasons."""
+    def _group(
+        self, framing: Framing, *, is_key: bool
+    ) -> tuple[Framing, Schema, ValueDecoder] | None:
+        """Return what all payloads of a form have in common; None if their schema depends on their time, or for other reasons."""
         if framing.form is Form.AVRO_FILE or framing.is_compressed:
             return None
         store = self._store_of(framing, is_key=is_key)
         schema = store.asked_for_at_any_time(framing, self._topic, is_key=is_key)
-        return (
-            None if schema is None else self._made_together(framing, schema, store, is_key=is_key)
-        )
+        return None if schema is None else self._group_of(framing, schema, store)
 
-    def _made_together(
-        self, framing: Framing, schema: Schema, store: SchemaStore, *, is_key: bool
-    ) -> _Together | None:
-        if schema.kind is SchemaKind.PROTOBUF and framing.form not in _CONFLUENT_FORMS:
+    def _group_of(
+        self, framing: Framing, schema: Schema, store: SchemaStore
+    ) -> tuple[Framing, Schema, ValueDecoder] | None:
+        forms = _CONFLUENT_FORMS | {Form.BARE}
+        if schema.kind is SchemaKind.PROTOBUF and framing.form not in forms:
             return None
         try:
             decoder = self._decoders.decoder(schema, store)
@@ -247,10 +278,7 @@ class TopicSchemas(LineDecoder):
 
             if isinstance(decoder, AvroDecoder) and decoder.is_bytes:
                 return None
-        name = b"key" if is_key else b"value"
-        details = details_json(name, DecodedField(None, schema=_schema_json(schema)))
-        suffix = b',"%sEncoding":"%s"%s' % (name, schema.kind.value.encode(), details)
-        return _Together(decoder, framing.start, suffix)
+        return framing, schema, decoder
 
     def _decode_alone(self, found: _Texts, columns: Columns, mode: Values, enough: int) -> None:
         """Decode the keys and values that were not decoded together."""
@@ -396,6 +424,13 @@ def _unknown(framing: Framing) -> str:
     if framing.artifact is not None:
         return f"the schema {'/'.join(framing.artifact)[:200]} is not known"
     return f"the schema id {framing.id} is not known"
+
+
+def _suffix(schema: Schema, *, is_key: bool) -> bytes:
+    """Return what follows the JSON of a key or value in a line."""
+    name = b"key" if is_key else b"value"
+    details = details_json(name, DecodedField(None, schema=_schema_json(schema)))
+    return b',"%sEncoding":"%s"%s' % (name, schema.kind.value.encode(), details)
 
 
 def _schema_json(schema: Schema) -> bytes:

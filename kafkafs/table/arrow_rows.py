@@ -44,24 +44,27 @@ def record_batches(
     Raises:
         UndecodableRecordError: see `decoded_parts`.
     """
-    made: dict[str, pa.Array] = {}
-    asks_typed = typed is not None and typed.are_in(schema.names)
-    asks_decoded = asks_typed or _asks_decoded(schema.names, rows)
+    in_types = [] if typed is None else typed.made(schema.names)
+    others = [name for name in schema.names if name not in in_types]
+    is_strict = fail_on_undecodable and len(in_types) > 0
+    asks_decoded = is_strict or _asks_decoded(others, rows)
     for part in _parts(rows):
         chosen = rows.some(part)
         decoded = decoded_parts(chosen, strict=fail_on_undecodable) if asks_decoded else (chosen,)
         for some in decoded:
-            shown = some
-            if typed is not None and asks_typed:
-                shown, made = typed.of(some, schema.names)
-            arrays = [
-                made[field.name] if field.name in made else _builder(field)(shown)
-                for field in schema
-            ]
-            if arrays:
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-            else:
-                yield rows_without_columns(len(some))
+            if typed is None or not in_types:
+                yield _batch(schema, some, {})
+                continue
+            for shown, made in typed.batches(some, schema.names):
+                yield _batch(schema, shown, made)
+
+
+def _batch(schema: pa.Schema, rows: Rows, made: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Return rows as a batch, with the columns that are made already."""
+    if not schema.names:
+        return rows_without_columns(len(rows))
+    arrays = [made[field.name] if field.name in made else _builder(field)(rows) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _asks_decoded(names: Sequence[str], rows: Rows) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -88,13 +88,15 @@ class TypedValues(Protocol):
     def types(self) -> Mapping[str, pa.DataType]:
         """The Arrow types by name of the column."""
 
-    def are_in(self, names: Collection[str]) -> bool:
-        """Return whether a table with some columns shows values of these columns, or notes on them."""
+    def made(self, names: Collection[str]) -> list[str]:
+        """Return those columns of a table that `batches` makes: typed ones, and the notes on them."""
 
-    def of(self, rows: Rows, names: Collection[str]) -> tuple[Rows, dict[str, pa.Array]]:
-        """Return decoded rows with notes on what does not fit, and the columns of a table.
+    def batches(
+        self, rows: Rows, names: Collection[str]
+    ) -> Iterator[tuple[Rows, dict[str, pa.Array]]]:
+        """Yield rows with the columns that are made of them, in parts of about 16 MiB, unless one value is larger.
 
         Args:
-            rows: rows with their decoded fields.
-            names: names of the table's columns.
+            rows: rows with the decoder of their topic; not none.
+            names: names of a table's columns.
         """

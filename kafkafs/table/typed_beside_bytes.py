@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +14,10 @@ from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.typed_columns import typed_columns
 
 _DECODED = {"key": "decodedKey", "value": "decodedValue"}
-_SIDES = {name: side for side, decoded in _DECODED.items() for name in (decoded, f"{side}Note")}
+_SIDES = {name: side for side, name in _DECODED.items()} | {
+    f"{side}Note": f"{side}Note" for side in _DECODED
+}
+"""Columns of a table, and what typed columns call them."""
 
 Types: TypeAlias = Mapping[str, pa.DataType]
 """Arrow types by name of the column."""
@@ -49,15 +52,21 @@ class TypedBesideBytes(TypedValues):
         """The Arrow types by name of the column."""
         return self._types
 
-    def are_in(self, names: Collection[str]) -> bool:
-        """Return whether a table with some columns shows values of these columns, or notes on them."""
-        return self._typed.are_in(_sides(names))
+    def made(self, names: Collection[str]) -> list[str]:
+        """Return those columns of a table that `batches` makes: decoded ones, and the notes on them."""
+        own = self._typed.made(_SIDES.values())
+        return [name for name, side in _SIDES.items() if side in own and name in names]
 
-    def of(self, rows: Rows, names: Collection[str]) -> tuple[Rows, dict[str, pa.Array]]:
-        """Return decoded rows with notes on what does not fit, and the columns of a table."""
-        shown, made = self._typed.of(rows, _sides(names))
-        columns = {_DECODED[side]: array for side, array in made.items()}
-        return shown, {name: retyped(array, self._types[name]) for name, array in columns.items()}
+    def batches(
+        self, rows: Rows, names: Collection[str]
+    ) -> Iterator[tuple[Rows, dict[str, pa.Array]]]:
+        """Yield rows with the columns that are made of them, as `TypedValues.batches`."""
+        sides = {_SIDES[name]: name for name in self.made(names)}
+        for shown, made in self._typed.batches(rows, sides):
+            yield shown, {sides[side]: self._retyped(sides[side], made[side]) for side in sides}
+
+    def _retyped(self, name: str, array: pa.Array) -> pa.Array:
+        return retyped(array, self._types.get(name, array.type))
 
 
 def typed_as(
@@ -96,8 +105,3 @@ def _changes(topic: str, store: SchemaStore) -> list[Timestamp]:
         if at is not None
     }
     return sorted({each for at in times for each in (at, at - 1)}, reverse=True)
-
-
-def _sides(names: Collection[str]) -> set[str]:
-    """Return the sides that some columns need: a note needs the values, too."""
-    return {_SIDES[name] for name in names if name in _SIDES}

@@ -1,34 +1,42 @@
-"""Decoded keys and values as columns of the Arrow types of a topic's newest Avro schemas.
+"""Decoded keys and values as columns of the Arrow types of a topic's newest schemas.
 
-A value of an older schema is read by Avro's rules of resolution. A value that does not fit is null, and the column
+A value of an older Avro schema is read by Avro's rules of resolution. A value that does not fit is null, and the column
 `keyNote` or `valueNote` says why; a null without a note was null in the log.
+
+Programs read the values that begin alike, all at once. What a program refuses, and what names its schema in headers, is
+decoded alone: the decoders in Python have the value, or the words for what is wrong with it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.avro import AvroDecoder
-from kafkafs.schemas.decoders.avro_schema import AvroType
 from kafkafs.schemas.decoders.cache import make_decoder
+from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.table.avro_types import Fit, arrow_type, fit_of
-from kafkafs.table.rows import Fields, Rows
+from kafkafs.schemas.topic_decoder import TopicSchemas
+from kafkafs.table.rows import Rows, TypedValues
+from kafkafs.table.typed.avro_column import AvroColumn
+from kafkafs.table.typed.typed_column import TypedColumn, misfit
 
 _SIDES = ("key", "value")
-_MOST_WRITERS = 512
-_MISFITS = (
-    UndecodableError, ValueError, TypeError, KeyError, AttributeError, OverflowError, ArithmeticError,
-)  # fmt: skip
-"""What says that a value has another type; PyArrow's errors are among them."""
+_MOST_PROGRAMS = 64
+_MOST_BYTES = 16 * 1024 * 1024
+"""Bytes of a column that are made at once, and of the JSON of values that are decoded alone."""
+_FIELD_COST = 200
+_REFUSED, _TOO_LARGE = 2, 3
+"""States of values that the extension did not read."""
+_NO_SCHEMA = "the bytes name no schema"
 
 
 def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
@@ -37,7 +45,7 @@ def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
     Raises:
         ValueError: neither keys nor values have an Avro schema, or one has no Arrow type.
     """
-    found: dict[str, AvroColumn] = {}
+    found: dict[str, TypedColumn] = {}
     for name in _SIDES:
         schema = store.newest(topic, is_key=name == "key")
         if schema is None or schema.kind is not SchemaKind.AVRO:
@@ -53,80 +61,26 @@ def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
     return TypedColumns(found)
 
 
-class AvroColumn:
-    """Column of values of an Avro schema. Thread-safe.
-
-    Args:
-        schema: the schema.
+class _Side(NamedTuple):
+    """Keys or values of the first of some rows.
 
     Attributes:
-        type: the Arrow type.
-
-    Raises:
-        ValueError: the schema has more types than a column may have.
+        array: the values.
+        notes: why some are null, or what is odd about them, by place.
     """
 
-    def __init__(self, schema: AvroType) -> None:
-        self.type = arrow_type(schema)
-        self._schema = schema
-        self._fits: dict[AvroDecoder, Fit | str] = {}
-
-    def array(self, fields: list[DecodedField | None]) -> tuple[pa.Array, dict[int, str]]:
-        """Return the values of decoded fields, and by place the notes on those that do not fit.
-
-        Args:
-            fields: decoded keys or values.
-        """
-        values: list[Any] = [None] * len(fields)
-        notes: dict[int, str] = {}
-        for place, field in enumerate(fields):
-            if field is None or field.text is None:
-                continue
-            fit = self._fit(field.made_by)
-            if isinstance(fit, str):
-                notes[place] = fit
-                continue
-            try:
-                values[place] = fit(json.loads(field.text))
-            except _MISFITS as error:
-                notes[place] = _misfit(error)
-        try:
-            return pa.array(values, self.type), notes
-        except (*_MISFITS, pa.ArrowException):
-            self._drop_misfits(values, notes)
-            return pa.array(values, self.type), notes
-
-    def _drop_misfits(self, values: list[Any], notes: dict[int, str]) -> None:
-        for place, value in enumerate(values):
-            try:
-                pa.array([value], self.type)
-            except (*_MISFITS, pa.ArrowException) as error:
-                values[place] = None
-                notes[place] = _misfit(error)
-
-    def _fit(self, decoder: object) -> Fit | str:
-        """Return how values of a decoder are read; a note if they cannot be."""
-        if not isinstance(decoder, AvroDecoder):
-            return "the value does not fit the column: it has no Avro schema of its own"
-        found = self._fits.get(decoder)
-        if found is None:
-            try:
-                found = fit_of(decoder.schema, self._schema)
-            except _MISFITS as error:
-                found = _misfit(error)
-            if len(self._fits) < _MOST_WRITERS:
-                self._fits[decoder] = found
-        return found
+    array: pa.Array
+    notes: dict[int, str]
 
 
-class TypedColumns:
+class TypedColumns(TypedValues):
     """The columns of a topic's keys and values that have a type. Thread-safe.
 
     Args:
         columns: by "key" and "value".
     """
 
-    def __init__(self, columns: Mapping[str, AvroColumn]) -> None:
+    def __init__(self, columns: Mapping[str, TypedColumn]) -> None:
         self._columns = columns
 
     @property
@@ -134,45 +88,124 @@ class TypedColumns:
         """The Arrow types of the columns."""
         return {name: column.type for name, column in self._columns.items()}
 
-    def are_in(self, names: Collection[str]) -> bool:
-        """Return whether a table with some columns shows values of these columns, or notes on them."""
-        return any(name in names or f"{name}Note" in names for name in self._columns)
+    def made(self, names: Collection[str]) -> list[str]:
+        """Return those columns of a table that `batches` makes: keys and values, and the notes on them."""
+        own = (each for name in self._columns for each in (name, f"{name}Note"))
+        return [name for name in own if name in names]
 
-    def of(self, rows: Rows, names: Collection[str]) -> tuple[Rows, dict[str, pa.Array]]:
-        """Return decoded rows with notes on what does not fit, and the columns of a table.
+    def batches(
+        self, rows: Rows, names: Collection[str]
+    ) -> Iterator[tuple[Rows, dict[str, pa.Array]]]:
+        """Yield rows with the columns that are made of them, in parts of about 16 MiB, unless one value is larger.
 
         Args:
-            rows: rows with their decoded fields.
-            names: names of the table's columns.
+            rows: rows; not none.
+            names: names of a table's columns.
         """
-        assert rows.fields is not None
-        sides = list(rows.fields)
-        made: dict[str, pa.Array] = {}
-        for side, name in enumerate(_SIDES):
-            column = self._columns.get(name)
-            if column is None or (name not in names and f"{name}Note" not in names):
+        wanted = set(self.made(names))
+        while len(rows):
+            sides = {
+                name: _side(column, rows, is_key=name == "key")
+                for name, column in self._columns.items()
+                if not wanted.isdisjoint((name, f"{name}Note"))
+            }
+            count = min((len(side.array) for side in sides.values()), default=len(rows))
+            found: dict[str, pa.Array] = {}
+            for name, side in sides.items():
+                found[name] = side.array.slice(0, count)
+                if f"{name}Note" in wanted:
+                    notes = [side.notes.get(place) for place in range(count)]
+                    found[f"{name}Note"] = pa.array(notes, pa.string())
+            yield rows.some(slice(0, count)), found
+            rows = rows.some(slice(count, None))
+
+
+def _side(column: TypedColumn, rows: Rows, *, is_key: bool) -> _Side:
+    """Return the keys or values of the first rows, at least of one."""
+    decoder = rows.decoder
+    assert isinstance(decoder, TopicSchemas)
+    columns, indices = rows.columns, rows.indices
+    sizes = (columns.key_size if is_key else columns.value_size)[indices]
+    if extension is None:
+        return _with_others(column, None, sizes >= 0, rows, is_key=is_key)
+    fields, frames, alone = decoder.same_frames(columns, indices, is_key=is_key)
+    starts, lengths = fields.starts.copy(), np.full(len(rows), -1, np.int64)
+    programs: list[object] = []
+    which = np.full(len(rows), -1, np.int32)
+    for frame in frames:
+        payloads = frame.payloads(fields)
+        for part, skipped, program in column.reads(frame, payloads):
+            chosen = frame.rows[part]
+            if program is None or len(programs) == _MOST_PROGRAMS:
+                alone[chosen] = True
                 continue
-            array, notes = column.array(sides[side])
-            made[name] = array
-            sides[side] = _with_notes(rows, sides[side], notes, side)
-        fields: Fields = (sides[0], sides[1])
-        return replace(rows, fields=fields), made
+            which[chosen] = len(programs)
+            starts[chosen] = payloads.starts[part] + skipped
+            lengths[chosen] = payloads.sizes[part] - skipped
+            programs.append(program)
+    parts, states = extension.read_columns(
+        column.shapes, programs, which, fields.arena, starts, lengths, MOST_COST, _MOST_BYTES
+    )
+    count = len(states)
+    is_left_out = (which[:count] >= 0) & (lengths[:count] < 0)
+    alone = alone[:count] | is_left_out | (states == _REFUSED)
+    notes = dict.fromkeys(
+        np.flatnonzero((which[:count] < 0) & ~alone & (sizes[:count] >= 0)).tolist(), _NO_SCHEMA
+    )
+    too_large = misfit(f"it takes more than {MOST_COST} bytes")
+    notes |= dict.fromkeys(np.flatnonzero(states == _TOO_LARGE).tolist(), too_large)
+    made = _Side(column.tree.array(parts), notes)
+    return _with_others(column, made, alone, rows, is_key=is_key) if alone.any() else made
 
 
-def _with_notes(
-    rows: Rows, fields: list[DecodedField | None], notes: dict[int, str], side: int
-) -> list[DecodedField | None]:
-    sizes = rows.columns.value_size if side else rows.columns.key_size
-    noted = list(fields)
-    for place, (field, size) in enumerate(zip(fields, sizes[rows.indices].tolist(), strict=True)):
-        if field is None and size >= 0:
-            noted[place] = DecodedField(None, note="the bytes name no schema")
-        elif field is not None and place in notes:
-            both = "; ".join(note for note in (field.note, notes[place]) if note)
-            noted[place] = field._replace(note=both)
-    return noted
+def _with_others(
+    column: TypedColumn,
+    made: _Side | None,
+    alone: npt.NDArray[np.bool_],
+    rows: Rows,
+    *,
+    is_key: bool,
+) -> _Side:
+    """Return values with those that are decoded alone; up to the first that has more than all may have.
+
+    Args:
+        column: the column.
+        made: the other values, and null for these; None if there are no others.
+        alone: which rows are decoded alone.
+        rows: the rows.
+        is_key: whether the column has the keys.
+    """
+    places = np.flatnonzero(alone).tolist()
+    fields: list[DecodedField | None] = []
+    count, cost = len(alone), 0
+    for place in places:
+        field = _field(rows, place, is_key=is_key)
+        fields.append(field)
+        cost += _FIELD_COST + len(b"" if field is None else field.text or b"")
+        if cost > _MOST_BYTES:
+            count = place + 1
+            break
+    own, misfits = column.array(fields)
+    places = places[: len(fields)]
+    notes = {} if made is None else {at: note for at, note in made.notes.items() if at < count}
+    for number, (place, field) in enumerate(zip(places, fields, strict=True)):
+        found = _NO_SCHEMA if field is None else field.note
+        both = "; ".join(note for note in (found, misfits.get(number)) if note)
+        if both:
+            notes[place] = both
+    others = pa.nulls(count, column.type) if made is None else made.array.slice(0, count)
+    if own.null_count == len(own):
+        return _Side(others, notes)
+    order = np.arange(count)
+    order[places] = count + np.arange(len(places))
+    return _Side(pa.concat_arrays([others, own]).take(pa.array(order)), notes)
 
 
-def _misfit(error: BaseException) -> str:
-    reason = error.reason if isinstance(error, UndecodableError) else str(error)
-    return f"the value does not fit the column: {reason}"[:500]
+def _field(rows: Rows, place: int, *, is_key: bool) -> DecodedField | None:
+    """Return a decoded key or value, which is not null."""
+    decoder, columns, index = rows.decoder, rows.columns, int(rows.indices[place])
+    assert isinstance(decoder, TopicSchemas)
+    data = columns.key(index) if is_key else columns.value(index)
+    assert data is not None
+    timestamp = int(columns.timestamp[index])
+    return decoder.field(data, columns.headers(index), timestamp, is_key=is_key)

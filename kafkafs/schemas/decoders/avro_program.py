@@ -67,7 +67,7 @@ _DECIMALS = {"millis": 3, "micros": 6, "nanos": 9}
 _NO_STEP = (0, 0, 0, 0, 0, 0)
 
 
-class _NotServed(Exception):
+class NotServedError(Exception):
     """Only the reader in Python serves the schema."""
 
 
@@ -75,22 +75,16 @@ def program_of(schema: AvroType) -> compiled.AvroProgram | None:
     """Return the program of a schema; None without the extension, and for a schema that programs do not serve."""
     if extension is None:
         return None
-    compiler = _Compiler()
+    steps = AvroSteps()
     try:
-        compiler.step(schema)
-    except _NotServed:
+        steps.step(schema)
+    except NotServedError:
         return None
-    program: compiled.AvroProgram = extension.AvroProgram(
-        array("i", chain.from_iterable(compiler.steps)).tobytes(),
-        array("i", chain.from_iterable(compiler.links)).tobytes(),
-        bytes(compiler.texts),
-        MOST_COST,
-    )
-    return program
+    return steps.program()
 
 
-class _Compiler:
-    """Compiler of a schema: steps, links and the texts that links refer to."""
+class AvroSteps:
+    """Compiler of schemas: steps, links and the texts that links refer to; a program begins at its first step."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[int, ...]] = []
@@ -105,7 +99,7 @@ class _Compiler:
             return self._record(schema)
         if isinstance(schema, AvroUnion):
             if any(isinstance(each, AvroUnion) for each in schema.branches):
-                raise _NotServed
+                raise NotServedError
             return self._linked(StepKind.UNION, [(each, b"", 0) for each in schema.branches])
         if isinstance(schema, AvroArray):
             is_empty = int(may_be_empty(schema.items))
@@ -115,6 +109,17 @@ class _Compiler:
         if isinstance(schema, AvroEnum):
             return self._enumeration(schema)
         return self._scalar(*_scalar(schema))
+
+    def program(self) -> compiled.AvroProgram:
+        """Return the program of the steps; the extension must be there."""
+        assert extension is not None
+        program: compiled.AvroProgram = extension.AvroProgram(
+            array("i", chain.from_iterable(self.steps)).tobytes(),
+            array("i", chain.from_iterable(self.links)).tobytes(),
+            bytes(self.texts),
+            MOST_COST,
+        )
+        return program
 
     def _scalar(self, kind: StepKind, is_long: bool = False, size: int = 0, count: int = 0) -> int:
         step = (kind, int(is_long), size, 0, count, 0)
@@ -136,7 +141,7 @@ class _Compiler:
             return known
         names = [name for name, _ in schema.fields]
         if len(set(names)) < len(names):
-            raise _NotServed
+            raise NotServedError
         fields = [
             (kind, (b"," if place else b"{") + _string(name) + b":", 0)
             for place, (name, kind) in enumerate(schema.fields)
@@ -174,14 +179,14 @@ def _string(text: str) -> bytes:
     try:
         return string_json(text).encode()
     except UnicodeEncodeError:
-        raise _NotServed from None  # half of a surrogate pair
+        raise NotServedError from None  # half of a surrogate pair
 
 
 def _scalar(schema: AvroPrimitive | AvroFixed) -> tuple[StepKind, bool, int, int]:
     """Return the kind of a type without types inside, whether it has 64 bits, its size or digits, and its bytes."""
     logical = schema.logical
     if logical is Logical.DECIMAL and schema.scale > MOST_SCALE:
-        raise _NotServed
+        raise NotServedError
     if isinstance(schema, AvroFixed):
         if logical is Logical.DECIMAL:
             return StepKind.DECIMAL_FIXED, False, schema.scale, schema.size

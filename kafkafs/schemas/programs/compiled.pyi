@@ -1,6 +1,7 @@
 """The extension that runs programs of schemas."""
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from engine.arrays import np, npt
 from engine.coding.layout import Buffer
@@ -94,4 +95,78 @@ def prefix_groups(
 
     Returns:
         the group of each value, -1 for no prefix and -2 for a group beyond the most; and the first value of each group.
+    """
+
+ColumnParts: TypeAlias = tuple[int, Buffer, Buffer, Buffer]
+"""A finished column: its rows, and the buffers of its validity, data and offsets; empty where it has none."""
+
+class ColumnShapes:
+    """The shapes of a tree of columns.
+
+    Args:
+        shapes: a row of four int32 for each column, as `kcl_shape` of `c/columns.h` has them.
+
+    Raises:
+        ValueError: the columns are no tree.
+    """
+
+    def __init__(self, shapes: bytes) -> None: ...
+
+class ColumnProgram:
+    """A program that reads values into columns.
+
+    Attributes:
+        shapes: the shapes of the columns.
+    """
+
+    shapes: ColumnShapes
+
+class AvroColumnProgram(ColumnProgram):
+    """A program that reads values of an Avro schema into columns: the tables of `kafkafs.table.typed.avro_program`.
+
+    Args:
+        shapes: the shapes of the columns.
+        steps, links, texts: the tables.
+        json: program of the steps that read JSON.
+        root: the step that reads a value.
+        purse: cost that each value may have (`decoders.limits`).
+
+    Raises:
+        ValueError: a step leads out of the program, or to a column of another form.
+    """
+
+    def __init__(
+        self,
+        shapes: ColumnShapes,
+        steps: bytes,
+        links: bytes,
+        texts: bytes,
+        json: AvroProgram,
+        root: int,
+        purse: int,
+    ) -> None: ...
+
+def read_columns(
+    shapes: ColumnShapes,
+    programs: Sequence[ColumnProgram],
+    which: npt.NDArray[np.int32],
+    arena: Buffer,
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    purse: int,
+    enough: int,
+) -> tuple[list[ColumnParts], npt.NDArray[np.uint8]]:
+    """Read the first of many values into columns, at least one.
+
+    Args:
+        shapes: the shapes of the columns.
+        programs: up to 64 programs for them.
+        which: the program of each value; below 0 for null.
+        arena, starts, sizes: the values, as for `AvroProgram.texts`; a size of -1 is null.
+        purse: bytes that the items of lists in a value may take.
+        enough: stop once the columns have about so many bytes.
+
+    Returns:
+        the parts of each column, and the state of each value: 0 is read, 1 is null, 2 is refused and null, 3 takes more
+        than the purse and is null.
     """

@@ -2,7 +2,7 @@
 """Runs programs of schemas over many values; compiled.pyi documents the functions, the work is in the headers in c/."""
 
 from cpython.array cimport array, clone
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
@@ -191,3 +191,4 @@ def prefix_groups(arena, starts, sizes, prefixes, int most):
 
 include "avro.pxi"
 include "protobuf.pxi"
+include "columns.pxi"

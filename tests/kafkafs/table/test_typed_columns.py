@@ -21,8 +21,8 @@ from tests.schema_truth import schema_log_dir
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 pc = pytest.importorskip("pyarrow.compute")
 
-from kafkafs.table.avro_types import MOST_NESTED, arrow_type  # noqa: E402
-from kafkafs.table.typed_columns import AvroColumn  # noqa: E402
+from kafkafs.table.typed.avro_column import AvroColumn  # noqa: E402
+from kafkafs.table.typed.avro_types import MOST_NESTED, arrow_type  # noqa: E402
 
 CONFLUENT = schema_log_dir("schemas-confluent")
 NOW = datetime.datetime(2024, 2, 29, 12, 30, 59, 123456, datetime.UTC)

@@ -9,14 +9,14 @@
 | decimal | decimal128, or decimal256 above 38 digits |
 | date, time, timestamp, local timestamp | date32, time32 or time64, timestamp in UTC, timestamp without zone |
 | duration | struct of months, days, milliseconds |
-| fixed, bytes | fixed-size binary, binary |
+| fixed of 1 to 1,024 bytes | fixed-size binary |
+| bytes, other fixed | binary |
 
 Values come in the JSON form of `kafkafs.schemas.decoders`.
 """
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
@@ -38,12 +38,14 @@ from kafkafs.schemas.decoders.avro_schema import (
     AvroUnion,
     Logical,
 )
+from kafkafs.schemas.decoders.value_decoder import json_bytes
 from kafkafs.schemas.errors import UndecodableError
 
 MOST_NESTED = 32
 """Levels of types in a column; unions and what lies in them count one each."""
 _MOST_TYPES = 10_000
 _MOST_DIGITS, _MOST_DIGITS_128 = 76, 38
+_MOST_WIDTH = 1024
 
 Fit: TypeAlias = Callable[[Any], Any]
 """Function from the JSON form of a value to what PyArrow takes; raises UndecodableError, ValueError or TypeError."""
@@ -52,7 +54,9 @@ Path: TypeAlias = tuple[AvroType, ...]
 
 TickUnit: TypeAlias = Literal["D", "ms", "us", "ns"]
 
-_NULL = AvroPrimitive("null")
+DAY_TICKS: dict[TickUnit, int] = {"ms": 86_400_000, "us": 86_400_000_000}
+"""Ticks of a day, of the units that times of day have."""
+NULL = AvroPrimitive("null")
 _PRIMITIVES = {
     "null": pa.null(),
     "boolean": pa.bool_(),
@@ -118,8 +122,8 @@ def _arrow_type(schema: AvroType, path: Path, left: list[int]) -> pa.DataType:
     left[0] -= 1
     if left[0] < 0:
         raise ValueError(f"the schema has more than {_MOST_TYPES} columns")
-    plain, _ = _without_null(schema)
-    if _is_text(plain, path):
+    plain, _ = without_null(schema)
+    if is_text(plain, path):
         return pa.string()
     inside = (*path, plain)
     if isinstance(plain, AvroRecord):
@@ -138,7 +142,8 @@ def _arrow_type(schema: AvroType, path: Path, left: list[int]) -> pa.DataType:
 
 
 def _fixed(size: int) -> pa.DataType:
-    return pa.binary(size) if size else pa.binary()  # DuckDB and Parquet refuse a width of 0
+    """Return the type of a fixed; DuckDB and Parquet refuse a width of 0, and a null takes the whole width."""
+    return pa.binary(size) if 0 < size <= _MOST_WIDTH else pa.binary()
 
 
 def _decimal_type(schema: AvroPrimitive | AvroFixed) -> pa.DataType:
@@ -150,16 +155,16 @@ def _decimal_type(schema: AvroPrimitive | AvroFixed) -> pa.DataType:
     )
 
 
-def _without_null(schema: AvroType) -> tuple[AvroType, bool]:
+def without_null(schema: AvroType) -> tuple[AvroType, bool]:
     """Return a type as it is without null, and whether it may be null; a union of more types stays."""
     if not isinstance(schema, AvroUnion):
-        return schema, schema == _NULL
-    branches = tuple(branch for branch in schema.branches if branch != _NULL)
-    plain = branches[0] if len(branches) == 1 else AvroUnion(branches) if branches else _NULL
+        return schema, schema == NULL
+    branches = tuple(branch for branch in schema.branches if branch != NULL)
+    plain = branches[0] if len(branches) == 1 else AvroUnion(branches) if branches else NULL
     return plain, len(branches) < len(schema.branches)
 
 
-def _is_text(plain: AvroType, path: Path) -> bool:
+def is_text(plain: AvroType, path: Path) -> bool:
     """Return whether a column shows a type as JSON text."""
     if isinstance(plain, AvroUnion) or len(path) >= MOST_NESTED:
         return True
@@ -171,26 +176,27 @@ def _is_text(plain: AvroType, path: Path) -> bool:
 
 def _fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
     """Return the function for values of a writer's type; None if they stay as they are."""
-    plain, is_nullable = _without_null(reader)
-    source, may_be_null = _without_null(writer)
-    fit = _plain_fit(source, plain, path)
-    if not may_be_null or plain == _NULL or (fit is None and is_nullable):
+    plain, is_nullable = without_null(reader)
+    source, may_be_null = without_null(writer)
+    fit = plain_fit(source, plain, path)
+    if not may_be_null or plain == NULL or (fit is None and is_nullable):
         return fit
 
     def read(value: Any) -> Any:  # noqa: ANN401
         if value is not None:
             return value if fit is None else fit(value)
         if not is_nullable:
-            raise UndecodableError(f"null is not of type {_name(plain)}")
+            raise UndecodableError(f"null is not of type {type_name(plain)}")
         return None
 
     return read
 
 
-def _plain_fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
-    if _is_text(reader, path):
+def plain_fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
+    """Return the function for values of types without null; None if they stay as they are. Raises as `fit_of`."""
+    if is_text(reader, path):
         return _json_text
-    if writer == _NULL:
+    if writer == NULL:
         return None
     inside = (*path, reader)
     if isinstance(reader, AvroRecord) and isinstance(writer, AvroRecord):
@@ -212,24 +218,21 @@ def _plain_fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
         and (reader.name == writer.name or reader.name in _WIDER.get(writer.name, ()))
     ):
         return _scalar(writer, reader)
-    raise UndecodableError(f"type {_name(writer)} is not read as {_name(reader)}")
+    raise UndecodableError(f"type {type_name(writer)} is not read as {type_name(reader)}")
 
 
 def _record(writer: AvroRecord, reader: AvroRecord, inside: Path) -> Fit:
     kinds = dict(writer.fields)
     fits: list[tuple[str, str, Fit | None]] = []
     fixed: dict[str, Any] = {}
-    for name, kind in reader.fields:
-        names = [each for each in (name, *reader.aliases.get(name, ())) if each in kinds]
-        if names:
-            try:
-                fits.append((name, names[0], _fit(kinds[names[0]], kind, inside)))
-            except UndecodableError as error:
-                raise UndecodableError(f"field {name}: {error.reason}") from None
-        elif name in reader.defaults:
-            fixed[name] = _default(kind, reader.defaults[name], inside)
-        else:
-            raise UndecodableError(f"the writer's schema has no field {name}, which has no default")
+    for (name, kind), source in zip(reader.fields, record_sources(writer, reader), strict=True):
+        if source is None:
+            fixed[name] = default_of(kind, reader.defaults[name], inside)
+            continue
+        try:
+            fits.append((name, source, _fit(kinds[source], kind, inside)))
+        except UndecodableError as error:
+            raise UndecodableError(f"field {name}: {error.reason}") from None
 
     def read(value: Any) -> Any:  # noqa: ANN401
         found = fixed.copy()
@@ -241,10 +244,27 @@ def _record(writer: AvroRecord, reader: AvroRecord, inside: Path) -> Fit:
     return read
 
 
+def record_sources(writer: AvroRecord, reader: AvroRecord) -> list[str | None]:
+    """Return for each field of a reader the writer's field that it is read from, by name or alias; None for its default.
+
+    Raises:
+        UndecodableError: a field is not there and has no default.
+    """
+    known = {name for name, _ in writer.fields}
+    sources: list[str | None] = []
+    for name, _ in reader.fields:
+        names = (name, *reader.aliases.get(name, ()))
+        source = next((each for each in names if each in known), None)
+        if source is None and name not in reader.defaults:
+            raise UndecodableError(f"the writer's schema has no field {name}, which has no default")
+        sources.append(source)
+    return sources
+
+
 def _scalar(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> Fit | None:
     logical = reader.logical
     if writer.logical is not logical and not _is_number_form(writer, logical):
-        raise UndecodableError(f"type {_name(writer)} is not read as {_name(reader)}")
+        raise UndecodableError(f"type {type_name(writer)} is not read as {type_name(reader)}")
     if logical is Logical.DECIMAL:
         if writer.scale != reader.scale:
             raise UndecodableError(
@@ -253,6 +273,8 @@ def _scalar(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed
         return _decimal if reader.precision <= _MOST_DIGITS else None
     if logical is not None:
         return _TICKS.get(logical)
+    if reader.name == "double" and writer.name == "float":
+        return _wide
     if reader.name in ("float", "double"):
         return float
     if isinstance(writer, AvroFixed) or writer.name == "bytes":
@@ -272,9 +294,12 @@ def _is_number_form(writer: AvroPrimitive | AvroFixed, logical: Logical | None) 
 
 
 def _json_text(value: Any) -> str | None:  # noqa: ANN401
-    if value is None:
-        return None
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return None if value is None else json_bytes(value).decode()
+
+
+def _wide(value: str | float) -> float:
+    """Return a number of 32 bits; its JSON has fewer digits than the double of the same number."""
+    return float(np.float32(value))
 
 
 def _text_of_base64(text: str) -> str:
@@ -293,9 +318,11 @@ def _ticks(unit: TickUnit, value: str | int) -> int:
 
 
 def _time_ticks(unit: TickUnit, value: str | int) -> int:
-    if isinstance(value, int):
+    if isinstance(value, str):
+        return _ticks(unit, f"1970-01-01T{value}")
+    if not 0 <= value < DAY_TICKS[unit]:
         raise UndecodableError(f"{value} is no time of day")
-    return _ticks(unit, f"1970-01-01T{value}")
+    return value
 
 
 _TICKS: dict[Logical, Fit] = {
@@ -314,21 +341,21 @@ _TICKS: dict[Logical, Fit] = {
 # Defaults
 
 
-def _default(schema: AvroType, value: Any, path: Path) -> Any:  # noqa: ANN401
+def default_of(schema: AvroType, value: Any, path: Path) -> Any:  # noqa: ANN401
     """Return what PyArrow takes for a default, which has the form of a schema's JSON: bytes are Latin-1."""
-    plain, is_nullable = _without_null(schema)
-    if value is None and (is_nullable or plain == _NULL):
+    plain, is_nullable = without_null(schema)
+    if value is None and (is_nullable or plain == NULL):
         return None
-    if _is_text(plain, path):
+    if is_text(plain, path):
         return _json_text(value)
     inside = (*path, plain)
     if isinstance(plain, AvroRecord):
         given = plain.defaults | value
-        return {name: _default(kind, given[name], inside) for name, kind in plain.fields}
+        return {name: default_of(kind, given[name], inside) for name, kind in plain.fields}
     if isinstance(plain, AvroArray):
-        return [_default(plain.items, each, inside) for each in value]
+        return [default_of(plain.items, each, inside) for each in value]
     if isinstance(plain, AvroMap):
-        return [(name, _default(plain.values, each, inside)) for name, each in value.items()]
+        return [(name, default_of(plain.values, each, inside)) for name, each in value.items()]
     if isinstance(plain, AvroPrimitive | AvroFixed):
         if plain.logical is Logical.DECIMAL:
             text = decimal_text(plain.scale, value.encode("latin-1"))
@@ -340,7 +367,7 @@ def _default(schema: AvroType, value: Any, path: Path) -> Any:  # noqa: ANN401
     return value
 
 
-def _name(schema: AvroType) -> str:
+def type_name(schema: AvroType) -> str:
     """Return a type's name for messages."""
     if isinstance(schema, AvroPrimitive | AvroFixed):
         return schema.name if schema.logical is None else f"{schema.name} ({schema.logical})"

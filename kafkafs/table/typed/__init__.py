@@ -1,0 +1,1 @@
+"""Programs that fill Arrow columns from the bytes of keys and values."""

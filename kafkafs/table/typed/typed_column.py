@@ -1,0 +1,109 @@
+"""A column of decoded keys or values, whatever the kind of their schema."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from engine.arrays import np, npt
+from engine.lines.line_decoder import DecodedField
+from kafkafs.schemas.decoders.value_decoder import Payloads
+from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.topic_decoder import SameFrame
+from kafkafs.table.typed.column_tree import ColumnTree
+
+if TYPE_CHECKING:
+    from kafkafs.schemas.programs import compiled
+
+MISFITS = (
+    UndecodableError, ValueError, TypeError, KeyError, AttributeError, OverflowError, ArithmeticError, pa.ArrowException,
+)  # fmt: skip
+"""What says that a value has another type."""
+
+Values = Callable[[DecodedField], Any]
+"""Returns what PyArrow takes for a decoded field; raises one of MISFITS."""
+
+
+class Read(NamedTuple):
+    """Payloads that a program reads.
+
+    Attributes:
+        rows: which of the payloads of a frame.
+        skipped: bytes in front of each that the program does not read.
+        program: the program; None if each is to be read alone.
+    """
+
+    rows: npt.NDArray[np.intp]
+    skipped: int
+    program: compiled.ColumnProgram | None
+
+
+class TypedColumn(ABC):
+    """Column of values of one type. Thread-safe.
+
+    Args:
+        kind: the Arrow type.
+
+    Attributes:
+        type: the Arrow type.
+    """
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.type = kind
+
+    @cached_property
+    def tree(self) -> ColumnTree:
+        """The column and those inside of it."""
+        return ColumnTree(self.type)
+
+    @cached_property
+    def shapes(self) -> compiled.ColumnShapes:
+        """The tree as programs take it; the extension must be there."""
+        return self.tree.shapes()
+
+    @abstractmethod
+    def reads(self, frame: SameFrame, payloads: Payloads) -> Iterator[Read]:
+        """Yield how the payloads of a frame are read; the extension must be there."""
+
+    @abstractmethod
+    def value(self, field: DecodedField) -> Any:  # noqa: ANN401
+        """Return what PyArrow takes for a decoded field with a text. Raises one of MISFITS: it does not fit."""
+
+    def array(self, fields: list[DecodedField | None]) -> tuple[pa.Array, dict[int, str]]:
+        """Return the values of decoded fields, and by place the notes on those that do not fit.
+
+        Args:
+            fields: decoded keys or values.
+        """
+        values: list[Any] = [None] * len(fields)
+        notes: dict[int, str] = {}
+        for place, field in enumerate(fields):
+            if field is None or field.text is None:
+                continue
+            try:
+                values[place] = self.value(field)
+            except MISFITS as error:
+                notes[place] = misfit(error)
+        try:
+            return pa.array(values, self.type), notes
+        except MISFITS:
+            self._drop_misfits(values, notes)
+            return pa.array(values, self.type), notes
+
+    def _drop_misfits(self, values: list[Any], notes: dict[int, str]) -> None:
+        for place, value in enumerate(values):
+            try:
+                pa.array([value], self.type)
+            except MISFITS as error:
+                values[place] = None
+                notes[place] = misfit(error)
+
+
+def misfit(error: BaseException | str) -> str:
+    """Return the note on a value that does not fit."""
+    reason = error.reason if isinstance(error, UndecodableError) else str(error)
+    return f"the value does not fit the column: {reason}"[:500]
