@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine.index.offset_index import OffsetIndex
@@ -51,6 +52,32 @@ def cut(segment: LogSegment, extent: Extent, pieces: int) -> list[Cut]:
             return _scanned(segment, extent, targets)
         found.append(place)
     return found
+
+
+def pieces_from_the_end(
+    segment: LogSegment, extent: Extent, size: int, most: int
+) -> Iterator[Extent]:
+    """Yield pieces of an extent, the last one first, each about twice as large as the one after it in the file.
+
+    Where the offset index has no proven entry a piece is larger.
+
+    Args:
+        segment: segment to divide.
+        extent: part of the segment.
+        size: bytes of the first piece.
+        most: bytes of the largest pieces.
+    """
+    index = None if extent.stop - extent.start <= size else _index_of(segment)
+    stop, step = extent.stop, size
+    while index is not None and stop - step > extent.start:
+        place = _proven(segment, index, stop - step, stop)
+        if place is None:
+            step *= 2
+            continue
+        yield Extent(place.position, stop, place.base_offset)
+        size = min(2 * size, most)
+        stop, step = place.position, size
+    yield Extent(extent.start, stop, extent.next_offset)
 
 
 def _index_of(segment: LogSegment) -> OffsetIndex | None:

@@ -8,13 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 from engine import kernel
+from engine.budgets import MiB
 from engine.log.log_view import LogView
+from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.log.segment.segment_cuts import pieces_from_the_end
 from engine.units import Offset
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
@@ -31,6 +35,15 @@ from kafkafs.decode.searching.search import (
 from kafkafs.decode.searching.wanted_key import WantedKey
 
 _MOST_PLACES = 20
+_FIRST_PIECE = 256 * 1024
+"""Bytes at the end of a segment that are searched first for the newest record."""
+_LARGEST_PIECE = 4 * MiB
+"""Most bytes that are searched at a time, by one thread."""
+
+
+def never() -> bool:
+    """Return False: the search is not cancelled."""
+    return False
 
 
 @dataclass
@@ -57,6 +70,13 @@ class KeyFindings:
         if len(self.damage) < _MOST_PLACES:
             self.damage.append(facts)
 
+    def add(self, older: KeyFindings) -> None:
+        """Add what was found in an older part of the partition."""
+        self.offset = older.offset
+        self.places += older.places
+        self.damage += older.damage[: _MOST_PLACES - len(self.damage)]
+        self.size += older.size
+
 
 class Passed(NamedTuple):
     """A run of batches that was searched.
@@ -80,6 +100,9 @@ class KeySearch:
         jobs: number of threads that search.
         form: the text of each record, in place of its line.
 
+    Attributes:
+        view, jobs: as given.
+
     Searches raise FileNotFoundError for a segment that was deleted or replaced since the view was made, other OSError.
     """
 
@@ -95,37 +118,50 @@ class KeySearch:
         self._form = form
         self._key = key
         self._options = options
-        self._jobs = jobs
+        self.jobs = jobs
         pattern = re.compile(re.escape(key.content), re.DOTALL)
         literal = RequiredLiteral(key.content, fold=False, is_all=True)
         self._query = Query(pattern, frozenset({"key"}), literal, None)
 
-    def newest(self, cancel: Callable[[], bool] = lambda: False) -> KeyFindings:
-        """Look for the newest record: read the segments from the newest one on, up to the first with the key.
+    def newest(self, cancel: Callable[[], bool] = never) -> KeyFindings:
+        """Look for the newest record: read pieces of the log from its end on, up to the first with the key.
 
         Args:
-            cancel: called after each run of batches; True ends the search.
+            cancel: called after each run of batches, by several threads; True ends the search.
 
         Raises:
             Cancelled: `cancel` has returned True.
         """
+        total, segments = KeyFindings(), set()
+        with Workers(self.jobs, "get") as workers:
+            work = partial(self._newest_in, cancel)
+            for (segment, _, _), found in workers.map(work, self._pieces()):
+                segments.add(segment.base_offset)
+                total.add(found)
+                if total.offset is not None:
+                    break
+        total.segments = len(segments)
+        return total
+
+    def _newest_in(
+        self, cancel: Callable[[], bool], piece: tuple[LogSegment, Extent, Search]
+    ) -> KeyFindings:
+        """Return what is found in a piece of a segment."""
+        segment, extent, search = piece
         findings = KeyFindings()
-        for start, stop in self._segments():
-            findings.segments += 1
-            newer = findings.places, list(findings.damage)
-            for item in self._items(self._between(start, stop)):
-                if isinstance(item, Passed):
-                    findings.size += item.size
-                    if cancel():
-                        raise Cancelled
-                elif isinstance(item, Chunk):
-                    findings.offset = int(item.columns.offset[item.hits[-1]])
-                    # Damage before the record in its segment cannot hold a newer one.
-                    findings.places, findings.damage = newer[0], list(newer[1])
+        for part in segment.scan(extent.start, extent.stop, next_offset=extent.next_offset):
+            for item in self._found(search, segment, part):
+                if isinstance(item, Chunk):
+                    # Damage before the record cannot hold a newer one.
+                    offset = int(item.columns.offset[item.hits[-1]])
+                    findings = KeyFindings(offset, size=findings.size)
                 else:
                     findings.add_place(item)
-            if findings.offset is not None:
-                break
+            if isinstance(part, BatchRun):
+                findings.size += int(part.table["size"].sum())
+            if cancel():
+                raise Cancelled
+            del part  # free it before the next one is read: a batch may be as large as the budget
         return findings
 
     def value(self, offset: Offset) -> tuple[bytes | None] | None:
@@ -152,6 +188,14 @@ class KeySearch:
                 yield from shown.lines(item, item.hits)
             else:
                 yield item
+
+    def _pieces(self) -> Iterator[tuple[LogSegment, Extent, Search]]:
+        """Yield pieces of the segments from the log end on, each with its search."""
+        for start, stop in self._segments():
+            search = self._between(start, stop)
+            for segment, extent in reversed(list(self.view.extents(start, stop))):
+                for piece in pieces_from_the_end(segment, extent, _FIRST_PIECE, _LARGEST_PIECE):
+                    yield segment, piece, search
 
     def _segments(self) -> Iterator[tuple[Offset, Offset]]:
         """Yield the ranges of offsets of the segments, the newest first; damage at the log end is in the first."""
@@ -187,7 +231,7 @@ class KeySearch:
             if isinstance(part, BatchRun):
                 yield Passed(int(part.table["size"].sum()), part.next_offset)
 
-        with Workers(self._jobs, "get") as workers:
+        with Workers(self.jobs, "get") as workers:
             yield from workers.flat_map(work, search.parts(), _is_large)
 
     def _found(

@@ -10,7 +10,7 @@ from engine.coding.compression import CompressionType
 from engine.log.log_directory import open_source
 from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.segment_cuts import Cut, cut
+from engine.log.segment.segment_cuts import Cut, cut, pieces_from_the_end
 from tests.builders import Rec, batch, message_set, offset_index
 from tests.engine.log.folders import LogWriter
 
@@ -161,3 +161,41 @@ def test_only_a_part_of_an_index_leaves_the_segment_to_be_read(tmp_path: Path) -
     index.write_bytes(index.read_bytes() + b"\0")
     segment = open_source(str(tmp_path)).partitions()["topic-0"].view().segment_at(0)
     assert [each.position // size for each in cut(segment, whole(segment), 2)] == [100]
+
+
+def test_pieces_from_the_end_follow_one_another_down_to_the_start(tmp_path: Path) -> None:
+    segment = complete(tmp_path, made(), interval=1)
+    size = segment.end // COUNT
+    found = list(
+        pieces_from_the_end(segment, Extent(10 * size, segment.end, 20), 30 * size, 30 * size)
+    )
+    assert found[0].stop == segment.end
+    assert [each.stop for each in found[1:]] == [each.start for each in found[:-1]]
+    assert [each.start // size for each in found] == [170, 140, 110, 80, 50, 20, 10]
+    assert [each.next_offset for each in found] == [2 * each.start // size for each in found]
+
+
+def test_a_piece_is_larger_where_the_index_has_no_entry(tmp_path: Path) -> None:
+    segment, size = indexed(tmp_path, [50, 55, 190])
+    found = list(pieces_from_the_end(segment, whole(segment), 20 * size, 20 * size))
+    assert [(each.start // size, each.stop // size) for each in found] == [
+        (190, 200),
+        (50, 190),
+        (0, 50),
+    ]
+
+
+@pytest.mark.parametrize("interval", [1, None])
+def test_without_an_index_or_when_it_is_small_an_extent_is_one_piece(
+    tmp_path: Path, interval: int | None
+) -> None:
+    segment = complete(tmp_path, made(), interval=interval)
+    size = segment.end if interval else 1000
+    assert list(pieces_from_the_end(segment, whole(segment), size, size)) == [whole(segment)]
+
+
+def test_pieces_grow_up_to_the_largest(tmp_path: Path) -> None:
+    segment = complete(tmp_path, made(), interval=1)
+    size = segment.end // COUNT
+    found = pieces_from_the_end(segment, whole(segment), 10 * size, 60 * size)
+    assert [each.start // size for each in found] == [190, 170, 130, 70, 10, 0]
