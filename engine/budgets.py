@@ -21,6 +21,8 @@ class Budgets:
     """Most source files that stay open for reuse, besides those in use."""
     cached_bytes: int = 64 * MiB
     """Most bytes of decoded text in the cache."""
+    key_map_bytes: int = 64 * MiB
+    """Most bytes of the maps of keys that look-ups by key make."""
     checkpoint_bytes: int = 64 * MiB
     """Largest checkpoint, snapshot or metadata file, in bytes."""
     replayed_bytes: int = 512 * MiB

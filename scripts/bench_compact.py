@@ -16,10 +16,10 @@ from bench_report import Report, Sample, timed
 
 from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.log_to_clean import LogToClean
-from engine.broker.cleaning.offset_map import HashedOffsetMap
 from engine.broker.cleaning.throttler import Throttler
 from engine.clock import SYSTEM_CLOCK
 from engine.coding.compression import CompressionType
+from engine.index.offset_map import HashedOffsetMap
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT64
 from engine.writing.log.unified_log import UnifiedLog

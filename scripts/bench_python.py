@@ -40,20 +40,20 @@ def _compare(
     report: Report, source: kafkafs.OpenedSource, broker: Broker, topic: Topic, rows: int
 ) -> None:
     scan = source.scan(topic.name, columns=_SCHEMA.names)
-    theirs = _consumed(broker.bootstrap, topic.name, rows)
+    theirs = consumed(broker.bootstrap, topic.name, rows)
     ours = scan.to_arrow()
     if not _is_same(ours, theirs):
         raise RuntimeError(f"{topic.name}: the two tables differ")
     report.compare(
         *("python", f"{topic.name}, to_arrow()", rows / 1000, "krow/s"),
         lambda: timed(scan.to_arrow),
-        partial(_measured, partial(_consumed, broker.bootstrap, topic.name, rows), broker.pid),
+        partial(measured, partial(consumed, broker.bootstrap, topic.name, rows), broker.pid),
         target="wall 5",
     )
     report.compare(
         *("python", f"{topic.name}, count(checksums=False)", rows / 1000, "krow/s"),
         lambda: timed(partial(scan.count, checksums=False)),
-        partial(_measured, partial(_consumed, broker.bootstrap, topic.name, rows), broker.pid),
+        partial(measured, partial(consumed, broker.bootstrap, topic.name, rows), broker.pid),
         target="wall 100",
         note="the peer here: a full read by the consumer",
     )
@@ -70,7 +70,7 @@ def _is_same(ours: pa.Table, theirs: pa.Table) -> bool:
     return ours.sort_by(order).equals(theirs.sort_by(order))
 
 
-def _consumed(bootstrap: str, topic: str, rows: int) -> pa.Table:
+def consumed(bootstrap: str, topic: str, rows: int) -> pa.Table:
     """The table of all records, as a program makes it that has a consumer."""
     consumer = Consumer(
         {
@@ -110,7 +110,7 @@ def _batch(messages: list[Message]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _measured(action: Callable[[], object], broker: int) -> Sample:
+def measured(action: Callable[[], object], broker: int) -> Sample:
     cpu, start = time.process_time() + process_cpu(broker), time.perf_counter()
     action()
     wall = time.perf_counter() - start

@@ -26,8 +26,8 @@ from typing import Any
 
 from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.log_to_clean import LogToClean
-from engine.broker.cleaning.offset_map import HashedOffsetMap
 from engine.broker.cleaning.throttler import Throttler
+from engine.index.offset_map import HashedOffsetMap
 from engine.log.segment.fetch import FetchIsolation
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.memory_records import MemoryRecords

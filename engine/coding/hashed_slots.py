@@ -12,9 +12,9 @@ from engine.coding.fixed_width import read_int32, read_int64
 from engine.coding.layout import Buffer
 
 BYTES_PER_SLOT = 24
-_DIGEST_SIZE = 16
-_LAST_PROBE = _DIGEST_SIZE - 4
-_EMPTY = bytes(_DIGEST_SIZE)
+DIGEST_SIZE = 16
+_LAST_PROBE = DIGEST_SIZE - 4
+EMPTY = bytes(DIGEST_SIZE)
 
 
 def digest_of(key: Buffer) -> bytes:
@@ -32,17 +32,17 @@ def find_slot(slots: bytearray, digest: bytes) -> tuple[int, bool] | None:
         at = min(attempt, _LAST_PROBE)
         probe = (read_int32(digest, at) & 0x7FFFFFFF) + attempt - at
         place = probe % count * BYTES_PER_SLOT
-        found = slots[place : place + _DIGEST_SIZE]
+        found = slots[place : place + DIGEST_SIZE]
         if found == digest:
             return place, True
-        if found == _EMPTY:
+        if found == EMPTY:
             return place, False
     return None
 
 
 def read_slot(slots: bytearray, place: int) -> int:
     """Return the number in a slot."""
-    return read_int64(slots, place + _DIGEST_SIZE)
+    return read_int64(slots, place + DIGEST_SIZE)
 
 
 def write_slot(slots: bytearray, place: int, digest: bytes, number: int) -> None:

@@ -17,6 +17,7 @@ from engine.kernel.python import (
     lines as lines,
     locate as locate,
     matching as matching,
+    move_slots as move_slots,
     offsets_of as offsets_of,
     put_keys as put_keys,
     read_batch as read_batch,

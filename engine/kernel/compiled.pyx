@@ -237,6 +237,7 @@ cdef extern from "c/kernel.h" nogil:
                           kfs_problem *problem)
     int64_t kfs_put_keys(uint8_t *slots, size_t count, int64_t *taken, int64_t limit, const kfs_record *records,
                          size_t n, const uint8_t *arena, size_t size, int64_t start_offset, int64_t *latest)
+    int kfs_move_slots(const uint8_t *slots, size_t count, uint8_t *to, size_t room)
     int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *records, size_t n,
                        const uint8_t *arena, size_t size, int64_t *offsets)
     enum:
@@ -1290,6 +1291,17 @@ def put_keys(slots, int64_t taken, int64_t limit, columns, int64_t start_offset)
     if seen < 0:
         raise ValueError("a key is outside the arena")
     return seen, taken, latest
+
+
+def move_slots(slots, to):
+    """Move the used slots of a table to an empty one."""
+    cdef _Bytes table = _hold_slots(slots), room = _hold_slots(to)
+    cdef int fine
+    with nogil:
+        fine = kfs_move_slots(<const uint8_t *>table.data, table.size // SLOT_SIZE, <uint8_t *>room.data,
+                              room.size // SLOT_SIZE)
+    if not fine:
+        raise ValueError("the table has no room for the slots")
 
 
 def offsets_of(slots, columns):

@@ -37,6 +37,7 @@ from engine.kernel.python_batches import (
 from engine.kernel.python_compaction import (
     encode_records as encode_records,
     keep_records as keep_records,
+    move_slots as move_slots,
     offsets_of as offsets_of,
     put_keys as put_keys,
 )

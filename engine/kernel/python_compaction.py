@@ -5,7 +5,15 @@ from __future__ import annotations
 from engine.arrays import np
 from engine.coding.checksums import crc32c
 from engine.coding.compression import CompressionType, compress
-from engine.coding.hashed_slots import digest_of, find_slot, read_slot, write_slot
+from engine.coding.hashed_slots import (
+    BYTES_PER_SLOT,
+    DIGEST_SIZE,
+    EMPTY,
+    digest_of,
+    find_slot,
+    read_slot,
+    write_slot,
+)
 from engine.coding.layout import Buffer
 from engine.coding.varint import encode_varint, encode_varlong, to_int32, to_int64
 from engine.columns.batch_table import KEPT_ROW
@@ -59,6 +67,22 @@ def put_keys(
         write_slot(slots, slot[0], digest, offset)
         latest = offset
     return len(columns), taken, latest
+
+
+def move_slots(slots: bytearray, to: bytearray) -> None:
+    """Move the used slots of a table of `hashed_slots` to an empty one.
+
+    Raises:
+        ValueError: it has no room for them.
+    """
+    for place in range(0, len(slots), BYTES_PER_SLOT):
+        digest = bytes(slots[place : place + DIGEST_SIZE])
+        if digest == EMPTY:
+            continue
+        found = find_slot(to, digest)
+        if found is None:
+            raise ValueError("the table has no room for the slots")
+        write_slot(to, found[0], digest, read_slot(slots, place))
 
 
 def offsets_of(slots: bytearray, columns: Columns) -> Column:

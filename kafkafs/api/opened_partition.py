@@ -200,6 +200,27 @@ class OpenedPartition:
         found = view.offset_for_time(milliseconds(moment), records_only=True)
         return None if found is None else self._record(view, found.offset)
 
+    def newest(self, key: bytes | str) -> ConsumerRecord | None:
+        """Return the newest record of a key; None without one. Records of all transactions count, and tombstones.
+
+        The log is searched back from its end. Once look-ups have read as many bytes as it has, its keys are kept in
+        memory, if they fit: from then on a look-up reads one batch, and what was appended meanwhile.
+
+        Raises:
+            CorruptBatchError: damage may hide a newer record of the key, or its batch is damaged.
+            ValueError: a mask of the source hides keys of the topic.
+        """
+        from kafkafs.api.record_reading import newest_record
+
+        mask = self._logs.row_mask
+        lines = None if mask is None else mask.of(self.topic)
+        if lines is not None and lines.masks_keys:
+            raise ValueError(f"the mask hides the keys of {self.topic}")
+        wanted = key.encode() if isinstance(key, str) else key
+        context = self._logs.tree.context
+        decoder = self._logs.decoder(self.topic)
+        return newest_record(self._log, wanted, context.key_maps, decoder, mask)
+
     @property
     def newest_timestamp(self) -> Timestamp | None:
         """The largest timestamp in milliseconds; None without one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from engine.budgets import Budgets
@@ -17,6 +18,7 @@ Value = TypeVar("Value")
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 Corrupt: TypeAlias = Literal["raise", "skip", "row"]
 
+_MOST_THREADS = 8
 _ON_CORRUPT = {"raise": "fail", "skip": "skip", "row": "row"}
 _COMMITTED = {"read_uncommitted": False, "read_committed": True}
 
@@ -57,6 +59,11 @@ def _one_of(known: dict[str, Value], name: str, given: str) -> Value:
     if given not in known:
         raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")
     return known[given]
+
+
+def usual_threads() -> int:
+    """Return the number of threads of a reader that states none."""
+    return min(os.cpu_count() or 1, _MOST_THREADS)
 
 
 def log_end(view: LogView, *, committed: bool) -> Offset:

@@ -8,13 +8,18 @@ from collections.abc import Generator
 import numpy as np
 
 from engine.errors import DamagedFileError
+from engine.kernel import LineOptions
 from engine.lines.line_decoder import LineDecoder
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset
 from kafkafs.api.consumer_record import ConsumerRecord, consumer_records
-from kafkafs.api.reading import log_end
+from kafkafs.api.reading import log_end, usual_threads
+from kafkafs.decode.searching.key_maps import KeyMaps
+from kafkafs.decode.searching.key_search import KeySearch
+from kafkafs.decode.searching.live_key_search import LiveKeySearch
+from kafkafs.decode.searching.wanted_key import KeyOfBytes
 from kafkafs.table.errors import CorruptBatchError
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
@@ -60,6 +65,49 @@ def record_at(
             damage = DamagedFileError(problem.detail, path=segment.path, position=run.position)
             raise _corrupt(log, _shown(damage, log, mask), offset)
     raise gone
+
+
+def newest_record(
+    log: PartitionLog,
+    key: bytes,
+    maps: KeyMaps,
+    decoder: LineDecoder | None,
+    mask: RowMask | None = None,
+) -> ConsumerRecord | None:
+    """Return the newest record of a key in a log, masked if there is a mask; None without one.
+
+    Raises:
+        CorruptBatchError: damage may hide a newer record, or the batch of the record is damaged.
+    """
+    topic, partition = log.topic_partition
+    lines = None if mask is None else mask.of(topic)
+
+    def make(view: LogView) -> KeySearch:
+        options = LineOptions(
+            topic,
+            partition,
+            from_offset=view.log_start_offset,
+            to_offset=view.log_end_offset,
+            mask=lines,
+        )
+        return KeySearch(view, KeyOfBytes(key), options, usual_threads())
+
+    def read(search: KeySearch, offset: Offset) -> ConsumerRecord | None:
+        try:
+            return record_at(log, search.view, offset, decoder, mask)
+        except KeyError:  # compaction removed it
+            return None
+
+    live = LiveKeySearch(log, make, lambda search: maps.newest(log, search, key))
+    findings, record = live.at_newest(live.newest(), read)
+    if findings.damage:
+        facts = findings.damage[0]
+        raise CorruptBatchError(
+            f"a newer record of the key may be lost: {facts['reason']}",
+            path=log.display(facts["file"]),
+            position=facts["position"],
+        )
+    return record
 
 
 def records_between(

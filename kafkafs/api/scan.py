@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +20,7 @@ from engine.log.segment.scan import BatchRun
 from engine.workers import Workers
 from kafkafs.amounts import counted, size
 from kafkafs.api.moments import Moment
-from kafkafs.api.reading import Corrupt, Isolation, row_options
+from kafkafs.api.reading import Corrupt, Isolation, row_options, usual_threads
 from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, USUAL, record_schema
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 
 _SPLIT_BYTES = 16 * MiB
-_MOST_THREADS = 8
 _MOST_LISTED = 20
 
 
@@ -124,7 +122,7 @@ class Scan:
             mask=logs.row_mask,
         )
         self._keys = None if keys is None else tuple(map(_key, _several(keys)))
-        self._threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        self._threads = threads or usual_threads()
         # A mask, or a decoder, gives the expression other keys than the log has.
         finds_keys = logs.row_mask is None and (decoder_of is None or keeps_bytes)
         if self._keys is None and self._where is not None and finds_keys:

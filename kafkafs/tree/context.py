@@ -21,6 +21,7 @@ from kafkafs.tree.streams import Streams
 if TYPE_CHECKING:
     from engine.log.segment.problems import ProblemEntry
     from engine.replay.source_state import SourceState
+    from kafkafs.decode.searching.key_maps import KeyMaps
     from kafkafs.masking.line_mask import LineMask
     from kafkafs.masking.policy import MaskPolicy
     from kafkafs.tree.tree_mask import TreeMask
@@ -94,6 +95,14 @@ class Context:
         from engine.replay.source_state import SourceState
 
         return SourceState(self.source, logs=self.internal_logs)
+
+    @made_once
+    def key_maps(self) -> KeyMaps:
+        """The newest offsets of keys, of partitions where several are looked up."""
+        # Imported here: most trees search for no key.
+        from kafkafs.decode.searching.key_maps import KeyMaps
+
+        return KeyMaps(self.budgets.key_map_bytes)
 
     @made_once
     def mask(self) -> TreeMask:

@@ -11,8 +11,8 @@ from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetada
 from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.log_to_clean import LogToClean
-from engine.broker.cleaning.offset_map import OffsetMap
 from engine.broker.cleaning.throttler import Throttler
+from engine.index.offset_map import OffsetMap
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, MAX_INT64

@@ -255,6 +255,9 @@ def compaction(kernel: ModuleType, data: memoryview, chance: Random) -> Said:
     limit = chance.randrange(len(slots) // BYTES_PER_SLOT + 1)
     said: Said = [kernel.put_keys(slots, 0, limit, columns, chance.choice((0, BASE + 1)))]
     said += [bytes(slots), kernel.offsets_of(slots, columns).tolist()]
+    larger = bytearray(2 * len(slots))
+    kernel.move_slots(slots, larger)
+    said.append(bytes(larger))
     kept = np.array([chance.random() < 0.6 for _ in range(len(columns))], bool)
     said.append(kernel.encode_records(columns, kept, BASE, 1_700_000_000_000))
     if columns.problems or not all(table["magic"] == 2) or not all(table["crc_ok"]):
@@ -339,6 +342,7 @@ def wild_columns(data: bytes) -> None:
         lambda: compiled.dump_rows(table, 0, len(table), columns, shape=ALL),
         lambda: compiled.put_keys(room, 0, 8, columns, 0),
         lambda: compiled.offsets_of(room, columns),
+        lambda: compiled.move_slots(room, bytearray(len(room))),
         lambda: compiled.encode_records(columns, kept, BASE, 0),
         lambda: compiled.keep_records(
             *(view, table, 0, len(table), columns, kept),

@@ -11,9 +11,9 @@ import numpy as np
 from engine.broker.cleaning.chunks import PlainRun
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
-from engine.broker.cleaning.offset_map import OffsetMap
 from engine.coding.varint import to_int64
 from engine.columns.columns import Column, Columns
+from engine.index.offset_map import OffsetMap
 from engine.record.attributes import DELETE_HORIZON_MASK
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.record import Record

@@ -17,12 +17,12 @@ from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetada
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.filtered_chunk import filter_chunk
 from engine.broker.cleaning.log_to_clean import LogToClean
-from engine.broker.cleaning.offset_map import OffsetMap
 from engine.broker.cleaning.segment_groups import group_segments_by_size
 from engine.broker.cleaning.throttler import Throttler
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.clock import Clock
 from engine.errors import LogCleaningAbortedError, OffsetOverflowError
+from engine.index.offset_map import OffsetMap
 from engine.record.memory_records import MemoryRecords
 from engine.units import Offset, Timestamp, TopicPartition
 from engine.writing.log.unified_log import UnifiedLog

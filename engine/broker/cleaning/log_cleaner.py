@@ -13,10 +13,10 @@ from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.cleaner_state import CleanerState
 from engine.broker.cleaning.cleaner_stats import CleanerStats, PreCleanStats
 from engine.broker.cleaning.log_to_clean import LogCleaningError, LogToClean
-from engine.broker.cleaning.offset_map import HashedOffsetMap
 from engine.broker.cleaning.throttler import Throttler
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import LogCleaningAbortedError, LogDirFailureError, ThreadShutdownError
+from engine.index.offset_map import HashedOffsetMap
 from engine.units import MAX_INT32, Offset, TopicPartition
 from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.log.unified_log import UnifiedLog

@@ -213,6 +213,19 @@ static int kfs_offsets_of(uint8_t *slots, size_t count, const kfs_record *record
     return 1;
 }
 
+/* Moves the used slots of a table to an empty one with room for them; returns 0 if there is none. */
+static int kfs_move_slots(const uint8_t *slots, size_t count, uint8_t *to, size_t room) {
+    static const uint8_t empty[KFS_DIGEST];
+    int found;
+    for (const uint8_t *slot = slots; slot < slots + count * KFS_SLOT; slot += KFS_SLOT) {
+        if (memcmp(slot, empty, KFS_DIGEST) == 0) continue;
+        uint8_t *place = kfs_find_slot(to, room, slot, &found);
+        if (place == NULL) return 0;
+        memcpy(place, slot, KFS_SLOT);
+    }
+    return 1;
+}
+
 /* ---- records of magic 2 ---- */
 
 static inline size_t kfs_size_of_varlong(int64_t value) {

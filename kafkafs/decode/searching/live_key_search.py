@@ -25,6 +25,7 @@ class LiveKeySearch:
     Args:
         log: the partition's log.
         make: returns the search of a view.
+        look: looks for the newest record, as `KeySearch.newest`.
 
     Attributes:
         search: the search of the last view.
@@ -34,14 +35,20 @@ class LiveKeySearch:
         OSError: the log cannot be read. So do all methods.
     """
 
-    def __init__(self, log: PartitionLog, make: Callable[[LogView], KeySearch]) -> None:
+    def __init__(
+        self,
+        log: PartitionLog,
+        make: Callable[[LogView], KeySearch],
+        look: Callable[[KeySearch], KeyFindings] = KeySearch.newest,
+    ) -> None:
         self._log = log
         self._make = make
+        self._look = look
         self.search = make(log.view())
 
     def newest(self) -> KeyFindings:
-        """Look for the newest record, as `KeySearch.newest`."""
-        return self._repeated(lambda: self.search.newest())
+        """Look for the newest record."""
+        return self._repeated(lambda: self._look(self.search))
 
     def at_newest(
         self, findings: KeyFindings, read: Callable[[KeySearch, Offset], Answer | None]

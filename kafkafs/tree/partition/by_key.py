@@ -1,7 +1,8 @@
 """`key/` of a partition of a compacted topic: each key is a link to its newest record.
 
 A look-up costs nothing: every name is a link, and the log is searched when the link is followed. The link of a key
-without a record leads nowhere. What a search has found is kept, so that the next one reads only later records.
+without a record leads nowhere. What a search has found is kept, so that the next one reads only later records; and the
+keys of a partition where several are looked for, see `kafkafs.decode.searching.key_maps`.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ Each key is a link to its newest record in this partition, for example
 
   cat 4711         the newest record of the key 4711, one JSON line
 
-No key is listed. A link is searched for when it is followed, from the newest segment on: a key with
-old records only, or with none, takes as long as it takes to read the log; the link of a key with
-no record leads nowhere. Later look-ups of the same key read new records only. A tombstone is a
-record: its line has "value":null. Transactions count whether committed or not.
+No key is listed. A link is searched for when it is followed, from the log end back: a key with old
+records only, or with none, takes as long as it takes to read the log; the link of a key with no
+record leads nowhere. Later look-ups of the same key read new records only. When searches have read
+as many bytes as the log has, its keys are kept in memory if they fit, and a look-up reads one batch.
+A tombstone is a record: its line has "value":null. Transactions count whether committed or not.
 
 In a name, bytes that a file name cannot hold are %XX, the empty key is a lone %, and the key
 README.txt is {readme}. A name is at most 255 bytes long: for a longer key, and for one by its
@@ -165,14 +167,17 @@ class KeyLink(Link):
         if start >= view.log_end_offset:
             return None
         # Imported here: most mounts search for no key.
-        from kafkafs.decode.searching.key_search import KeySearch
+        from kafkafs.decode.searching.key_search import KeySearch, never
         from kafkafs.decode.searching.wanted_key import KeyOfBytes
 
         options = replace(self.partition.options, from_offset=start, to_offset=view.log_end_offset)
-        search = KeySearch(
-            view, KeyOfBytes(self._key), options, self.partition.context.options.jobs
-        )
-        findings = search.newest(cancel or _never)
+        context = self.partition.context
+        search = KeySearch(view, KeyOfBytes(self._key), options, context.options.jobs)
+        if start > view.log_start_offset:
+            findings = search.newest(cancel or never)
+        else:
+            log = self.partition.log
+            findings = context.key_maps.newest(log, search, self._key, cancel or never)
         if findings.damage:
             facts = findings.damage[0]
             raise CorruptRecordError(
@@ -181,10 +186,6 @@ class KeyLink(Link):
                 position=facts["position"],
             )
         return findings.offset
-
-
-def _never() -> bool:
-    return False
 
 
 def _target(offset: Offset) -> str:

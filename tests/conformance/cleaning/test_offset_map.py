@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.broker.cleaning.offset_map import HashedOffsetMap
+from engine.index.offset_map import HashedOffsetMap
 
 MEMORY_SIZE = 4096
 

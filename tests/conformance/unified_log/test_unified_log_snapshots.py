@@ -9,8 +9,8 @@ import pytest
 
 from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.log_to_clean import LogToClean
-from engine.broker.cleaning.offset_map import HashedOffsetMap
 from engine.broker.cleaning.throttler import Throttler
+from engine.index.offset_map import HashedOffsetMap
 from engine.writing.log_config import LogConfig
 from tests.conformance.unified_log_steps import ABORT, LogBench, end_txn, of_producer, one, rec
 

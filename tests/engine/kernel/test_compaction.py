@@ -76,6 +76,31 @@ def test_a_full_table_says_what_it_has_and_what_not(kernel: ModuleType) -> None:
     assert kernel.put_keys(slots, 49, 50, columns_of(b"50"), 0) == (0, 49, -1)
 
 
+@each_kernel
+def test_slots_move_to_a_larger_table_where_their_keys_are_found(kernel: ModuleType) -> None:
+    columns = columns_of(*(str(number).encode() for number in range(50)))
+    slots, larger = empty(50), empty(200)
+    kernel.put_keys(slots, 0, 50, columns, 0)
+    kernel.move_slots(slots, larger)
+    assert kernel.offsets_of(larger, columns).tolist() == list(range(50))
+    direct = empty(200)
+    kernel.put_keys(direct, 0, 200, columns, 0)
+    for number in range(50):
+        digest = digest_of(str(number).encode())
+        assert find_slot(larger, digest) is not None
+    assert sorted(larger[at : at + 24] for at in range(0, 4800, 24)) == sorted(
+        direct[at : at + 24] for at in range(0, 4800, 24)
+    )
+
+
+@each_kernel
+def test_slots_do_not_move_to_a_table_without_room(kernel: ModuleType) -> None:
+    slots = empty(50)
+    kernel.put_keys(slots, 0, 50, columns_of(*(str(number).encode() for number in range(50))), 0)
+    with pytest.raises(ValueError, match="no room"):
+        kernel.move_slots(slots, empty(49))
+
+
 keys = st.lists(st.one_of(st.none(), st.binary(max_size=3), st.binary(max_size=200)), max_size=60)
 
 
@@ -89,7 +114,10 @@ def test_both_kernels_fill_the_same_slots(
         slots = empty(count)
         answer = kernel.put_keys(slots, 0, limit, columns, start)
         tables.append(slots)
-        answers.append((answer, kernel.offsets_of(slots, columns).tolist()))
+        moved = empty(count + 1)
+        kernel.move_slots(slots, moved)
+        answers.append((answer, kernel.offsets_of(slots, columns).tolist(), bytes(moved)))
+        assert kernel.offsets_of(moved, columns).tolist() == answers[-1][1]
     assert tables[0] == tables[1]
     assert answers[0] == answers[1]
     for place, number in enumerate(answers[0][1]):

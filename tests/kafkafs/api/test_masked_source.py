@@ -19,7 +19,14 @@ from kafkafs.masking.policy import MaskPolicyError
 from kafkafs.table.arrow_columns import RECORD_FIELDS
 from kafkafs.tree.errors import MaskedError
 from tests.fixtures_data import DATA
-from tests.kafkafs.masked_source import CANARY, KEY, found_in, write_source, written_policy
+from tests.kafkafs.masked_source import (
+    CANARY,
+    FIELDS_ALONE,
+    KEY,
+    found_in,
+    write_source,
+    written_policy,
+)
 
 COLUMNS = [name for name in RECORD_FIELDS if name != "_corrupt"]
 
@@ -115,6 +122,23 @@ def test_searches_for_masked_keys_are_refused(source: OpenedSource) -> None:
     with pytest.raises(ValueError, match="the mask hides the keys"):
         source["customers", 0].scan(keys=["x"])
     assert source.scan("other", keys=["k"]).count() == 3
+    with pytest.raises(ValueError, match="the mask hides the keys of customers"):
+        source["customers", 0].newest(f"key-{CANARY}")
+    newest = source["other", 0].newest("k")
+    assert newest is not None
+    assert newest.offset == 2
+
+
+def test_the_newest_record_of_a_key_is_masked(tmp_path: Path) -> None:
+    write_source(tmp_path / "data")
+    policy = written_policy(tmp_path, FIELDS_ALONE)
+    with kafkafs.open(tmp_path / "data", mask=policy) as opened:
+        newest = opened["customers-dlq", 0].newest(f"key-{CANARY}")
+        assert newest is not None
+        assert newest.value == opened["customers-dlq", 0][newest.offset].value
+        with pytest.raises(kafkafs.CorruptBatchError) as caught:
+            opened["customers", 0].newest("none")
+        assert found_in(str(caught.value).encode()) == []
 
 
 def test_damage_is_told_without_facts_from_records(source: OpenedSource) -> None:

@@ -26,7 +26,7 @@ from tests.fixtures_data import (
     truth_partitions,
     truth_records,
 )
-from tests.kafkafs.built_logs import BuiltLog, text_batch
+from tests.kafkafs.built_logs import BuiltLog, after_a_tick, text_batch
 
 ALL = [(kind, name) for kind in WITH_TRUTH for name in truth_partitions(kind)]
 TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
@@ -346,3 +346,51 @@ def test_control_records_are_no_records(tmp_path: Path) -> None:
         assert orders[-1] == only
         with pytest.raises(KeyError, match="offset 1 of orders-0 is a control record's"):
             _ = orders[1]
+
+
+def test_the_newest_record_of_a_key_is_the_last_one_that_a_consumer_got(kind: str) -> None:
+    asked = 0
+    with kafkafs.open(log_dir(kind)) as source:
+        for name in truth_partitions(kind):
+            partition = source[partition_of(source, name)]
+            newest = {each.key: each for each in truth_records(kind, name)}
+            newest.pop(None, None)
+            for key in [*newest][:: len(newest) // 10 + 1]:
+                assert key is not None
+                found = partition.newest(key)
+                assert found is not None
+                assert as_truth(found) == newest[key]
+                asked += 1
+            assert partition.newest(b"no record has this key") is None
+    assert asked > 10
+
+
+def test_the_newest_record_of_a_key_may_be_a_tombstone_and_follows_the_log(tmp_path: Path) -> None:
+    log = BuiltLog(tmp_path)
+    log.segment([batch([Rec(b"1", key="ключ".encode()), Rec(b"2", key=b"k")])], 0)
+    with kafkafs.open(tmp_path) as source:
+        partition = source["orders", 0]
+        assert [partition.newest(key) for key in ("none", "gone")] == [None, None]
+        found = partition.newest("ключ")
+        assert found is not None
+        assert (found.offset, found.value) == (0, b"1")
+        log.append(batch([Rec(None, key=b"k")], 2))
+        after_a_tick()
+        partition.log.view(0.0)
+        found = partition.newest(b"k")
+        assert found is not None
+        assert (found.offset, found.value) == (2, None)
+
+
+def test_damage_that_may_hide_a_newer_record_of_a_key_is_an_error(tmp_path: Path) -> None:
+    log = BuiltLog(tmp_path)
+    first, second = (batch([Rec(b"v", key=key)], at) for at, key in enumerate((b"a", b"b")))
+    path = log.segment([first, second[:-1] + b"?", batch([Rec(b"v", key=b"c")], 2)], 0)
+    with kafkafs.open(tmp_path) as source:
+        for _ in range(3):
+            found = source["orders", 0].newest(b"c")
+            assert found is not None
+            for key in (b"a", b"none"):
+                with pytest.raises(kafkafs.CorruptBatchError, match="newer record") as caught:
+                    source["orders", 0].newest(key)
+                assert (caught.value.path, caught.value.position) == (str(path), len(first))

@@ -15,9 +15,9 @@ from engine.broker.cleaning.chunks import PlainRun, chunks_of
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.filtered_chunk import filter_chunk
-from engine.broker.cleaning.offset_map import HashedOffsetMap, OffsetMap
 from engine.coding.compression import CompressionType
 from engine.errors import CorruptRecordError, InvalidRecordError
+from engine.index.offset_map import HashedOffsetMap, OffsetMap
 from engine.record.attributes import TimestampType
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords

@@ -1,4 +1,4 @@
-"""The log cleaner's map of the dirty part: the last offset of each key, in bounded memory."""
+"""A map of a log's keys to the last offset of each, in bounded memory: for the log cleaner, and for look-ups by key."""
 
 from __future__ import annotations
 
@@ -137,6 +137,12 @@ class HashedOffsetMap(OffsetMap):
         if self._size:
             self._size = 0
             np.frombuffer(self._table, np.uint8).fill(0)
+
+    def grow(self, slots: int) -> None:
+        """Move the keys to a table with so many slots, more than there are keys."""
+        table = bytearray(slots * BYTES_PER_SLOT)
+        kernel.move_slots(self._table, table)
+        self._table, self.slots = table, slots
 
     def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
         """Put the keys of records by one call of the kernel; see `OffsetMap.put_keys`."""
