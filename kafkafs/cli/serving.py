@@ -81,6 +81,13 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     help="Serve the files as they are now, even when a broker writes or deletes them later.",
 )
 @click.option(
+    "--nodes",
+    "shows_nodes",
+    is_flag=True,
+    help="Show the brokers and topics of the cluster's metadata in place of one broker. All brokers have this "
+    "server's address; partitions without a log in SOURCE have no leader.",
+)
+@click.option(
     "--skip-damaged",
     is_flag=True,
     help="Pass over damaged batches as over compacted ones; without it a consumer gets the error "
@@ -141,8 +148,8 @@ def serve(
     """
     from importlib.util import find_spec
 
-    if find_spec("trio") is None:
-        raise click.ClickException("serve needs trio: pip install 'kafkafs[serve]'")
+    if find_spec("trio") is None or find_spec("re2") is None:
+        raise click.ClickException("serve needs trio and re2: pip install 'kafkafs[serve]'")
     from kafkafs.serve.daemon import run
     from kafkafs.serve.records.partition_fetch import FetchRules
     from kafkafs.serve.server import ServeOptions

@@ -20,6 +20,8 @@ from kafkafs.serve.handlers import (
     metadata,
     no_login,
 )
+from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS
+from kafkafs.serve.handlers.features import features
 from kafkafs.serve.handlers.fetch import Fetches
 from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
 from kafkafs.serve.handlers.groups.disk_groups import DiskGroups
@@ -56,13 +58,13 @@ LookUp: TypeAlias = Callable[[ClusterView, PartitionFetch, Asked], Fields]
 
 AT_ONCE: Mapping[Api, Answer] = {
     FIND_COORDINATOR: metadata.find_coordinator,
-    DESCRIBE_CLUSTER: descriptions.describe_cluster,
     SASL_HANDSHAKE: no_login.sasl_handshake,
     SASL_AUTHENTICATE: no_login.sasl_authenticate,
 }
 """Answers that read nothing."""
 ASIDE: Mapping[Api, Answer] = {
     METADATA: metadata.metadata,
+    DESCRIBE_CLUSTER: descriptions.describe_cluster,
     DESCRIBE_CONFIGS: descriptions.describe_configs,
 }
 """Answers that read the source, in a thread."""
@@ -97,7 +99,8 @@ class Broker:
             api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()
         }
         handlers |= {api: self._at_once(answer) for api, answer in AT_ONCE.items()}
-        handlers |= {api: self._aside(partial(answer, cluster)) for api, answer in ASIDE.items()}
+        aside = {**ASIDE, **ADMIN_ANSWERS}
+        handlers |= {api: self._aside(partial(answer, cluster)) for api, answer in aside.items()}
         handlers |= {
             api: self._aside(partial(look_up, cluster, partitions))
             for api, look_up in LOOK_UPS.items()
@@ -134,8 +137,11 @@ class Broker:
             keys.append({"apiKey": key, "minVersion": first, "maxVersion": last})
         return {"errorCode": error, "apiKeys": keys}
 
-    async def _list_versions(self, _: Asked) -> Fields:
-        return self.api_versions(ErrorCode.NONE)
+    async def _list_versions(self, asked: Asked) -> Fields:
+        known = await trio.to_thread.run_sync(
+            features, self._cluster, asked.version, limiter=self._limiter
+        )
+        return self.api_versions(ErrorCode.NONE) | known
 
     def _at_once(self, answer: Answer) -> Handler:
         """Return the handler of an answer that reads nothing."""

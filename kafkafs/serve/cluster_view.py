@@ -1,24 +1,27 @@
-"""A source as clients see a cluster: one broker that leads all partitions."""
+"""A source as clients see a cluster: its topics, their ids and leader epochs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import is_not
 from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
-from engine.errors import DamagedFileError
+from engine.errors import DamagedFileError, SourceError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT
 from engine.log import stable_offset
 from engine.log.partition_choice import PartitionChoice
 from engine.log.partition_log import PartitionLog
+from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.api.source_logs import SourceLogs
 
 NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _EPOCH_SECONDS = 1.0
+_HINT = "name a log dir that has __cluster_metadata-0, or leave out --nodes"
 _NODE_WITHOUT_ID = 0
 
 
@@ -39,16 +42,28 @@ class ServedTopic(NamedTuple):
 class ClusterView:
     """Topics, ids, leader epochs and the broker's number; safe from several threads.
 
+    Attributes:
+        cluster_id: the cluster's id; None if no meta.properties has one.
+        node_id: number of the one broker, or of the one that answers for the cluster.
+        owners: node ids by the path of their log dirs.
+
     Args:
         logs: the open source.
         choice: partitions to serve; by default all. The controllers' log is no topic.
+        shows_nodes: show the nodes of the cluster's metadata, and all topics that it knows, in place of one broker.
+
+    Raises:
+        SourceError: the nodes are to be shown, and the source has no metadata of the cluster.
     """
 
-    def __init__(self, logs: SourceLogs, choice: PartitionChoice | None = None) -> None:
+    def __init__(
+        self, logs: SourceLogs, choice: PartitionChoice | None = None, *, shows_nodes: bool = False
+    ) -> None:
         self.logs = logs
+        self.shows_nodes = shows_nodes
         self._choice = choice
         self._lock = Lock()
-        self._seen: object = None
+        self._seen: tuple[object, object] | None = None
         self._topics: dict[str, ServedTopic] = {}
         self._ids: dict[PartitionLog, str] = {}
         self._names: dict[str, str] = {}
@@ -57,6 +72,33 @@ class ClusterView:
         self.cluster_id: str | None = known[0].cluster_id if known else None
         stated = known[0].node_id if known else None
         self.node_id: int = _NODE_WITHOUT_ID if stated is None else stated
+        self.owners: Mapping[str, int] = {
+            root.path: each.node_id
+            for root, each in zip(logs.source.roots, logs.source.meta_properties, strict=True)
+            if each is not None and each.node_id is not None
+        }
+        if shows_nodes:
+            self._choose_node()
+
+    def _choose_node(self) -> None:
+        image = self.image()
+        if image is None:
+            raise SourceError(
+                f"{', '.join(self.logs.paths)} has no metadata of the cluster, so its nodes are unknown",
+                hint=_HINT,
+            )
+        brokers = image.table("brokers")
+        if brokers and self.node_id not in brokers:
+            self.node_id = min(brokers)
+
+    def image(self) -> ClusterImage | None:
+        """Return what the cluster's metadata says; None without it.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        replay = self.logs.state.cluster
+        return replay.image() if replay.exists else None
 
     def topics(self) -> Mapping[str, ServedTopic]:
         """Return the served topics by name, sorted.
@@ -64,14 +106,14 @@ class ClusterView:
         Raises:
             OSError: the source cannot be listed.
         """
-        partitions = self.logs.source.partitions()
+        seen = self.logs.source.partitions(), self.image() if self.shows_nodes else None
         with self._lock:
-            if partitions is not self._seen:
-                self._topics = self._sorted()
-                self._seen = partitions
+            if self._seen is None or any(map(is_not, seen, self._seen)):
+                self._topics = self._sorted(seen[1])
+                self._seen = seen
             return self._topics
 
-    def _sorted(self) -> dict[str, ServedTopic]:
+    def _sorted(self, image: ClusterImage | None) -> dict[str, ServedTopic]:
         found = {}
         for name, logs in self.logs.topics().items():
             if name == CLUSTER_METADATA:
@@ -81,11 +123,19 @@ class ClusterView:
             logs = {number: log for number, log in logs.items() if number >= 0}
             if logs:
                 found[name] = ServedTopic(name, logs, name in INTERNAL_TOPICS)
-        return found
+        if image is None or self._choice:
+            return found
+        for name in image.topics:
+            found.setdefault(name, ServedTopic(name, {}, name in INTERNAL_TOPICS))
+        return dict(sorted(found.items()))
 
     def topic_id(self, topic: ServedTopic) -> str:
         """Return the id of a topic in base64, from a partition.metadata; NO_TOPIC_ID if there is none."""
-        first = next(iter(topic.logs.values()))
+        first = next(iter(topic.logs.values()), None)
+        if first is None:
+            image = self.image()
+            item = None if image is None else image.topics.get(topic.name)
+            return NO_TOPIC_ID if item is None else str(item.facts["topicId"])
         known = self._ids.get(first)
         if known is None:
             known = stable_offset.topic_id(first.context) or NO_TOPIC_ID
@@ -109,13 +159,12 @@ class ClusterView:
 
         A client that is told nothing of such a partition asks for it again and again.
         """
-        known: Iterable[int] = range(max(topic.logs))
-        replay = self.logs.state.cluster
-        if replay.exists:
-            image = replay.image()
-            item = image.topics.get(topic.name)
-            if item is not None:
-                known = image.partitions_of(item.facts["topicId"])
+        image = self.image()
+        item = None if image is None else image.topics.get(topic.name)
+        if image is None or item is None:
+            known: Iterable[int] = range(max(topic.logs, default=0))
+        else:
+            known = image.partitions_of(item.facts["topicId"])
         return sorted(set(known) - topic.logs.keys())
 
     def log(self, topic: str, partition: int) -> PartitionLog | None:

@@ -45,6 +45,7 @@ class ServeOptions:
         advertised: host and port that clients are told; None for the address that each one used.
         choice: partitions to serve.
         snapshot: show the files as they are at the start.
+        shows_nodes: show the brokers of the cluster's metadata in place of one.
         rules: treatment of damage and of old formats.
         budgets: limits.
         tls: settings of TLS; None without.
@@ -60,6 +61,7 @@ class ServeOptions:
     advertised: tuple[str, int] | None = None
     choice: PartitionChoice | None = None
     snapshot: bool = False
+    shows_nodes: bool = False
     rules: FetchRules = DEFAULT_RULES
     budgets: ServeBudgets = DEFAULT_SERVE_BUDGETS
     tls: ssl.SSLContext | None = None
@@ -87,8 +89,9 @@ async def serve(
 
     Raises:
         ListenError: the address is in use or not one of this machine.
+        SourceError: nodes are to be shown, and the source has no metadata of the cluster.
     """
-    cluster = ClusterView(logs, options.choice)
+    cluster = ClusterView(logs, options.choice, shows_nodes=options.shows_nodes)
     broker = Broker(cluster, options.rules, options.budgets)
     connections = Connections(
         broker, options.budgets, options.advertised, options.tls, options.logins

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.metadata import (
-    NO_OPERATIONS,
-    READ_OPERATIONS,
-)
+from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
+from kafkafs.serve.placement import shown_nodes
 
 _BROKERS = 1
 _TOPIC, _BROKER = 2, 4
@@ -20,7 +18,7 @@ _OF_TOPIC, _OF_BROKER, _OF_ALL_BROKERS = 1, 2, 3
 
 
 def describe_cluster(cluster: ClusterView, asked: Asked) -> Fields:
-    """Answer DescribeCluster: the one broker."""
+    """Answer DescribeCluster: the brokers."""
     fields = asked.fields
     if fields["endpointType"] != _BROKERS:
         return {
@@ -35,7 +33,14 @@ def describe_cluster(cluster: ClusterView, asked: Asked) -> Fields:
         "clusterId": cluster.cluster_id or "",
         "controllerId": cluster.node_id,
         "brokers": [
-            {"brokerId": cluster.node_id, "host": asked.host, "port": asked.port, "rack": None}
+            {
+                "brokerId": node.number,
+                "host": asked.host,
+                "port": asked.port,
+                "rack": node.rack,
+                "isFenced": node.is_fenced and fields["includeFencedBrokers"],
+            }
+            for node in shown_nodes(cluster)
         ],
         "clusterAuthorizedOperations": READ_OPERATIONS if is_asked else NO_OPERATIONS,
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView, ServedTopic
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.placement import NO_LEADER, Place, places, shown_nodes
 
 NO_OPERATIONS = -(2**31)
 """The authorized operations of an answer that does not tell them."""
-_NO_LEADER = -1
 READ_OPERATIONS = 1 << 3 | 1 << 8 | 1 << 10
 """READ, DESCRIBE and DESCRIBE_CONFIGS, as bits by the codes of AclOperation."""
 
@@ -26,7 +25,7 @@ def metadata(cluster: ClusterView, asked: Asked) -> Fields:
         topics += (_wanted(cluster, each, operations) for each in wanted)
     of_cluster = READ_OPERATIONS if fields["includeClusterAuthorizedOperations"] else NO_OPERATIONS
     return {
-        "brokers": [_broker(cluster, asked)],
+        "brokers": brokers_of(cluster, asked),
         "clusterId": cluster.cluster_id,
         "controllerId": cluster.node_id,
         "topics": topics,
@@ -34,8 +33,12 @@ def metadata(cluster: ClusterView, asked: Asked) -> Fields:
     }
 
 
-def _broker(cluster: ClusterView, asked: Asked) -> Fields:
-    return {"nodeId": cluster.node_id, "host": asked.host, "port": asked.port, "rack": None}
+def brokers_of(cluster: ClusterView, asked: Asked) -> list[Fields]:
+    """Return the brokers, all with the address of this server."""
+    return [
+        {"nodeId": node.number, "host": asked.host, "port": asked.port, "rack": node.rack}
+        for node in shown_nodes(cluster)
+    ]
 
 
 def _wanted(cluster: ClusterView, wanted: Fields, operations: int) -> Fields:
@@ -71,29 +74,26 @@ def _topic(cluster: ClusterView, topic: ServedTopic, operations: int) -> Fields:
 
 def partitions_of(cluster: ClusterView, topic: ServedTopic) -> list[Fields]:
     """Return the partitions of a topic: led by this server, or by nobody if the source lacks them."""
-    here = [cluster.node_id]
-    led = [
-        _partition(number, cluster.node_id, cluster.leader_epoch(log), here)
-        for number, log in topic.logs.items()
+    return [
+        {
+            "errorCode": place_error(place),
+            "partitionIndex": place.partition,
+            "leaderId": place.leader,
+            "leaderEpoch": place.epoch,
+            "replicaNodes": place.replicas,
+            "isrNodes": place.in_sync,
+            "offlineReplicas": place.offline,
+        }
+        for place in places(cluster, topic)
     ]
-    lost = [
-        _partition(number, _NO_LEADER, NO_PARTITION_LEADER_EPOCH, [])
-        for number in cluster.missing(topic)
-    ]
-    return sorted(led + lost, key=lambda each: each["partitionIndex"])
 
 
-def _partition(number: int, leader: int, epoch: int, replicas: list[int]) -> Fields:
-    # Of a partition without a log admin clients ask for 60 s on end if the error can pass, as LEADER_NOT_AVAILABLE can.
-    return {
-        "errorCode": ErrorCode.NONE if replicas else ErrorCode.RESOURCE_NOT_FOUND,
-        "partitionIndex": number,
-        "leaderId": leader,
-        "leaderEpoch": epoch,
-        "replicaNodes": replicas,
-        "isrNodes": replicas,
-        "offlineReplicas": [],
-    }
+def place_error(place: Place) -> ErrorCode:
+    """Return the error of a partition: that the source lacks its log, or none.
+
+    With an error that can pass, as LEADER_NOT_AVAILABLE can, admin clients ask for 60 s on end.
+    """
+    return ErrorCode.RESOURCE_NOT_FOUND if place.leader == NO_LEADER else ErrorCode.NONE
 
 
 def find_coordinator(cluster: ClusterView, asked: Asked) -> Fields:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.refused import Items, Refusal
+from kafkafs.serve.handlers.refused import HowRefused, Items
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.messages import (
     acls,
@@ -37,17 +37,17 @@ _UNKNOWN = -1
 _NAME = {"name": "name"}
 _RESOURCE = {"resourceType": "resourceType", "resourceName": "resourceName"}
 _PRODUCED = {"baseOffset": _UNKNOWN}
-_POLICY = Refusal(ErrorCode.POLICY_VIOLATION)
-_CLUSTER = Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-_NO_TOKENS = Refusal(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-_NO_TRANSACTION = Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+_POLICY = HowRefused(ErrorCode.POLICY_VIOLATION)
+_CLUSTER = HowRefused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_NO_TOKENS = HowRefused(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+_NO_TRANSACTION = HowRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def _policy(*items: Items) -> Refusal:
-    return Refusal(ErrorCode.POLICY_VIOLATION, items)
+def _policy(*items: Items) -> HowRefused:
+    return HowRefused(ErrorCode.POLICY_VIOLATION, items)
 
 
-REFUSALS: Mapping[Api, Refusal] = {
+REFUSALS: Mapping[Api, HowRefused] = {
     records.PRODUCE: _policy(
         Items(
             "topicData",
@@ -62,7 +62,7 @@ REFUSALS: Mapping[Api, Refusal] = {
         Items("topicNames", "responses", "name"),
     ),
     topics.CREATE_PARTITIONS: _policy(Items("topics", "results", _NAME)),
-    offsets.DELETE_RECORDS: Refusal(
+    offsets.DELETE_RECORDS: HowRefused(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         (
             Items(
@@ -78,10 +78,10 @@ REFUSALS: Mapping[Api, Refusal] = {
             ),
         ),
     ),
-    producers.INIT_PRODUCER_ID: Refusal(
+    producers.INIT_PRODUCER_ID: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED, fields={"producerEpoch": _UNKNOWN}
     ),
-    transactions.ADD_PARTITIONS_TO_TXN: Refusal(
+    transactions.ADD_PARTITIONS_TO_TXN: HowRefused(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         (
             Items(
@@ -105,7 +105,7 @@ REFUSALS: Mapping[Api, Refusal] = {
     ),
     transactions.ADD_OFFSETS_TO_TXN: _NO_TRANSACTION,
     transactions.END_TXN: _NO_TRANSACTION,
-    transactions.WRITE_TXN_MARKERS: Refusal(
+    transactions.WRITE_TXN_MARKERS: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         (
             Items(
@@ -121,7 +121,7 @@ REFUSALS: Mapping[Api, Refusal] = {
             ),
         ),
     ),
-    transactions.TXN_OFFSET_COMMIT: Refusal(
+    transactions.TXN_OFFSET_COMMIT: HowRefused(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         (
             Items(
@@ -136,7 +136,7 @@ REFUSALS: Mapping[Api, Refusal] = {
     acls.DELETE_ACLS: _policy(Items("filters", "filterResults", {})),
     configs.ALTER_CONFIGS: _policy(Items("resources", "responses", _RESOURCE)),
     configs.INCREMENTAL_ALTER_CONFIGS: _policy(Items("resources", "responses", _RESOURCE)),
-    replicas.ALTER_REPLICA_LOG_DIRS: Refusal(
+    replicas.ALTER_REPLICA_LOG_DIRS: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         (
             Items(
@@ -147,7 +147,7 @@ REFUSALS: Mapping[Api, Refusal] = {
             ),
         ),
     ),
-    replicas.ELECT_LEADERS: Refusal(
+    replicas.ELECT_LEADERS: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         (
             Items(
@@ -166,10 +166,10 @@ REFUSALS: Mapping[Api, Refusal] = {
             Items("partitions", "partitions", {"partitionIndex": "partitionIndex"}),
         )
     ),
-    classic_groups.DELETE_GROUPS: Refusal(
+    classic_groups.DELETE_GROUPS: HowRefused(
         ErrorCode.GROUP_AUTHORIZATION_FAILED, (Items("groupsNames", "results", "groupId"),)
     ),
-    group_offsets.OFFSET_DELETE: Refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    group_offsets.OFFSET_DELETE: HowRefused(ErrorCode.GROUP_AUTHORIZATION_FAILED),
     quotas.ALTER_CLIENT_QUOTAS: _policy(Items("entries", "entries", {"entity": "entity"})),
     quotas.PUSH_TELEMETRY: _CLUSTER,
     credentials.ALTER_USER_SCRAM_CREDENTIALS: _policy(

@@ -36,7 +36,7 @@ class Items(NamedTuple):
     fields: Fields = _NOTHING
 
 
-class Refusal(NamedTuple):
+class HowRefused(NamedTuple):
     """How the requests of an API are refused.
 
     Attributes:
@@ -50,7 +50,7 @@ class Refusal(NamedTuple):
     fields: Fields = _NOTHING
 
 
-def refuse(refusal: Refusal, _: ClusterView, asked: Asked) -> Fields | None:
+def refuse(refusal: HowRefused, _: ClusterView, asked: Asked) -> Fields | None:
     """Return the answer to a request that writes; None if the client wants no answer."""
     if asked.fields.get("acks") == 0:
         return None
