@@ -30,7 +30,7 @@ class ShownNode(NamedTuple):
     is_fenced: bool = False
 
 
-class Place(NamedTuple):
+class ShownPlace(NamedTuple):
     """The replicas of a partition, as clients are told of them.
 
     Attributes:
@@ -62,12 +62,12 @@ def shown_nodes(cluster: ClusterView) -> list[ShownNode]:
     ]
 
 
-def places(cluster: ClusterView, topic: ServedTopic) -> list[Place]:
+def places(cluster: ClusterView, topic: ServedTopic) -> list[ShownPlace]:
     """Return the replicas of a topic's partitions by number. Raises OSError."""
     return sorted([*_here(cluster, topic), *_elsewhere(cluster, topic)])
 
 
-def _here(cluster: ClusterView, topic: ServedTopic) -> Iterator[Place]:
+def _here(cluster: ClusterView, topic: ServedTopic) -> Iterator[ShownPlace]:
     """Yield the partitions that the source has."""
     numbers = [node.number for node in shown_nodes(cluster)]
     for partition, log in topic.logs.items():
@@ -75,7 +75,7 @@ def _here(cluster: ClusterView, topic: ServedTopic) -> Iterator[Place]:
         epoch = cluster.leader_epoch(log)
         if facts is None:
             here = [cluster.node_id if cluster.node_id in numbers else numbers[0]]
-            yield Place(partition, here[0], epoch, here, here)
+            yield ShownPlace(partition, here[0], epoch, here, here)
             continue
         wished = (
             facts["leader"],
@@ -87,12 +87,12 @@ def _here(cluster: ClusterView, topic: ServedTopic) -> Iterator[Place]:
         yield _known(facts, leader, epoch)
 
 
-def _elsewhere(cluster: ClusterView, topic: ServedTopic) -> Iterator[Place]:
+def _elsewhere(cluster: ClusterView, topic: ServedTopic) -> Iterator[ShownPlace]:
     """Yield the partitions that the source lacks: nobody leads them, and their replicas are offline."""
     for partition in cluster.missing(topic):
         facts = _facts(cluster, topic, partition)
         if facts is None:
-            yield Place(partition)
+            yield ShownPlace(partition)
         else:
             place = _known(facts, NO_LEADER, NO_PARTITION_LEADER_EPOCH)
             yield place._replace(offline=place.replicas)
@@ -108,8 +108,8 @@ def _facts(cluster: ClusterView, topic: ServedTopic, partition: int) -> dict[str
     return None if row is None else row.facts
 
 
-def _known(facts: dict[str, Any], leader: int, epoch: int) -> Place:
-    return Place(
+def _known(facts: dict[str, Any], leader: int, epoch: int) -> ShownPlace:
+    return ShownPlace(
         facts["partition"],
         leader,
         epoch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView, ServedTopic
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.placement import NO_LEADER, Place, places, shown_nodes
+from kafkafs.serve.placement import NO_LEADER, ShownPlace, places, shown_nodes
 
 NO_OPERATIONS = -(2**31)
 """The authorized operations of an answer that does not tell them."""
@@ -88,7 +88,7 @@ def partitions_of(cluster: ClusterView, topic: ServedTopic) -> list[Fields]:
     ]
 
 
-def place_error(place: Place) -> ErrorCode:
+def place_error(place: ShownPlace) -> ErrorCode:
     """Return the error of a partition: that the source lacks its log, or none.
 
     With an error that can pass, as LEADER_NOT_AVAILABLE can, admin clients ask for 60 s on end.

@@ -8,7 +8,7 @@ from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS, place_error
-from kafkafs.serve.placement import Place, places
+from kafkafs.serve.placement import ShownPlace, places
 
 MOST_PARTITIONS = 2000
 """Most partitions of an answer, as by the default of a broker."""
@@ -79,7 +79,7 @@ def _topic(
     }
 
 
-def _partition(place: Place) -> Fields:
+def _partition(place: ShownPlace) -> Fields:
     return {
         "errorCode": place_error(place),
         "partitionIndex": place.partition,
