@@ -23,10 +23,12 @@ from kafkafs.serve.handlers import (
 from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS
 from kafkafs.serve.handlers.features import features
 from kafkafs.serve.handlers.fetch import Fetches
+from kafkafs.serve.handlers.groups.consumer_descriptions import ConsumerDescriptions
 from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
 from kafkafs.serve.handlers.groups.disk_groups import DiskGroups
 from kafkafs.serve.handlers.groups.membership import Membership
 from kafkafs.serve.handlers.groups.offsets import GroupOffsets
+from kafkafs.serve.handlers.groups.served_topics import ServedTopics
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
@@ -46,6 +48,10 @@ from kafkafs.serve.protocol.messages.groups.classic_groups import (
     LEAVE_GROUP,
     LIST_GROUPS,
     SYNC_GROUP,
+)
+from kafkafs.serve.protocol.messages.groups.consumer_groups import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
 )
 from kafkafs.serve.protocol.messages.groups.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
 from kafkafs.serve.protocol.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
@@ -110,9 +116,11 @@ class Broker:
 
     def _of_groups(self) -> Mapping[Api, Handler]:
         disk = DiskGroups(self._cluster)
-        members = Membership(self.coordinator, disk, self._limiter)
+        topics = ServedTopics(self._cluster, self._limiter)
+        members = Membership(self.coordinator, disk, topics, self._limiter)
         offsets = GroupOffsets(self._cluster, self.coordinator, disk, self._limiter)
         descriptions = GroupDescriptions(self.coordinator, disk, self._limiter)
+        consumers = ConsumerDescriptions(self.coordinator, disk, topics, self._limiter)
         return {
             OFFSET_COMMIT: offsets.commit,
             OFFSET_FETCH: offsets.fetch,
@@ -122,6 +130,8 @@ class Broker:
             SYNC_GROUP: members.sync_group,
             DESCRIBE_GROUPS: descriptions.describe_groups,
             LIST_GROUPS: descriptions.list_groups,
+            CONSUMER_GROUP_HEARTBEAT: members.consumer_heartbeat,
+            CONSUMER_GROUP_DESCRIBE: consumers.describe_groups,
         }
 
     def handler(self, api_key: int) -> Handler | None:

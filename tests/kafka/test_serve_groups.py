@@ -27,6 +27,8 @@ PROTOCOLS = {
     "range": {"group.protocol": "classic", "partition.assignment.strategy": "range"},
     "roundrobin": {"group.protocol": "classic", "partition.assignment.strategy": "roundrobin"},
     "cooperative": {"group.protocol": "classic", "partition.assignment.strategy": "cooperative-sticky"},
+    "consumer": {"group.protocol": "consumer"},
+    "consumer-range": {"group.protocol": "consumer", "group.remote.assignor": "range"},
 }  # fmt: skip
 
 
@@ -166,7 +168,7 @@ def java_consumer(served: Served, group: str, protocol: str, count: int) -> list
     ]
 
 
-@pytest.mark.parametrize("protocol", ["classic"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_java_consumer_goes_on_where_the_last_one_of_its_group_ended(served, protocol):
     first = java_consumer(served, f"java-{protocol}", protocol, 10)
     second = java_consumer(served, f"java-{protocol}", protocol, 5)
@@ -174,7 +176,7 @@ def test_a_java_consumer_goes_on_where_the_last_one_of_its_group_ended(served, p
     assert second == list(range(10, 15))
 
 
-@pytest.mark.parametrize("protocol", ["cooperative"])
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
 def test_kafka_consumer_groups_describes_members_and_lag(served, protocol):
     member = Member(served, f"seen-{protocol}", protocol, ["codec-zstd"])
     until(lambda: len(member.read) >= 10, member)
@@ -189,8 +191,7 @@ def test_kafka_consumer_groups_describes_members_and_lag(served, protocol):
     assert row[:6] == [
         f"seen-{protocol}", "codec-zstd", "0", str(next_offset), str(end), str(end - next_offset),
     ], done.stderr  # fmt: skip
-    assert row[6].startswith("rdkafka")
-    assert row[7:9] == ["/127.0.0.1", "rdkafka"]
+    assert row[6:9] == [member.consumer.memberid(), "/127.0.0.1", "rdkafka"]
     member.consumer.close()
 
 

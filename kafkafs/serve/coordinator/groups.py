@@ -7,9 +7,14 @@ from collections.abc import Iterable
 from kafkafs.serve.coordinator.classic import ClassicCoordinator
 from kafkafs.serve.coordinator.classic_group import ClassicGroup, ClassicState
 from kafkafs.serve.coordinator.commits import Commits, CommitsOfGroup, Place
+from kafkafs.serve.coordinator.consumer import ConsumerCoordinator
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
 from kafkafs.serve.coordinator.group_table import GroupTable
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from kafkafs.serve.error_codes import ErrorCode
+
+_CONSUMERS_SINCE = 9
+"""Version of OffsetCommit from which members of consumer groups commit."""
 
 
 class Coordinator:
@@ -19,6 +24,7 @@ class Coordinator:
         limits: limits on groups.
         table: the groups with members.
         classic: the classic protocol.
+        consumer: the consumer protocol.
         commits: what was committed to this server.
     """
 
@@ -26,6 +32,7 @@ class Coordinator:
         self.limits = limits
         self.table = GroupTable(limits)
         self.classic = ClassicCoordinator(self.table)
+        self.consumer = ConsumerCoordinator(self.table)
         self.commits = Commits(self.table.account)
 
     async def run(self) -> None:
@@ -41,7 +48,13 @@ class Coordinator:
 
     def why_no_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Return why a member may not ask for offsets; NONE if it may."""
-        return ErrorCode.NONE
+        group = self.table.get(group_id)
+        if not isinstance(group, ConsumerGroup) or (member_id is None and epoch < 0):
+            return ErrorCode.NONE
+        member = group.members.get(member_id or "")
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
 
     def why_no_commit(
         self,
@@ -56,6 +69,8 @@ class Coordinator:
         group = self.table.get(group_id)
         if isinstance(group, ClassicGroup):
             return self._why_no_classic_commit(group, member_id, instance_id, generation)
+        if isinstance(group, ConsumerGroup):
+            return _why_no_consumer_commit(group, member_id, generation, version, places)
         return None
 
     def _why_no_classic_commit(
@@ -74,3 +89,24 @@ class Coordinator:
             return ErrorCode.REBALANCE_IN_PROGRESS
         self.classic.keep_alive(group, member_id)
         return ErrorCode.NONE
+
+
+def _why_no_consumer_commit(
+    group: ConsumerGroup, member_id: str, epoch: int, version: int, places: Iterable[Place]
+) -> ErrorCode:
+    if epoch < 0 and group.is_empty:
+        return ErrorCode.NONE
+    member = group.members.get(member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if version < _CONSUMERS_SINCE:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if epoch == member.epoch:
+        return ErrorCode.NONE
+    names = {} if group.seen is None else group.seen.names
+    since = {
+        (names.get(topic), number): since for (topic, number), since in member.assigned.items()
+    }
+    # A member that has not yet heard of its new epoch still commits what it had before.
+    has_all = all(since.get(place, epoch + 1) <= epoch for place in places)
+    return ErrorCode.NONE if epoch < member.epoch and has_all else ErrorCode.STALE_MEMBER_EPOCH

@@ -17,7 +17,7 @@ class GroupLimits:
     """Most members of a group."""
     protocols: int = 100
     """Most assignment strategies of a member."""
-    bytes: int = 64 * MiB
+    bytes: int = 128 * MiB
     """Most bytes of subscriptions, assignments and commits of all groups."""
     commit_metadata: int = 4096
     """Longest metadata of a committed offset, in characters."""

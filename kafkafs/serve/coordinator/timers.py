@@ -24,6 +24,9 @@ class Timers:
     def __len__(self) -> int:
         return len(self._actions)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._actions
+
     def schedule(self, key: Hashable, seconds: float, action: Callable[[], None]) -> None:
         """Call `action` in `seconds` from now, unless the key is scheduled again or cancelled before."""
         due = trio.current_time() + seconds

@@ -88,8 +88,8 @@ class GroupDescriptions:
         is_asked = asked.fields["includeAuthorizedOperations"]
         operations = READ_OPERATIONS if is_asked else NO_OPERATIONS
         names: list[str] = asked.fields["groups"]
-        asked_disk = [name for name in names if self._coordinator.table.get(name) is None]
-        on_disk = await trio.to_thread.run_sync(self._on_disk, asked_disk, limiter=self._limiter)
+        wanted = [name for name in names if self._coordinator.table.get(name) is None]
+        on_disk = await trio.to_thread.run_sync(self._disk.find_all, wanted, limiter=self._limiter)
         return {
             "groups": [
                 self._described(name, on_disk.get(name), asked.version)
@@ -97,11 +97,6 @@ class GroupDescriptions:
                 for name in names
             ]
         }
-
-    def _on_disk(self, names: list[str]) -> dict[str, Group]:
-        """Return the groups on disk among names; runs in a thread."""
-        found = {name: self._disk.find(name) for name in names}
-        return {name: group for name, group in found.items() if group is not None}
 
     def _described(self, name: str, on_disk: Group | None, version: int) -> Fields:
         live = self._coordinator.table.get(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from engine.replay.groups.group import Group
 from kafkafs.serve.cluster_view import ClusterView
 
@@ -25,6 +27,11 @@ class DiskGroups:
     def find(self, name: str) -> Group | None:
         """Return the group of a name, or None."""
         return self._state.known_groups().group(name) if self._state.has_groups else None
+
+    def find_all(self, names: Iterable[str]) -> dict[str, Group]:
+        """Return the groups on disk among names."""
+        found = {name: self.find(name) for name in names}
+        return {name: group for name, group in found.items() if group is not None}
 
 
 def is_joinable(group: Group) -> bool:

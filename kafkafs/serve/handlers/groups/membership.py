@@ -1,13 +1,15 @@
-"""Answers to the members of groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
+"""Answers to the members of groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat."""
 
 from __future__ import annotations
 
 import trio
 
+from engine.replay.groups.group import Group
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, DiskGroups, is_joinable
+from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, CONSUMER, DiskGroups, is_joinable
+from kafkafs.serve.handlers.groups.served_topics import ServedTopics
 
 
 class Membership:
@@ -16,15 +18,22 @@ class Membership:
     Args:
         coordinator: the groups of this server.
         disk: the groups on disk.
+        topics: the topics.
         limiter: limits the threads that read.
     """
 
     def __init__(
-        self, coordinator: Coordinator, disk: DiskGroups, limiter: trio.CapacityLimiter
+        self,
+        coordinator: Coordinator,
+        disk: DiskGroups,
+        topics: ServedTopics,
+        limiter: trio.CapacityLimiter,
     ) -> None:
         self._table = coordinator.table
         self._limits = coordinator.limits
         self._classic = coordinator.classic
+        self._consumer = coordinator.consumer
+        self._topics = topics
         self._disk = disk
         self._limiter = limiter
 
@@ -37,14 +46,26 @@ class Membership:
         least, most = self._limits.least_session_ms, self._limits.most_session_ms
         if not least <= fields["sessionTimeoutMs"] <= most:
             return {"memberId": member_id, "errorCode": ErrorCode.INVALID_SESSION_TIMEOUT}
-        generation = 0
-        if self._table.get(name) is None:
-            known = await trio.to_thread.run_sync(self._disk.find, name, limiter=self._limiter)
-            if known is not None and not is_joinable(known):
-                return {"memberId": "", "errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
-            if known is not None and known.kind == CLASSIC:
-                generation = known.epoch or 0
-        return await self._classic.join(asked, generation)
+        known = await self._on_disk(name)
+        if known is not None and not is_joinable(known):
+            return {"memberId": "", "errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
+        return await self._classic.join(asked, _epoch(known, CLASSIC))
+
+    async def consumer_heartbeat(self, asked: Asked) -> Fields:
+        """Answer ConsumerGroupHeartbeat."""
+        name = asked.fields["groupId"]
+        known = await self._on_disk(name)
+        if known is not None and not is_joinable(known):
+            reason = f"group {name} is a {known.kind} group"
+            return {"errorCode": ErrorCode.GROUP_ID_NOT_FOUND, "errorMessage": reason}
+        now = await self._topics.now()
+        return self._consumer.heartbeat(asked, now, _epoch(known, CONSUMER))
+
+    async def _on_disk(self, name: str) -> Group | None:
+        """Return the group on disk that nobody has joined yet, or None."""
+        if self._table.get(name) is not None:
+            return None
+        return await trio.to_thread.run_sync(self._disk.find, name, limiter=self._limiter)
 
     async def sync_group(self, asked: Asked) -> Fields:
         """Answer SyncGroup."""
@@ -63,3 +84,8 @@ class Membership:
         if not asked.fields["groupId"]:
             return {"errorCode": ErrorCode.INVALID_GROUP_ID}
         return self._classic.leave(asked)
+
+
+def _epoch(known: Group | None, kind: str) -> int:
+    """Return the generation or epoch of a group on disk that has the protocol of its first member here."""
+    return (known.epoch or 0) if known is not None and known.kind == kind else 0

@@ -1,0 +1,47 @@
+"""The topics of the source for consumer groups, looked up at most once a second."""
+
+from __future__ import annotations
+
+import trio
+
+from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
+from kafkafs.serve.coordinator.topics_now import KnownTopic, TopicsNow
+
+_SECONDS = 1.0
+
+
+class ServedTopics:
+    """Keeps the topics until the source has others.
+
+    Args:
+        cluster: the source.
+        limiter: limits the threads that read.
+    """
+
+    def __init__(self, cluster: ClusterView, limiter: trio.CapacityLimiter) -> None:
+        self._cluster = cluster
+        self._limiter = limiter
+        self._seen: object = None
+        self._now = TopicsNow({})
+        self._until = 0.0
+        self._looking = trio.Lock()
+
+    async def now(self) -> TopicsNow:
+        """Return the topics: the same object as long as they are the same."""
+        async with self._looking:
+            if self._seen is None or trio.current_time() >= self._until:
+                await trio.to_thread.run_sync(self._look, limiter=self._limiter)
+                self._until = trio.current_time() + _SECONDS
+            return self._now
+
+    def _look(self) -> None:
+        topics = self._cluster.topics()
+        if topics is self._seen:
+            return
+        found = {}
+        for name, topic in topics.items():
+            topic_id = self._cluster.topic_id(topic)
+            if topic_id != NO_TOPIC_ID:
+                last = max((*topic.logs, *self._cluster.missing(topic)))
+                found[name] = KnownTopic(topic_id, last + 1)
+        self._now, self._seen = TopicsNow(found), topics
