@@ -33,7 +33,7 @@ from kafkafs.spark.source.options.read_options import (
 )
 from kafkafs.spark.source.planning.batch_plan import for_counting, plan_batch, tasks_of
 from kafkafs.spark.source.rows import BatchReader, SegmentReader, SplitReader
-from kafkafs.spark.source.schemas import with_schemas
+from kafkafs.spark.source.schemas import types_of, with_schemas
 from kafkafs.spark.source.worker_process import make_ready, spare_the_dicts
 from kafkafs.table.splits import Split
 
@@ -55,7 +55,8 @@ class KafkaLogDataSource(DataSource):
         """Return the columns when the user gives no schema."""
         # Spark does not say whether this is a batch or a stream; only a batch has ending options.
         has_an_end = any(name.lower().startswith("ending") for name in self.options)
-        return schema_of(parse_options(self.options, streaming=not has_an_end))
+        options = parse_options(self.options, streaming=not has_an_end)
+        return schema_of(options, types_of(options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""

@@ -11,6 +11,7 @@ from weakref import WeakSet
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import VIEWS
 from kafkafs.spark.source.options.read_options import parse_options
+from kafkafs.spark.source.schemas import types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +61,7 @@ def read(
     checked = parse_options(given | {"paths": json.dumps(paths)})
     reader = spark.read.format("kafkalog").options(**given)
     if columns is not None:
-        known = VIEWS[checked.view]
+        known = {**VIEWS[checked.view], **types_of(checked)}
         unknown = [name for name in columns if name not in known]
         if unknown:
             raise OptionError(f"no such column: {', '.join(unknown)}; there are {', '.join(known)}")

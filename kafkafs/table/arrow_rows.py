@@ -13,7 +13,13 @@ from engine.coding.compression import CODEC_NAMES
 from engine.columns.binary_columns import BinaryColumn
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.units import MAX_INT64, NO_TIMESTAMP
-from kafkafs.table.decoded_rows import BUILDERS, DECODED_FIELDS, decoded_parts, shown_bytes
+from kafkafs.table.decoded_rows import (
+    BUILDERS,
+    DECODED_FIELDS,
+    decoded_parts,
+    refuse_misfits,
+    shown_bytes,
+)
 from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.rows import Rows, TypedValues
 
@@ -42,11 +48,12 @@ def record_batches(
         typed: keys and values that become columns of their schema's type.
 
     Raises:
-        UndecodableRecordError: see `decoded_parts`.
+        UndecodableRecordError: see `decoded_parts` and `refuse_misfits`.
     """
     in_types = [] if typed is None else typed.made(schema.names)
     others = [name for name in schema.names if name not in in_types]
     is_strict = fail_on_undecodable and len(in_types) > 0
+    asked = {*schema.names, "keyNote", "valueNote"} if is_strict else schema.names
     asks_decoded = is_strict or _asks_decoded(others, rows)
     for part in _parts(rows):
         chosen = rows.some(part)
@@ -55,7 +62,9 @@ def record_batches(
             if typed is None or not in_types:
                 yield _batch(schema, some, {})
                 continue
-            for shown, made in typed.batches(some, schema.names):
+            for shown, made in typed.batches(some, asked):
+                if is_strict:
+                    refuse_misfits(shown, made)
                 yield _batch(schema, shown, made)
 
 

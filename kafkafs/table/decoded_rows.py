@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.lines.line_decoder import DecodedField, LineDecoder
 from kafkafs.table.errors import UndecodableRecordError
@@ -22,6 +24,8 @@ DECODED_FIELDS: dict[str, pa.DataType] = {
 }
 """Texts of the record line: the JSON, null where nothing is decoded; the JSON that names its schema; the note."""
 
+_TYPED = {"key": "key", "value": "value", "decodedKey": "key", "decodedValue": "value"}
+"""Columns that may have types, and the sides that they show."""
 _MOST_BYTES = 16 * 1024 * 1024
 _FIELD_COST = 200
 """Memory in bytes of a decoded key or value, besides its text."""
@@ -54,6 +58,28 @@ def decoded_parts(rows: Rows, *, strict: bool = False) -> Iterator[Rows]:
         if cost > _MOST_BYTES or place == len(rows):
             yield replace(rows, indices=rows.indices[start:place], fields=fields)
             start, cost, fields = place, 0, ([], [])
+
+
+def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:
+    """Check that no key or value is null in a typed column for another reason than a null in the log.
+
+    Args:
+        rows: the rows.
+        made: their typed columns, and the notes on these.
+
+    Raises:
+        UndecodableRecordError: one is.
+    """
+    for name, array in made.items():
+        side = _TYPED.get(name)
+        if side is None:
+            continue
+        notes = made[f"{side}Note"]
+        misfits = np.flatnonzero(pc.and_(array.is_null(), notes.is_valid()))
+        if len(misfits):
+            place = int(misfits[0])
+            offset = int(rows.columns.offset[rows.indices[place]])
+            raise UndecodableRecordError(rows.partition, offset, side, notes[place].as_py())
 
 
 def _decoded(rows: Rows, decoder: LineDecoder, index: int) -> Sequence[DecodedField | None]:

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 TypeOf: TypeAlias = Callable[[pa.DataType], pa.DataType]
 """Function from a type to the one that is shown in its place."""
+_MOST_NOTE = 500
+_UNITS = {"us": "microsecond", "ms": "millisecond", "s": "second"}
 
 
 def with_leaves(kind: pa.DataType, leaf: TypeOf) -> pa.DataType:
@@ -27,6 +29,9 @@ def retyped(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return an array in a type that `with_leaves` made of its own.
 
     A struct without fields is the JSON of it as text. Times lose the digits that the other type does not have.
+
+    Raises:
+        pa.ArrowInvalid: a time is outside of the other type.
     """
     if array.type == kind:
         return array
@@ -43,7 +48,34 @@ def retyped(array: pa.Array, kind: pa.DataType) -> pa.Array:
             pa.StructArray.from_arrays(list(sides), fields=[kind.key_field, kind.item_field])
         ]
     else:
-        return pc.cast(array, kind, safe=False)
+        return _cast(array, kind)
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], offset=array.offset, children=children
     )
+
+
+def retyped_with_notes(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
+    """Return an array as `retyped`, null where that is not possible, and notes that say why, by place."""
+    try:
+        return retyped(array, kind), {}
+    except pa.ArrowInvalid:
+        parts: list[pa.Array] = []
+        notes: dict[int, str] = {}
+        for place in range(len(array)):
+            try:
+                parts.append(retyped(array.slice(place, 1), kind))
+            except pa.ArrowInvalid as error:
+                parts.append(pa.nulls(1, kind))
+                notes[place] = f"the value does not fit the column: {error}"[:_MOST_NOTE]
+        return pa.concat_arrays(parts), notes
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    is_finer = (
+        pa.types.is_timestamp(kind)
+        and pa.types.is_timestamp(array.type)
+        and array.type.unit == "ns"
+    )
+    if is_finer and kind.unit != "ns":
+        array = pc.floor_temporal(array, unit=_UNITS[kind.unit])
+    return pc.cast(array, kind)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from engine.units import Timestamp
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.table.retyped import TypeOf, retyped
+from kafkafs.table.retyped import TypeOf, retyped_with_notes
 from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.typed_columns import typed_columns
 
@@ -63,10 +63,22 @@ class TypedBesideBytes(TypedValues):
         """Yield rows with the columns that are made of them, as `TypedValues.batches`."""
         sides = {_SIDES[name]: name for name in self.made(names)}
         for shown, made in self._typed.batches(rows, sides):
-            yield shown, {sides[side]: self._retyped(sides[side], made[side]) for side in sides}
+            found = {sides[side]: made[side] for side in sides}
+            for side, name in _DECODED.items():
+                if name not in found:
+                    continue
+                found[name], notes = retyped_with_notes(found[name], self._types[name])
+                if notes and f"{side}Note" in found:
+                    found[f"{side}Note"] = _joined(found[f"{side}Note"], notes)
+            yield shown, found
 
-    def _retyped(self, name: str, array: pa.Array) -> pa.Array:
-        return retyped(array, self._types.get(name, array.type))
+
+def _joined(column: pa.Array, notes: Mapping[int, str]) -> pa.Array:
+    """Return a column of notes with more of them, by place."""
+    texts = column.to_pylist()
+    for place, note in notes.items():
+        texts[place] = "; ".join(filter(None, (texts[place], note)))
+    return pa.array(texts, pa.string())
 
 
 def typed_as(

@@ -127,6 +127,10 @@ class _Export:
         self._where = where
         self._compression = compression
         options = selection.checked(*_ITS_OWN)
+        if options.has_types:
+            raise OptionError(
+                "'decode' of this job is true or false: kafkafs export has --decode columns"
+            )
         if options.decode and self._form == "csv":
             raise OptionError("'decode' is for parquet, orc and json")
         names = [*CONNECTOR, "headers", *(DECODED if options.decode else ()), CORRUPT]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -36,7 +38,10 @@ CONNECTOR: dict[str, DataType] = {
 """Columns of spark-sql-kafka-0-10, in its order; includeHeaders adds `headers`."""
 
 DECODED: dict[str, DataType] = dict.fromkeys(DECODED_FIELDS, StringType())
-"""Columns of decode=true."""
+"""Columns of decode=true; with decode=columns some have other types."""
+
+TYPED = ("decodedKey", "decodedValue")
+"""Columns that have the types of schemas with decode=columns."""
 
 RECORDS: dict[str, DataType] = {
     **CONNECTOR,
@@ -104,8 +109,13 @@ leave out control batches.
 VIEWS = {"records": RECORDS, "batches": BATCHES, "segments": SEGMENTS}
 
 
-def schema_of(options: ReadOptions) -> StructType:
-    """Return the schema of the source when the user gives none."""
+def schema_of(options: ReadOptions, typed: Mapping[str, DataType] | None = None) -> StructType:
+    """Return the schema of the source when the user gives none.
+
+    Args:
+        options: the options.
+        typed: types of decoded columns that are not JSON, for decode=columns.
+    """
     if options.view != "records":
         names = list(VIEWS[options.view])
         if options.view == "batches" and options.on_corrupt != "row":
@@ -115,12 +125,12 @@ def schema_of(options: ReadOptions) -> StructType:
         names += ["headers"] * options.include_headers
         names += DECODED if options.decode else ()
         names += [CORRUPT] * (options.on_corrupt == "row")
-    known = VIEWS[options.view]
+    known = {**VIEWS[options.view], **(typed or {})}
     return StructType([StructField(name, known[name]) for name in names])
 
 
 def check_schema(schema: StructType, options: ReadOptions) -> None:
-    """Check that the source has the columns of a schema, with these types.
+    """Check that the source has the columns of a schema, with these types; `with_schemas` checks those of schemas.
 
     Raises:
         OptionError: a column is unknown, twice there, not nullable, or has another type.
@@ -134,7 +144,8 @@ def check_schema(schema: StructType, options: ReadOptions) -> None:
         if name in DECODED and known is RECORDS and not options.decode:
             raise OptionError(f"column {name!r} needs decode='true'")
         asked = schema[name].dataType
-        if asked != known[name]:
+        is_typed = options.has_types and name in TYPED
+        if asked != known[name] and not is_typed:
             raise OptionError(
                 f"column {name!r} is {known[name].simpleString()}, not {asked.simpleString()}"
             )

@@ -38,7 +38,8 @@ class SplitReader:
     def __init__(
         self, schema: pa.Schema, options: ReadOptions, wanted: RowFilter | None = None
     ) -> None:
-        self._rows = RecordRows(schema, options.rows, wanted or key_filter(options))
+        wanted = wanted or key_filter(options)
+        self._rows = RecordRows(schema, options.rows, wanted, options.typed)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the wanted records of a split, and its holes with onCorrupt=row.

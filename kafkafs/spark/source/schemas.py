@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from engine.log.log_directory import LogSource
 from kafkafs.masking.policy import MaskPolicy, MaskPolicyError, require_topics
@@ -12,6 +12,7 @@ from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import DECODED
+from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.options.source_paths import open_paths
 from kafkafs.table.masked_rows import RowMask
@@ -22,10 +23,11 @@ def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
 
     Raises:
         OptionError: a path of `schemas` has no schemas, a wildcard of the paths matches nothing, or the policy of the
-            mask cannot be used, or hides keys that are looked for.
+            mask cannot be used, or hides keys that are looked for; or decode=columns has no types, or several topics.
         SourceError: a path is not Kafka's.
     """
     shows_decoded = options.decode and not DECODED.keys().isdisjoint(schema.names)
+    shows_types = options.has_types and options.typed is None and shows_decoded
     policy = _policy(options)
     if not shows_decoded and policy is None:
         return options
@@ -36,6 +38,12 @@ def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
             require_topics(source)
             _check_keys(options, policy, source)
             options = replace(options, row_mask=RowMask(policy, known))
+        if shows_types:
+            # Imported here: other queries need no decoders of the driver's.
+            from kafkafs.spark.source.typed_values import typed_values
+
+            topic = _one_topic(options, source)
+            options = replace(options, typed=typed_values(topic, known.store, schema))
         return replace(options, decoder_of=known) if shows_decoded else options
     except MaskPolicyError as error:
         raise OptionError(f"'mask': {error}") from None
@@ -43,6 +51,34 @@ def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
         raise OptionError(f"'schemas': {error}") from error
     finally:
         source.close()
+
+
+def types_of(options: ReadOptions) -> dict[str, DataType]:
+    """Return the types of decoded columns that are not JSON, by the schemas as of now; raises as `with_schemas`."""
+    if not options.has_types:
+        return {}
+    # Imported here: other queries need no decoders of the driver's.
+    from kafkafs.spark.source.typed_values import shown_types, typed_values
+
+    source = open_paths(options.paths)
+    try:
+        known = KnownSchemas(source, options.schemas).fixed()
+        return shown_types(typed_values(_one_topic(options, source), known.store).types)
+    except SchemaFileError as error:
+        raise OptionError(f"'schemas': {error}") from error
+    finally:
+        source.close()
+
+
+def _one_topic(options: ReadOptions, source: LogSource) -> str:
+    chosen = choose(source.partitions(), options.choice, internal=options.internal)
+    topics = sorted({partition.topic for partition in chosen})
+    if len(topics) != 1:
+        names = f" ({', '.join(topics[:3])}{', …' if len(topics) > 3 else ''})" if topics else ""
+        raise OptionError(
+            f"decode='columns' has the types of one topic, and these are {len(topics)}{names}: name it with 'subscribe'"
+        )
+    return topics[0]
 
 
 def _policy(options: ReadOptions) -> MaskPolicy | None:

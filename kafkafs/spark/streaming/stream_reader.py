@@ -46,16 +46,18 @@ from kafkafs.spark.streaming.stream_ranges import (
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf
+from kafkafs.table.rows import TypedValues
 from kafkafs.table.splits import Split
 
 
 @dataclass
 class StreamTask(InputPartition):
-    """The splits of one task, and the schemas and the mask of their micro-batch, pickled by Spark."""
+    """The splits of one task, and the schemas, types and mask of their micro-batch, pickled by Spark."""
 
     splits: tuple[Split, ...]
     decoder_of: DecoderOf | None = None
     row_mask: RowMask | None = None
+    typed: TypedValues | None = None
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -192,10 +194,10 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         splits = stream_splits(ranges, views, self._options.split_bytes)
         # Spark pickles the reader once for a query, and each task alone: newer records may need newer schemas.
         now = with_schemas(self._options, self._schema)
-        # The policy stays that of the first micro-batch.
-        self._options = replace(self._options, row_mask=now.row_mask)
+        # The policy stays that of the first micro-batch, and so do the schemas that give types.
+        self._options = replace(self._options, row_mask=now.row_mask, typed=now.typed)
         tasks = tasks_of(splits, self._options)
-        return [StreamTask(task, now.decoder_of, now.row_mask) for task in tasks]
+        return [StreamTask(task, now.decoder_of, now.row_mask, now.typed) for task in tasks]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: the checkpoint is Spark's."""
@@ -211,7 +213,10 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, StreamTask)
         make_ready()
         options = replace(
-            self._options, decoder_of=partition.decoder_of, row_mask=partition.row_mask
+            self._options,
+            decoder_of=partition.decoder_of,
+            row_mask=partition.row_mask,
+            typed=partition.typed,
         )
         reader = SplitReader(to_arrow_schema(self._schema, timezone="UTC"), options)
         for split in partition.splits:

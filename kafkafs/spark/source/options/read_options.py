@@ -26,6 +26,7 @@ from kafkafs.spark.source.options.option_values import count, delay, flag, one_o
 from kafkafs.spark.source.options.partition_choice import ALL, Choice, parse_choice
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf, RowOptions
+from kafkafs.table.rows import TypedValues
 
 SPLIT_BYTES = 64 * MiB
 MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
@@ -83,6 +84,7 @@ class ReadOptions:
         says_split_bytes: whether splitBytes was set.
         on_corrupt: what to do at damage: "fail", "skip" or "row".
         decode: add columns of decoded keys and values.
+        has_types: whether decoded keys and values have the types of the topic's newest schemas, in place of JSON.
         fail_on_undecodable: fail at what does not decode, instead of null and a note.
         schemas: what to decode with: "auto" for the registry's topic of the paths, "none", or paths of schemas.
         view: "records", "batches" or "segments".
@@ -95,6 +97,7 @@ class ReadOptions:
         decoder_of: decoders of topics, from `with_schemas`.
         mask: path of a policy of what is shown of records; None without one.
         row_mask: the policy, from `with_schemas`.
+        typed: the decoded columns that have types, from `with_schemas`.
     """
 
     paths: tuple[str, ...]
@@ -112,6 +115,7 @@ class ReadOptions:
     says_split_bytes: bool = False
     on_corrupt: str = "fail"
     decode: bool = False
+    has_types: bool = False
     fail_on_undecodable: bool = False
     schemas: tuple[str, ...] = (AUTO,)
     view: str = "records"
@@ -126,6 +130,7 @@ class ReadOptions:
     decoder_of: DecoderOf | None = field(default=None, compare=False)
     mask: str | None = None
     row_mask: RowMask | None = field(default=None, compare=False, repr=False)
+    typed: TypedValues | None = field(default=None, compare=False, repr=False)
 
     @property
     def rows(self) -> RowOptions:
@@ -193,7 +198,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         split_bytes=size(given, "splitBytes", SPLIT_BYTES),
         says_split_bytes="splitbytes" in given,
         on_corrupt=one_of(given, "onCorrupt", ON_CORRUPT),
-        decode=flag(given, "decode"),
+        decode=_decode(given) != "false",
+        has_types=_decode(given) == "columns",
         fail_on_undecodable=one_of(given, "decodeMode", ("permissive", "failfast")) == "failfast",
         schemas=_schemas(given),
         view=view,
@@ -232,8 +238,16 @@ def _check_view(given: Mapping[str, str], view: str) -> None:
             raise OptionError(f"'{name}' is for view='records': remove it from view={view!r}")
 
 
+def _decode(given: Mapping[str, str]) -> str:
+    return one_of(given, "decode", ("false", "true", "columns"))
+
+
 def _mask(given: Mapping[str, str]) -> str | None:
     text = given.get("mask")
+    if text is not None and _decode(given) == "columns":
+        raise OptionError(
+            "decode='columns' is not for 'mask': a masked field need not have the type of its schema"
+        )
     if text is not None and "decodemode" in given:
         raise OptionError(
             "'decodeMode' is not for 'mask': what does not decode is hidden, and has a note"
@@ -245,8 +259,8 @@ def _mask(given: Mapping[str, str]) -> str | None:
 
 def _schemas(given: Mapping[str, str]) -> tuple[str, ...]:
     for name in ("schemas", "decodeMode"):
-        if name.lower() in given and not flag(given, "decode"):
-            raise OptionError(f"'{name}' is for decode='true'")
+        if name.lower() in given and _decode(given) == "false":
+            raise OptionError(f"'{name}' is for decode='true' or 'columns'")
     text = given.get("schemas", AUTO)
     return tuple(_list(text, "schemas") if text.startswith("[") else _separated(text)) or (NONE,)
 
