@@ -94,10 +94,12 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     "CORRUPT_MESSAGE there.",
 )
 @click.option(
-    "--refuse-old",
-    is_flag=True,
-    help="Answer UNSUPPORTED_FOR_MESSAGE_FORMAT for segments with batches of magic 0 and 1, for clients that "
-    "cannot read them; without it they are sent as they are, as a broker does.",
+    "--old-formats",
+    type=click.Choice(["as-is", "convert", "refuse"]),
+    default="as-is",
+    show_default=True,
+    help="Batches of magic 0 and 1: send them as they are, as a broker does, send them as batches of "
+    "magic 2, or answer the error UNSUPPORTED_FOR_MESSAGE_FORMAT.",
 )
 @security_options
 @click.option(
@@ -122,7 +124,7 @@ def serve(
     advertise: tuple[str, int] | None,
     choice: PartitionChoice,
     skip_damaged: bool,
-    refuse_old: bool,
+    old_formats: str,
     security: ClientSecurity,
     limits: tuple[str, ...],
     print_config: bool,
@@ -151,6 +153,7 @@ def serve(
     if find_spec("trio") is None or find_spec("re2") is None:
         raise click.ClickException("serve needs trio and re2: pip install 'kafkafs[serve]'")
     from kafkafs.serve.daemon import run
+    from kafkafs.serve.records.conversions import OldFormats
     from kafkafs.serve.records.partition_fetch import FetchRules
     from kafkafs.serve.server import ServeOptions
 
@@ -159,7 +162,7 @@ def serve(
         port=listen[1],
         advertised=advertise,
         choice=choice,
-        rules=FetchRules(skip_damaged=skip_damaged, refuse_old=refuse_old),
+        rules=FetchRules(skip_damaged=skip_damaged, old_formats=OldFormats(old_formats)),
         budgets=_budgets(limits),
         tls=security.tls,
         logins=security.logins,

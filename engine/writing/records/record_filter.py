@@ -15,15 +15,14 @@ from typing import NamedTuple, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.errors import StateError
-from engine.record.attributes import TimestampType
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.default_records import DefaultRecordBatch
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from engine.writing.records.batch_rewrite import rewrite_batch
+from engine.writing.records.conversion import converted
 from engine.writing.records.encoding import BATCH_OVERHEAD, encode_empty_batch
-from engine.writing.records.records_builder import RecordsBuilder
 
 
 class BatchRetention(Enum):
@@ -219,7 +218,7 @@ def _write(
 ) -> None:
     largest = retained[-1].offset
     if not isinstance(batch, DefaultRecordBatch):
-        builder = _converted(batch, retained, horizon)
+        builder = converted(batch, retained, horizon)
         records = builder.build()
         result.output += records.buffer
         result.add(*builder.info, largest, len(retained), records.size)
@@ -227,22 +226,3 @@ def _write(
         result.add_whole(batch, len(retained))
     else:
         result.add_rewritten(batch, stays, largest, horizon, budgets)
-
-
-def _converted(
-    batch: RecordBatch, records: list[Record], horizon: Timestamp | None
-) -> RecordsBuilder:
-    """Return records of magic 0 or 1 in a batch of magic 2. Magic 0 has no timestamps: they become -1, CREATE_TIME."""
-    is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
-    builder = RecordsBuilder(
-        compression=batch.compression,
-        timestamp_type=(
-            TimestampType.LOG_APPEND_TIME if is_append_time else TimestampType.CREATE_TIME
-        ),
-        base_offset=records[0].offset,
-        log_append_time=batch.max_timestamp if is_append_time else NO_TIMESTAMP,
-        delete_horizon_ms=horizon,
-    )
-    for record in records:
-        builder.append_record(record)
-    return builder

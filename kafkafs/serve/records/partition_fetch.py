@@ -25,7 +25,13 @@ from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.file_slice import FileSlice, Piece, size_of
 from kafkafs.serve.records.aborted_transactions import Aborted, aborted_in
-from kafkafs.serve.records.batch_choice import DamagedOffsets, find_batches, position_of
+from kafkafs.serve.records.batch_choice import (
+    DamagedOffsets,
+    GoodBatches,
+    find_batches,
+    position_of,
+)
+from kafkafs.serve.records.conversions import Conversions, OldFormats
 from kafkafs.serve.records.proven_ranges import ProvenRanges
 
 logger = logging.getLogger(__name__)
@@ -83,11 +89,11 @@ class FetchRules(NamedTuple):
 
     Attributes:
         skip_damaged: answer a batch without records in place of damage, not an error.
-        refuse_old: answer an error for batches of magic 0 and 1.
+        old_formats: what becomes of batches of magic 0 and 1.
     """
 
     skip_damaged: bool = False
-    refuse_old: bool = False
+    old_formats: OldFormats = OldFormats.AS_IS
 
 
 DEFAULT_RULES = FetchRules()
@@ -100,6 +106,7 @@ class PartitionFetch:
         self._cluster = cluster
         self._rules = rules
         self._proven = ProvenRanges()
+        self._conversions = Conversions()
 
     def fetch(
         self,
@@ -192,12 +199,35 @@ class PartitionFetch:
         stop = self._proven.good_end(view, segment, start, min(start + most, limit))
         if stop <= start:  # the file changed between two looks
             return answer
-        if self._rules.refuse_old and self._proven.has_old_magic(view, segment):
-            return FetchedBatches(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+        if self._rules.old_formats is not OldFormats.AS_IS:
+            old, old_end = self._proven.old_part(view, segment, start, limit)
+            if old == start:
+                return self._without_old(view, offset, found, old_end, answer, most, min_one_batch)
+            stop = min(stop, old)
         return answer._replace(
             pieces=(FileSlice(segment.file, start, stop - start),),
             aborted=self._aborted(view, segment, start, stop, answer.aborted),
         )
+
+    def _without_old(
+        self,
+        view: LogView,
+        offset: Offset,
+        found: GoodBatches,
+        end: Position,
+        answer: FetchedBatches,
+        most: int,
+        min_one_batch: bool,
+    ) -> FetchedBatches:
+        """Return batches of magic 2 in place of those of magic 0 and 1, or the error."""
+        if self._rules.old_formats is OldFormats.REFUSE:
+            return FetchedBatches(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+        made = self._conversions.convert(view, found.segment, found.start, end)
+        if made.failed is not None and not made.batches:
+            return self._without_lost(view, offset, made.failed, answer)
+        if len(made.batches[0]) > most and not min_one_batch:
+            return answer
+        return answer._replace(pieces=(made.up_to(most),))
 
     def _without_lost(
         self, view: LogView, offset: Offset, lost: DamagedOffsets, answer: FetchedBatches

@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import Damage, Disorder
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import TRANSACTIONAL_MASK
+from engine.record.batch_frame import CURRENT_MAGIC
 from engine.units import Position
 
 _Key: TypeAlias = tuple[tuple[int, int], int]
@@ -18,29 +19,26 @@ _Key: TypeAlias = tuple[tuple[int, int], int]
 _MOST_FILES = 65_536
 
 
-class _FileProof:
-    """The proven parts of a file.
+class _Parts:
+    """Parts of a file that do not touch, ascending."""
 
-    Attributes:
-        lock: held while the file is read.
-        starts, ends: positions of the parts, ascending; parts do not touch.
-        has_transactions: whether a proven batch is part of a transaction.
-        has_old_magic: whether a proven batch has magic 0 or 1.
-    """
-
-    __slots__ = ("ends", "has_old_magic", "has_transactions", "lock", "starts")
+    __slots__ = ("ends", "starts")
 
     def __init__(self) -> None:
-        self.lock = Lock()
         self.starts: list[Position] = []
         self.ends: list[Position] = []
-        self.has_transactions = False
-        self.has_old_magic = False
 
     def end_from(self, position: Position) -> Position:
         """Return the end of the part that has a position; the position itself without one."""
         place = bisect_right(self.starts, position) - 1
         return max(position, self.ends[place]) if place >= 0 else position
+
+    def start_from(self, position: Position, stop: Position) -> Position:
+        """Return the first position from one on that is in a part; `stop` without one below it."""
+        if self.end_from(position) > position:
+            return position
+        place = bisect_right(self.starts, position)
+        return min(stop, self.starts[place]) if place < len(self.starts) else stop
 
     def add(self, start: Position, end: Position) -> None:
         """Add a part, which begins in or behind a known one; join those that touch."""
@@ -54,6 +52,34 @@ class _FileProof:
             end = max(end, self.ends[last - 1])
         self.starts[first:last] = [start]
         self.ends[first:last] = [end]
+
+
+class _FileProof:
+    """What is proven of a file.
+
+    Attributes:
+        lock: held while the file is read.
+        good: the parts with good batches.
+        old: those of them with magic 0 or 1.
+        has_transactions: whether a proven batch is part of a transaction.
+    """
+
+    __slots__ = ("good", "has_transactions", "lock", "old")
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.good = _Parts()
+        self.old = _Parts()
+        self.has_transactions = False
+
+    def add(self, run: BatchRun) -> None:
+        """Add good batches."""
+        table = run.table
+        self.has_transactions |= bool(((table["attributes"] & TRANSACTIONAL_MASK) != 0).any())
+        for row in (table["magic"] < CURRENT_MAGIC).nonzero()[0].tolist():
+            position = int(table["position"][row])
+            self.old.add(position, position + int(table["size"][row]))
+        self.good.add(run.position, run.end_position)
 
 
 class ProvenRanges:
@@ -75,17 +101,14 @@ class ProvenRanges:
         """
         proof = self._of(view, segment)
         with proof.lock:
-            end = proof.end_from(position)
+            end = proof.good.end_from(position)
             if end < stop:
                 for item in segment.scan(end):
                     if isinstance(item, Disorder):  # a good batch, which the next run has
                         continue
                     if isinstance(item, Damage) or item.position != end:
                         break
-                    proof.add(position, item.end_position)
-                    flags, magic = item.table["attributes"], item.table["magic"]
-                    proof.has_old_magic |= bool((magic < 2).any())
-                    proof.has_transactions |= bool(((flags & TRANSACTIONAL_MASK) != 0).any())
+                    proof.add(item)
                     end = item.end_position
                     if end >= stop:
                         break
@@ -96,9 +119,13 @@ class ProvenRanges:
         """Return whether a batch of the proven parts is part of a transaction."""
         return self._of(view, segment).has_transactions
 
-    def has_old_magic(self, view: LogView, segment: LogSegment) -> bool:
-        """Return whether a batch of the proven parts has magic 0 or 1."""
-        return self._of(view, segment).has_old_magic
+    def old_part(
+        self, view: LogView, segment: LogSegment, position: Position, stop: Position
+    ) -> tuple[Position, Position]:
+        """Return start and end of the first batches of magic 0 or 1 in a proven part; `stop` twice without any."""
+        old = self._of(view, segment).old
+        start = old.start_from(position, stop)
+        return start, min(old.end_from(start), stop)
 
     def _of(self, view: LogView, segment: LogSegment) -> _FileProof:
         # A truncated file keeps its inode, and later batches take the place of those that were cut off.

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from engine.log.segment.log_segment import LogSegment
+from engine.record.memory_records import MemoryRecords
+from engine.record.record import Record
+from engine.writing.records.encoding import encode_message
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.records.conversions import OldFormats
 from kafkafs.serve.records.partition_fetch import FetchRules, WantedBatches
 from tests.fixtures_data import (
     WITH_TRUTH,
@@ -19,7 +25,7 @@ from tests.fixtures_data import (
     truth_partitions,
     truth_records,
 )
-from tests.kafkafs.serve.consumed import Consumer, FetchError
+from tests.kafkafs.serve.consumed import Consumer, FetchError, bytes_of
 
 PARTITIONS = [(kind, name) for kind in WITH_TRUTH for name in truth_partitions(kind)]
 each_partition = pytest.mark.parametrize(("kind", "name"), PARTITIONS)
@@ -190,11 +196,84 @@ def test_a_lost_segment_end_is_passed_over_to_the_next_segment(tmp_path):
     assert 0 < len(got) < len(whole)
 
 
+# Old formats
+
+CONVERTED = FetchRules(old_formats=OldFormats.CONVERT)
+OLD = [name for name in truth_partitions("legacy") if not name.startswith("v2")]
+
+
+def with_times(records: Iterable[Record]) -> list[tuple]:
+    """Facts of records with type and time."""
+    got = list(records)
+    stamps = [(int(each.timestamp_type) + 1, each.timestamp) for each in got]
+    return list(zip(plain(facts(got)), stamps, strict=True))
+
+
+def converted_truth(name: str) -> list[tuple]:
+    """The same of what a consumer of the broker got; magic 0 has no times, which magic 2 shows as -1 and created."""
+    stamps = [
+        (each.timestamp_type, each.timestamp) if each.timestamp_type else (1, -1)
+        for each in truth_records("legacy", name, False)
+    ]
+    return list(zip(truth("legacy", name), stamps, strict=True))
+
+
 def test_old_formats_are_sent_as_they_are_or_refused():
     sent = Consumer(log_dir("legacy")).fetch("v1-gzip-0", 0)
-    refused = Consumer(log_dir("legacy"), FetchRules(refuse_old=True)).fetch("v1-gzip-0", 0)
+    refusing = Consumer(log_dir("legacy"), FetchRules(old_formats=OldFormats.REFUSE))
+    refused = refusing.fetch("v1-gzip-0", 0)
     assert (sent.error, sent.size > 0) == (ErrorCode.NONE, True)
     assert (refused.error, refused.size) == (ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, 0)
+    assert plain(facts(refusing.records("v2-gzip-0"))) == truth("legacy", "v2-gzip-0")
+    with pytest.raises(FetchError) as failed:
+        refusing.records("upgraded-0")
+    assert failed.value.code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+
+@pytest.mark.parametrize("name", OLD)
+@pytest.mark.parametrize("most", [1, 1 << 20])
+def test_converted_batches_have_magic_2_and_the_same_records(name, most):
+    consumer = Consumer(log_dir("legacy"), CONVERTED)
+    assert with_times(consumer.records(name, most=most)) == converted_truth(name)
+    offset, end = 0, consumer.log(name).view().log_end_offset
+    while offset < end:
+        batches = list(MemoryRecords(bytes_of(consumer.fetch(name, offset).pieces)).batches())
+        assert {each.magic for each in batches} == {2}
+        offset = batches[-1].next_offset
+
+
+@pytest.mark.parametrize("name", ["v1-none-0", "v0-gzip-0", "upgraded-0"])
+def test_converted_batches_can_be_read_from_any_offset(name):
+    consumer = Consumer(log_dir("legacy"), CONVERTED)
+    whole = converted_truth(name)
+    for start in range(0, consumer.log(name).view().log_end_offset, 13):
+        got = with_times(consumer.records(name, start))
+        assert got == [each for each in whole if each[0][0] >= start]
+
+
+def test_a_codec_stays_and_messages_without_one_share_a_batch():
+    consumer = Consumer(log_dir("legacy"), CONVERTED)
+    for name, codec in (("v1-gzip-0", 1), ("v0-lz4-0", 3), ("v1-snappy-0", 2), ("v1-none-0", 0)):
+        batches = list(MemoryRecords(bytes_of(consumer.fetch(name, 0).pieces)).batches())
+        assert {each.codec_id for each in batches} == {codec}
+    assert len(batches) < len(truth("legacy", "v1-none-0")) / 10
+
+
+def test_a_message_that_magic_2_cannot_have_costs_only_itself(tmp_path):
+    """Its timestamp is negative, and its checksum right."""
+    messages = [bytearray(encode_message(1, each, 1000, b"k", b"v")) for each in range(4)]
+    messages[2][18:26] = (-7).to_bytes(8, "big", signed=True)
+    messages[2][12:16] = zlib.crc32(messages[2][16:]).to_bytes(4, "big")
+    folder = tmp_path / "data" / "old-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(b"".join(messages))
+    damaged = Consumer(tmp_path / "data", CONVERTED)
+    assert [each.offset for each in damaged.records("old-0", 3)] == [3]
+    with pytest.raises(FetchError) as failed:
+        damaged.records("old-0")
+    assert (failed.value.code, failed.value.offset) == (ErrorCode.CORRUPT_MESSAGE, 2)
+    skipping = Consumer(tmp_path / "data", CONVERTED._replace(skip_damaged=True))
+    assert [each.offset for each in skipping.records("old-0")] == [0, 1, 3]
 
 
 # Aborted transactions
