@@ -22,6 +22,7 @@ from engine.errors import (
     OffsetOutOfRangeError,
     UnsupportedCodecError,
 )
+from engine.files.file_names import transaction_index_name
 from engine.lines.record_line import LineOptions
 from engine.log import stable_offset
 from engine.log.log_contents import LogContents
@@ -70,6 +71,7 @@ class LogView(LogContents):
     _topic_id: tuple[str | None] | None = field(default=None, init=False)
     _max_timestamp: tuple[FoundTimestamp | None] | None = field(default=None, init=False)
     _fates: FateFinder | None = field(default=None, init=False)
+    _abort_bases: tuple[Offset, ...] | None = field(default=None, init=False)
 
     def __post_init__(self, after: LogView | None) -> None:
         LogContents.__post_init__(self)
@@ -261,6 +263,16 @@ class LogView(LogContents):
         return known[0]
 
     # Transactions
+
+    @property
+    def abort_bases(self) -> tuple[Offset, ...]:
+        """Base offsets of the segments with an index of aborted transactions, ascending."""
+        if self._abort_bases is None:
+            has_file = self.listing.has_file
+            self._abort_bases = tuple(
+                base for base in self.base_offsets if has_file(transaction_index_name(base))
+            )
+        return self._abort_bases
 
     def fates(self, segment: LogSegment, run: BatchRun) -> npt.NDArray[np.uint8] | None:
         """Return a Fate for each row of a run; None when no row is transactional."""

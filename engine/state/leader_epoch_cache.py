@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from engine.units import EpochEntry, Offset
+from engine.units import NO_PARTITION_LEADER_EPOCH, EpochEntry, Offset
 
 
 class LeaderEpochCache:
@@ -85,9 +85,9 @@ class LeaderEpochCache:
         """Return the largest known epoch up to `epoch`, and the start offset of the next one.
 
         For the latest epoch the offset is the log end. For an epoch below all known ones: the epoch
-        itself and the first start offset. None for a negative epoch or one above the latest.
+        itself and the first start offset. None for no epoch (-1) or one above the latest.
         """
-        if epoch < 0:
+        if epoch == NO_PARTITION_LEADER_EPOCH:
             return None
         latest = self.latest
         if latest is not None and latest.epoch == epoch:

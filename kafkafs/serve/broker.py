@@ -14,6 +14,8 @@ from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers import (
+    api_versions,
+    configs,
     descriptions,
     leader_epochs,
     list_offsets,
@@ -21,7 +23,6 @@ from kafkafs.serve.handlers import (
     no_login,
 )
 from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS
-from kafkafs.serve.handlers.features import features
 from kafkafs.serve.handlers.fetch import Fetches
 from kafkafs.serve.handlers.groups.consumer_descriptions import ConsumerDescriptions
 from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
@@ -32,7 +33,6 @@ from kafkafs.serve.handlers.groups.served_topics import ServedTopics
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
-from kafkafs.serve.protocol.apis import APIS
 from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkafs.serve.protocol.messages.cluster import (
     API_VERSIONS,
@@ -71,7 +71,7 @@ AT_ONCE: Mapping[Api, Answer] = {
 ASIDE: Mapping[Api, Answer] = {
     METADATA: metadata.metadata,
     DESCRIBE_CLUSTER: descriptions.describe_cluster,
-    DESCRIBE_CONFIGS: descriptions.describe_configs,
+    DESCRIBE_CONFIGS: configs.describe_configs,
 }
 """Answers that read the source, in a thread."""
 LOOK_UPS: Mapping[Api, LookUp] = {
@@ -100,7 +100,7 @@ class Broker:
         self.coordinator = Coordinator()
         partitions = PartitionFetch(cluster, rules)
         self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter)
-        handlers: dict[Api, Handler] = {FETCH: fetches.answer, API_VERSIONS: self._list_versions}
+        handlers: dict[Api, Handler] = {FETCH: fetches.answer}
         handlers |= {
             api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()
         }
@@ -112,6 +112,9 @@ class Broker:
             for api, look_up in LOOK_UPS.items()
         }
         handlers |= self._of_groups()
+        handlers[API_VERSIONS] = self._aside(
+            lambda asked: api_versions.api_versions(self._handlers, cluster, asked)
+        )
         self._handlers = {api.key: handler for api, handler in handlers.items()}
 
     def _of_groups(self) -> Mapping[Api, Handler]:
@@ -140,18 +143,7 @@ class Broker:
 
     def api_versions(self, error: ErrorCode) -> Fields:
         """Return the answer of ApiVersions: the served APIs with their versions."""
-        keys = []
-        for key in sorted(self._handlers):
-            request = APIS[key].request
-            first, last = request.first_version, request.last_version
-            keys.append({"apiKey": key, "minVersion": first, "maxVersion": last})
-        return {"errorCode": error, "apiKeys": keys}
-
-    async def _list_versions(self, asked: Asked) -> Fields:
-        known = await trio.to_thread.run_sync(
-            features, self._cluster, asked.version, limiter=self._limiter
-        )
-        return self.api_versions(ErrorCode.NONE) | known
+        return api_versions.versions(self._handlers, error)
 
     def _at_once(self, answer: Answer) -> Handler:
         """Return the handler of an answer that reads nothing."""

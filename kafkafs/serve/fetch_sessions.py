@@ -56,7 +56,8 @@ class FetchSession:
     ) -> list[tuple[Key, FetchedBatches]]:
         """Return the answers that the client has to see, and remember them as told.
 
-        Partitions with records are read last the next time, so that all get their turn.
+        A new session reads in the order of its first answer. From then on, partitions with records are read last the
+        next time, so that all get their turn.
         """
         shown = []
         for key, answer in answers:
@@ -66,7 +67,7 @@ class FetchSession:
                 shown.append((key, answer))
             # An error is told again each time, as the client drops what it knew.
             self._told[key] = Told(-1, -1) if answer.error else told
-            if answer.size and self.id and key in self.wanted:
+            if self.id and (answer.size or self.is_full) and key in self.wanted:
                 self.wanted.move_to_end(key)
         return shown
 
@@ -100,10 +101,10 @@ class FetchSessions:
             session = self._sessions.get(number)
             if session is None:
                 return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-            if session.has_ids != has_ids:
-                return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
             if session.epoch != epoch:
                 return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            if session.has_ids != has_ids:
+                return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
             self._sessions.move_to_end(number)
             before = len(session.wanted)
             _add(session, fields)
@@ -112,16 +113,17 @@ class FetchSessions:
                 for partition in topic["partitions"]:
                     session.forget((topic[name], partition))
             self._partitions += len(session.wanted) - before
-            session.is_full = False
-            session.epoch = 1 if epoch == MAX_INT32 else epoch + 1
             if not session.wanted:
                 self._drop(number)
+                return self._make(fields, has_ids=has_ids, is_kept=False)
+            session.is_full = False
+            session.epoch = 1 if epoch == MAX_INT32 else epoch + 1
             return session
 
     def _make(self, fields: Fields, *, has_ids: bool, is_kept: bool) -> FetchSession:
         session = FetchSession(0, has_ids=has_ids)
         _add(session, fields)
-        if not is_kept or not session.wanted or len(session.wanted) > MOST_PARTITIONS // 10:
+        if not is_kept or len(session.wanted) > MOST_PARTITIONS // 10:
             return session
         while len(self._sessions) >= MOST_SESSIONS or self._partitions > MOST_PARTITIONS:
             self._drop(next(iter(self._sessions)))

@@ -201,6 +201,10 @@ class Group:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
+    def metadata(self) -> Any:
+        """What a transaction takes to commit offsets for the group."""
+        return self._consumer.consumer_group_metadata()
+
     def read_and_commit(self, topic: str, count: int) -> None:
         """Reads that many records, committing after each tenth."""
         self._consumer.subscribe([topic])

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.columns.batch_table import BatchRows, Table
-from engine.files.file_names import time_index_name, transaction_index_name
+from engine.files.file_names import offset_index_name, time_index_name, transaction_index_name
 from engine.files.source_files import SourceFile
+from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log.segment.open_segments import SegmentFiles
@@ -93,6 +94,11 @@ class SegmentBytes:
     def is_complete(self) -> bool:
         """Whether the segment was not the active one when it was listed."""
         return self._end is None
+
+    def offset_index(self) -> OffsetIndex:
+        """Return the offset index; its look-ups raise FileNotFoundError when there is none."""
+        path = self.files.relative(offset_index_name(self.base_offset))
+        return OffsetIndex(lambda: self.files.root.open(path), self.base_offset, path=path)
 
     def time_index(self) -> TimeIndex:
         """Return the time index; its look-ups raise FileNotFoundError when there is none."""

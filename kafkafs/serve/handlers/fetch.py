@@ -9,6 +9,7 @@ from typing import NamedTuple
 import trio
 
 from engine.log.partition_log import PartitionLog
+from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
@@ -17,9 +18,12 @@ from kafkafs.serve.fetch_sessions import FetchSession, FetchSessions, Key
 from kafkafs.serve.records.partition_fetch import FetchedBatches, PartitionFetch
 
 IDS_SINCE = 13
+_LEADERS_SINCE = 16
 POLL_SECONDS = 0.1
 """Time between two looks at the logs while a client waits for records."""
 _NO_REPLICA = -1
+_UNKNOWN_ID = FetchedBatches(ErrorCode.UNKNOWN_TOPIC_ID, aborted=[])
+_UNKNOWN_PARTITION = FetchedBatches(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[])
 
 
 class WaitingFetch(NamedTuple):
@@ -27,12 +31,12 @@ class WaitingFetch(NamedTuple):
 
     Attributes:
         session: the partitions.
-        fields: the request.
+        asked: the request.
         end: time on the monotonic clock at which its time is over.
     """
 
     session: FetchSession
-    fields: Fields
+    asked: Asked
     end: float
 
 
@@ -71,7 +75,7 @@ class Fetches:
         if isinstance(session, ErrorCode):
             return {"errorCode": session, "sessionId": 0, "responses": []}
         end = monotonic() + max(fields["maxWaitMs"], 0) / 1000
-        return self._look(WaitingFetch(session, fields, end))
+        return self._look(WaitingFetch(session, asked, end))
 
     async def finish(self, waiting: WaitingFetch) -> Fields:
         """Return the answer to a request as soon as there are enough records, or its time is over."""
@@ -83,37 +87,46 @@ class Fetches:
 
     def _look(self, waiting: WaitingFetch) -> Fields | WaitingFetch:
         """Read all partitions once; runs in a thread."""
-        session, fields, end = waiting
+        session, asked, end = waiting
+        fields = asked.fields
         answers = self._read(session, fields)
         size = sum(answer.size for _, answer in answers)
+        is_enough = size >= min(fields["minBytes"], fields["maxBytes"])
         is_news = any(each.error or each.diverging is not None for _, each in answers)
-        if size < fields["minBytes"] and not is_news and answers and monotonic() < end:
+        if not is_enough and not is_news and answers and monotonic() < end:
             return waiting
+        node = self._cluster.node_id
+        if asked.version < _LEADERS_SINCE:
+            answers = [
+                (key, each._replace(current_epoch=NO_PARTITION_LEADER_EPOCH))
+                for key, each in answers
+            ]
+        is_fenced = any(each.current_epoch >= 0 for _, each in answers)
+        leader = {"nodeId": node, "host": asked.host, "port": asked.port, "rack": None}
         shown = session.changed(answers)
         name = "topicId" if session.has_ids else "topic"
         return {
             "errorCode": ErrorCode.NONE,
             "sessionId": session.id,
             "responses": [
-                {name: topic, "partitions": [_partition(key, each) for key, each in group]}
+                {name: topic, "partitions": [_partition(key, each, node) for key, each in group]}
                 for topic, group in groupby(shown, key=lambda item: item[0][0])
             ],
+            "nodeEndpoints": [leader] if is_fenced else [],
         }
 
     def _read(self, session: FetchSession, fields: Fields) -> list[tuple[Key, FetchedBatches]]:
-        """Read all partitions of a session once."""
+        """Read all partitions of a session once, those that are not here last."""
         left = min(fields["maxBytes"], self._budgets.fetch_bytes)
         is_first = True
-        answers = []
+        answers, unknown_ids, unknown = [], [], []
         for key, wanted in list(session.wanted.items()):
             log = self._log(key, has_ids=session.has_ids)
-            if log is None and session.has_ids:
-                error = (
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    if self._cluster.topic_of_id(key[0]) is not None
-                    else ErrorCode.UNKNOWN_TOPIC_ID
-                )
-                answers.append((key, FetchedBatches(error)))
+            if log is None:
+                if session.has_ids and self._cluster.topic_of_id(key[0]) is None:
+                    unknown_ids.append((key, _UNKNOWN_ID))
+                else:
+                    unknown.append((key, _UNKNOWN_PARTITION))
                 continue
             found = self._partitions.fetch(
                 log,
@@ -124,9 +137,9 @@ class Fetches:
             )
             if found.size:
                 is_first = False
-                left = max(left - found.size, 0)
+            left = max(left - found.size, 0)
             answers.append((key, found))
-        return answers
+        return answers + unknown_ids + unknown
 
     def _log(self, key: Key, *, has_ids: bool) -> PartitionLog | None:
         topic, number = key
@@ -136,7 +149,7 @@ class Fetches:
         return None if found is None else found.logs.get(number)
 
 
-def _partition(key: Key, found: FetchedBatches) -> Fields:
+def _partition(key: Key, found: FetchedBatches, node: int) -> Fields:
     answer: Fields = {
         "partitionIndex": key[1],
         "errorCode": found.error,
@@ -157,4 +170,6 @@ def _partition(key: Key, found: FetchedBatches) -> Fields:
     if found.diverging is not None:
         epoch, end = found.diverging
         answer["divergingEpoch"] = {"epoch": epoch, "endOffset": end}
+    if found.current_epoch != NO_PARTITION_LEADER_EPOCH:
+        answer["currentLeader"] = {"leaderId": node, "leaderEpoch": found.current_epoch}
     return answer

@@ -40,23 +40,29 @@ _NOTHING = FoundTimestamp(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
 
 def list_offsets(cluster: ClusterView, fetch: PartitionFetch, asked: Asked) -> Fields:
     """Answer ListOffsets."""
-    topics = asked.fields["topics"]
-    named = [
-        (topic["name"], each["partitionIndex"]) for topic in topics for each in topic["partitions"]
-    ]
-    repeated = {each for each, count in Counter(named).items() if count > 1}
+    wanted: dict[str, list[Fields]] = {}
+    for topic in asked.fields["topics"]:
+        wanted.setdefault(topic["name"], []).extend(topic["partitions"])
     return {
         "topics": [
             {
-                "name": topic["name"],
+                "name": name,
                 "partitions": [
-                    _partition(cluster, fetch, asked, topic["name"], each, repeated)
-                    for each in topic["partitions"]
+                    _partition(cluster, fetch, asked, name, each, is_repeated=count > 1)
+                    for each, count in _counted(partitions)
                 ],
             }
-            for topic in topics
+            for name, partitions in wanted.items()
+            if partitions
         ]
     }
+
+
+def _counted(wanted: list[Fields]) -> list[tuple[Fields, int]]:
+    """Return each partition once, and how often it is asked for."""
+    counts = Counter(each["partitionIndex"] for each in wanted)
+    last = {each["partitionIndex"]: each for each in wanted}
+    return [(each, counts[number]) for number, each in last.items()]
 
 
 def _partition(
@@ -65,12 +71,13 @@ def _partition(
     asked: Asked,
     topic: str,
     wanted: Fields,
-    repeated: set[tuple[str, int]],
+    *,
+    is_repeated: bool,
 ) -> Fields:
     number, time = wanted["partitionIndex"], wanted["timestamp"]
     log = cluster.log(topic, number)
     found = _NOTHING
-    if (topic, number) in repeated:
+    if is_repeated:
         error = ErrorCode.INVALID_REQUEST
     elif time < 0 and asked.version < _SINCE.get(time, asked.version + 1):
         error = ErrorCode.UNSUPPORTED_VERSION

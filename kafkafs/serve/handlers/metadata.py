@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+from engine.errors import CorruptMessageError, InvalidNameError
+from engine.files.file_names import validate_topic
+from engine.topics.topic_names import INTERNAL_TOPICS
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView, ServedTopic
 from kafkafs.serve.error_codes import ErrorCode
@@ -9,20 +14,39 @@ from kafkafs.serve.placement import NO_LEADER, ShownPlace, places, shown_nodes
 
 NO_OPERATIONS = -(2**31)
 """The authorized operations of an answer that does not tell them."""
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+"""Types of coordinators."""
+_SHARE_KEY = re.compile(r"[^:]+:[^:]+:\d+")
+"""Group, topic id and partition."""
+_NO_COORDINATOR = "the key or its type is not one of a coordinator"
+_KEYS_SINCE, _SHARES_SINCE = 4, 6
+"""Versions of FindCoordinator requests."""
+_NULL_NAMES_SINCE, _IDS_SINCE = 10, 12
+"""Versions of Metadata requests."""
 READ_OPERATIONS = 1 << 3 | 1 << 8 | 1 << 10
 """READ, DESCRIBE and DESCRIBE_CONFIGS, as bits by the codes of AclOperation."""
 
 
 def metadata(cluster: ClusterView, asked: Asked) -> Fields:
-    """Answer Metadata: the broker and topics with their partitions."""
+    """Answer Metadata: the broker and topics with their partitions.
+
+    Raises:
+        CorruptMessageError: a name or the topics are null, which the version has not.
+    """
     fields = asked.fields
     wanted = fields["topics"]
+    if asked.version < _NULL_NAMES_SINCE and any(each["name"] is None for each in wanted or ()):
+        raise CorruptMessageError("a topic of a Metadata request has no name")
+    if wanted is None and not asked.version:
+        raise CorruptMessageError("a Metadata request has no topics")
+    if asked.version < _IDS_SINCE and any(_is_by_id(each) for each in wanted or ()):
+        return _refused(wanted)
     is_all = wanted is None or (asked.version == 0 and not wanted)
     operations = READ_OPERATIONS if fields["includeTopicAuthorizedOperations"] else NO_OPERATIONS
-    found = cluster.topics().values() if is_all else ()
-    topics = [_topic(cluster, topic, operations) for topic in found]
-    if not is_all:
-        topics += (_wanted(cluster, each, operations) for each in wanted)
+    if is_all:
+        topics = [_topic(cluster, topic, operations) for topic in cluster.topics().values()]
+    else:
+        topics = _wanted(cluster, wanted, operations)
     of_cluster = READ_OPERATIONS if fields["includeClusterAuthorizedOperations"] else NO_OPERATIONS
     return {
         "brokers": brokers_of(cluster, asked),
@@ -41,23 +65,59 @@ def brokers_of(cluster: ClusterView, asked: Asked) -> list[Fields]:
     ]
 
 
-def _wanted(cluster: ClusterView, wanted: Fields, operations: int) -> Fields:
-    name, topic_id = wanted["name"], wanted["topicId"]
-    if name is not None:
-        topic = cluster.topics().get(name)
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        topic = cluster.topic_of_id(topic_id)
-        error = ErrorCode.UNKNOWN_TOPIC_ID
-    if topic is not None:
-        return _topic(cluster, topic, operations)
+def _is_by_id(wanted: Fields) -> bool:
+    return wanted["name"] is None or bool(wanted["topicId"] != NO_TOPIC_ID)
+
+
+def _refused(wanted: list[Fields]) -> Fields:
+    """Return the answer to a request with ids in a version that has none."""
+    return {
+        "topics": [
+            {
+                "errorCode": ErrorCode.INVALID_REQUEST,
+                "name": each["name"] or "",
+                "topicId": each["topicId"],
+            }
+            for each in wanted
+        ]
+    }
+
+
+def _wanted(cluster: ClusterView, wanted: list[Fields], operations: int) -> list[Fields]:
+    """Return each topic once: those with the ids, if the request has any, else those with the names."""
+    ids = {each["topicId"]: None for each in wanted if each["topicId"] != NO_TOPIC_ID}
+    if ids:
+        by_id = {each: cluster.topic_of_id(each) for each in ids}
+        return [
+            _unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, each, NO_OPERATIONS)
+            if topic is None
+            else _topic(cluster, topic, operations)
+            for each, topic in by_id.items()
+        ]
+    topics = cluster.topics()
+    return [
+        _topic(cluster, topics[name], operations)
+        if name in topics
+        else _unknown(_name_error(name), name, NO_TOPIC_ID, operations)
+        for name in {each["name"]: None for each in wanted}
+    ]
+
+
+def _name_error(name: str) -> ErrorCode:
+    try:
+        validate_topic(name)
+    except InvalidNameError:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _unknown(error: ErrorCode, name: str | None, topic_id: str, operations: int) -> Fields:
     return {
         "errorCode": error,
         "name": name,
-        "topicId": NO_TOPIC_ID if name is not None else topic_id,
-        "isInternal": False,
-        "partitions": [],
-        "topicAuthorizedOperations": NO_OPERATIONS,
+        "topicId": topic_id,
+        "isInternal": name in INTERNAL_TOPICS,
+        "topicAuthorizedOperations": operations,
     }
 
 
@@ -97,15 +157,31 @@ def place_error(place: ShownPlace) -> ErrorCode:
 
 
 def find_coordinator(cluster: ClusterView, asked: Asked) -> Fields:
-    """Answer FindCoordinator: this server, for every key."""
-    here = {
+    """Answer FindCoordinator: this server, for every group and transaction."""
+    fields = asked.fields
+    kind = fields["keyType"]
+    keys = fields["coordinatorKeys"] if asked.version >= _KEYS_SINCE else [fields["key"]]
+    found = [_coordinator(cluster, asked, kind, key) for key in keys]
+    return {"coordinators": found} if asked.version >= _KEYS_SINCE else found[0]
+
+
+def _coordinator(cluster: ClusterView, asked: Asked, kind: int, key: str) -> Fields:
+    is_share = kind == _SHARE and asked.version >= _SHARES_SINCE and _SHARE_KEY.fullmatch(key)
+    if kind not in (_GROUP, _TRANSACTION) and not is_share:
+        is_bad_key = kind == _SHARE and asked.version >= _KEYS_SINCE
+        return {
+            "key": key,
+            "errorCode": ErrorCode.INVALID_REQUEST,
+            "errorMessage": "" if is_bad_key else _NO_COORDINATOR,
+            "nodeId": NO_LEADER,
+            "host": "",
+            "port": -1,
+        }
+    return {
+        "key": key,
         "errorCode": ErrorCode.NONE,
-        "errorMessage": "NONE",
+        "errorMessage": "" if asked.version >= _KEYS_SINCE else "NONE",
         "nodeId": cluster.node_id,
         "host": asked.host,
         "port": asked.port,
     }
-    if asked.version < 4:
-        return here
-    keys = asked.fields["coordinatorKeys"]
-    return {"coordinators": [{"key": key, **here, "errorMessage": ""} for key in keys]}

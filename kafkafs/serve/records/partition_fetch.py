@@ -8,7 +8,6 @@ from typing import NamedTuple
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.log.segment.log_segment import LogSegment
 from engine.record.attributes import TimestampType
 from engine.units import (
     NO_PARTITION_LEADER_EPOCH,
@@ -24,7 +23,7 @@ from engine.writing.records.encoding import encode_empty_batch
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.file_slice import FileSlice, Piece, size_of
-from kafkafs.serve.records.aborted_transactions import Aborted, aborted_in
+from kafkafs.serve.records.aborted_transactions import Aborted, FetchedRange, aborted_in
 from kafkafs.serve.records.batch_choice import (
     DamagedOffsets,
     GoodBatches,
@@ -66,7 +65,7 @@ class FetchedBatches(NamedTuple):
         pieces: the bytes, which may end inside a batch.
         aborted: aborted transactions of the batches; None if the consumer did not ask.
         diverging: epoch and end offset up to which the consumer agrees with the log; None if it agrees.
-        current_epoch: newest leader epoch, told with errors about epochs; -1 if not told.
+        current_epoch: newest leader epoch, told to a client that knows an older one; -1 if not told.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -145,9 +144,11 @@ class PartitionFetch:
         committed: bool,
         min_one_batch: bool,
     ) -> FetchedBatches:
-        error = self.epoch_error(log, wanted.current_epoch)
+        error = self.epoch_error(log, max(wanted.current_epoch, NO_PARTITION_LEADER_EPOCH))
         if error:
-            return FetchedBatches(error, current_epoch=self._cluster.leader_epoch(log))
+            is_fenced = error == ErrorCode.FENCED_LEADER_EPOCH
+            epoch = self._cluster.leader_epoch(log) if is_fenced else NO_PARTITION_LEADER_EPOCH
+            return FetchedBatches(error, current_epoch=epoch)
         view = log.view()
         answer = FetchedBatches(
             high_watermark=view.log_end_offset,
@@ -157,21 +158,24 @@ class PartitionFetch:
         )
         if wanted.last_epoch >= 0:
             end = view.leader_epochs.end_offset_for(wanted.last_epoch, view.log_end_offset)
-            if end is None:
+            if end is None or wanted.offset < view.log_start_offset:
                 return FetchedBatches(ErrorCode.OFFSET_OUT_OF_RANGE)
             if end[0] < wanted.last_epoch or end[1] < wanted.offset:
-                return answer._replace(diverging=EpochEntry(*end))
+                return answer._replace(diverging=EpochEntry(*end), aborted=None)
         if not view.log_start_offset <= wanted.offset <= view.log_end_offset:
             return FetchedBatches(ErrorCode.OFFSET_OUT_OF_RANGE)
         bound = answer.last_stable_offset if committed else view.log_end_offset
-        if wanted.offset >= bound or most < 0:
+        if wanted.offset >= bound:
             return answer
+        if most < 0:
+            return FetchedBatches(ErrorCode.UNKNOWN_SERVER_ERROR)
         return self._with_batches(view, wanted.offset, bound, answer, most, min_one_batch)
 
     def epoch_error(self, log: PartitionLog, stated: int) -> ErrorCode:
         """Return the error for the leader epoch that a client states, NONE if it is right or unknown here."""
-        known = self._cluster.leader_epoch(log) if stated >= 0 else -1
-        if known < 0 or known == stated:
+        none = NO_PARTITION_LEADER_EPOCH
+        known = none if stated == none else self._cluster.leader_epoch(log)
+        if known in (none, stated):
             return ErrorCode.NONE
         if stated < known:
             return ErrorCode.FENCED_LEADER_EPOCH
@@ -194,20 +198,23 @@ class PartitionFetch:
         segment, start, first_size = found
         limit = position_of(view, segment, bound)
         most = max(most, first_size) if min_one_batch else most
-        if most < first_size or limit <= start:
-            return answer
-        stop = self._proven.good_end(view, segment, start, min(start + most, limit))
-        if stop <= start:  # the file changed between two looks
-            return answer
-        if self._rules.old_formats is not OldFormats.AS_IS:
+        if 0 < most < first_size:
+            return answer._replace(aborted=None)
+        stop = start
+        if most and limit > start:
+            stop = self._proven.good_end(view, segment, start, min(start + most, limit))
+        if stop > start and self._rules.old_formats is not OldFormats.AS_IS:
             old, old_end = self._proven.old_part(view, segment, start, limit)
             if old == start:
                 return self._without_old(view, offset, found, old_end, answer, most, min_one_batch)
             stop = min(stop, old)
-        return answer._replace(
-            pieces=(FileSlice(segment.file, start, stop - start),),
-            aborted=self._aborted(view, segment, start, stop, answer.aborted),
-        )
+        pieces = (FileSlice(segment.file, start, stop - start),) if stop > start else ()
+        if answer.aborted is not None:
+            has_transactions = self._proven.has_transactions(view, segment)
+            fetched = FetchedRange(segment, offset, start, stop)
+            aborted = aborted_in(view, fetched, has_transactions=has_transactions)
+            answer = answer._replace(aborted=aborted)
+        return answer._replace(pieces=pieces)
 
     def _without_old(
         self,
@@ -248,18 +255,6 @@ class PartitionFetch:
             is_control=False,
         )
         return answer._replace(pieces=(bytes(empty),))
-
-    def _aborted(
-        self,
-        view: LogView,
-        segment: LogSegment,
-        start: Position,
-        stop: Position,
-        known: list[Aborted] | None,
-    ) -> list[Aborted] | None:
-        if known is None or not self._proven.has_transactions(view, segment):
-            return known
-        return aborted_in(view, segment, start, stop)
 
 
 def _stable_offset(view: LogView, committed: bool) -> Offset:

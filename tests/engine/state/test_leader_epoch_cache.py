@@ -27,6 +27,7 @@ def test_an_offset_has_the_epoch_that_began_before_it(offset: int, epoch: int | 
     ("epoch", "end"),
     [
         (-1, None),
+        (-2, (-2, 6)),
         (0, (0, 6)),
         (1, (1, 6)),
         (2, (2, 8)),

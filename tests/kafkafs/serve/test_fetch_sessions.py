@@ -88,8 +88,27 @@ def test_only_news_is_told_after_the_first_answer():
 
 def test_a_partition_with_records_is_read_last_the_next_time():
     session = session_of(FetchSessions(), 0, 0, {0: 1, 1: 1})
+    session.is_full = False
     session.changed([(("t", 0), FetchedBatches(pieces=(b"x",))), (("t", 1), FetchedBatches())])
     assert [number for _, number in session.wanted] == [1, 0]
+
+
+def test_a_new_session_reads_in_the_order_of_its_first_answer():
+    session = session_of(FetchSessions(), 0, 0, {0: 1, 1: 1})
+    session.changed([(("t", 1), FetchedBatches()), (("t", 0), FetchedBatches())])
+    assert [number for _, number in session.wanted] == [1, 0]
+
+
+def test_a_session_without_partitions_ends():
+    sessions = FetchSessions()
+    session = session_of(sessions, 0, 0, {0: 1})
+    forgotten = [{"topic": "t", "partitions": [0]}]
+    asked = fields(session.id, 1, {}) | {"forgottenTopicsData": forgotten}
+    ended = sessions.of_request(asked, has_ids=False)
+    assert not isinstance(ended, ErrorCode)
+    assert ended.id == 0
+    gone = sessions.of_request(fields(session.id, 2, {}), has_ids=False)
+    assert gone is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_an_error_is_told_each_time():

@@ -90,11 +90,15 @@ class GroupDescriptions:
         names: list[str] = asked.fields["groups"]
         wanted = [name for name in names if self._coordinator.table.get(name) is None]
         on_disk = await trio.to_thread.run_sync(self._disk.find_all, wanted, limiter=self._limiter)
+        found = [self._described(name, on_disk.get(name), asked.version) for name in names]
         return {
             "groups": [
-                self._described(name, on_disk.get(name), asked.version)
-                | {"groupId": name, "authorizedOperations": operations}
-                for name in names
+                each
+                | {
+                    "groupId": name,
+                    "authorizedOperations": NO_OPERATIONS if each["errorCode"] else operations,
+                }
+                for name, each in zip(names, found, strict=True)
             ]
         }
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import trio
 
+from engine.errors import CorruptMessageError
 from engine.replay.groups.group import CommittedOffset
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.asked import Asked, Fields
@@ -17,9 +18,12 @@ from kafkafs.serve.handlers.groups.disk_groups import DiskGroups, is_joinable, s
 
 _IDS_SINCE = 10
 _BATCHES_SINCE = 8
+_NULL_TOPICS_SINCE = 2
 _UNKNOWN_GROUP_SINCE = 9
 _NO_EPOCH = -1
 
+Waiting = Collection[Place]
+"""Partitions with an offset in an open transaction."""
 Offsets = Mapping[Place, "CommittedOffset | Commit"]
 
 
@@ -50,6 +54,8 @@ class GroupOffsets:
     async def fetch(self, asked: Asked) -> Fields:
         """Answer OffsetFetch: the committed offsets of groups."""
         fields = asked.fields
+        if asked.version < _NULL_TOPICS_SINCE and fields["topics"] is None:
+            raise CorruptMessageError("an OffsetFetch request has no topics")
         many = asked.version >= _BATCHES_SINCE
         answers = []
         for wanted in fields["groups"] if many else [fields]:
@@ -65,23 +71,27 @@ class GroupOffsets:
                     name,
                     wanted["topics"],
                     newer,
-                    asked.version,
+                    asked,
                     limiter=self._limiter,
                 )
             answers.append({"groupId": name, "topics": topics, "errorCode": error})
         return {"groups": answers} if many else answers[0]
 
     def _fetched(
-        self, name: str, wanted: list[Fields] | None, newer: dict[Place, Commit], version: int
+        self, name: str, wanted: list[Fields] | None, newer: dict[Place, Commit], asked: Asked
     ) -> list[Fields]:
         """Return the answers for the topics of a group; runs in a thread."""
+        version = asked.version
         group = self._disk.find(name)
+        waits: Waiting = set()
+        if group is not None and asked.fields["requireStable"]:
+            waits = {(each.topic, each.partition) for each in group.pending}
         committed: Offsets = newer if group is None else {**group.offsets, **newer}
         if wanted is None:
             numbers: dict[str, list[int]] = {}
             for topic, number in sorted(committed):
                 numbers.setdefault(topic, []).append(number)
-            return [self._topic(each, numbers[each], committed, version) for each in numbers]
+            return [self._topic(each, numbers[each], committed, waits, version) for each in numbers]
         found = []
         for each in wanted:
             topic_name = each["name"]
@@ -95,12 +105,26 @@ class GroupOffsets:
                     found.append({"topicId": each["topicId"], "partitions": unknown})
                     continue
                 topic_name = served.name
-            found.append(self._topic(topic_name, each["partitionIndexes"], committed, version))
+            found.append(
+                self._topic(topic_name, each["partitionIndexes"], committed, waits, version)
+            )
         return found
 
-    def _topic(self, name: str, numbers: Iterable[int], committed: Offsets, version: int) -> Fields:
+    def _topic(
+        self,
+        name: str,
+        numbers: Iterable[int],
+        committed: Offsets,
+        waits: Waiting,
+        version: int,
+    ) -> Fields:
         answer: Fields = {
-            "partitions": [_partition(number, committed.get((name, number))) for number in numbers]
+            "partitions": [
+                _partition(number, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if (name, number) in waits
+                else _partition(number, committed.get((name, number)))
+                for number in numbers
+            ]
         }
         if version < _IDS_SINCE:
             return answer | {"name": name}

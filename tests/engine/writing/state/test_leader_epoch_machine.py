@@ -171,9 +171,9 @@ class LeaderEpochs(RuleBasedStateMachine):
         assert self.cache.next_epoch(epoch) == above
         assert self.cache.start_offset_of(epoch) == self.model.get(epoch)
         expected = None
-        if epoch >= 0 and epoch == max(self.model, default=None):
+        if epoch != -1 and epoch == max(self.model, default=None):
             expected = (epoch, end)
-        elif epoch >= 0 and above is not None:
+        elif epoch != -1 and above is not None:
             known = epoch if epoch in self.model or below is None else below
             expected = (known, self.model[above])
         assert self.cache.end_offset_for(epoch, end) == expected

@@ -1,0 +1,82 @@
+"""The types of settings, the settings of brokers that stand for those of topics, and settings that are secrets.
+
+The facts are what a broker of 4.3.1 answers to DescribeConfigs.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST, _PASSWORD = 1, 2, 3, 5, 6, 7, 9
+UNKNOWN_TYPE = 0
+_NAMES = {
+    _BOOLEAN: (
+        "preallocate", "remote.log.copy.disable", "remote.log.delete.on.disable", "remote.storage.enable",
+        "share.renew.acknowledge.enable", "unclean.leader.election.enable",
+    ),
+    _STRING: (
+        "compression.type", "message.timestamp.type", "share.auto.offset.reset", "share.isolation.level",
+    ),
+    _INT: (
+        "compression.gzip.level", "compression.lz4.level", "compression.zstd.level", "consumer.assignment.interval.ms",
+        "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "index.interval.bytes",
+        "internal.segment.bytes", "interval.ms", "max.message.bytes", "min.insync.replicas", "segment.bytes",
+        "segment.index.bytes", "share.assignment.interval.ms", "share.delivery.count.limit",
+        "share.heartbeat.interval.ms", "share.partition.max.record.locks", "share.record.lock.duration.ms",
+        "share.session.timeout.ms", "streams.assignment.interval.ms", "streams.heartbeat.interval.ms",
+        "streams.initial.rebalance.delay.ms", "streams.num.standby.replicas", "streams.session.timeout.ms",
+    ),
+    _LONG: (
+        "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms", "local.retention.bytes",
+        "local.retention.ms", "max.compaction.lag.ms", "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms", "min.compaction.lag.ms", "retention.bytes", "retention.ms",
+        "segment.jitter.ms", "segment.ms",
+    ),
+    _DOUBLE: ("min.cleanable.dirty.ratio",),
+    _LIST: (
+        "cleanup.policy", "follower.replication.throttled.replicas", "leader.replication.throttled.replicas", "match",
+        "metrics",
+    ),
+}  # fmt: skip
+_TYPES = {name: kind for kind, names in _NAMES.items() for name in names}
+_OF_BROKERS = {
+    "cleanup.policy": "log.cleanup.policy",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "preallocate": "log.preallocate",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+}
+_SAME = (
+    "compression.gzip.level", "compression.lz4.level", "compression.type", "compression.zstd.level",
+    "min.insync.replicas", "unclean.leader.election.enable",
+)  # fmt: skip
+BROKER_NAMES = {name: name for name in _SAME} | _OF_BROKERS
+"""Names of brokers' settings by the topics' settings that they are the default of."""
+_SECRET = re.compile(r".*(password|secret|jaas\.config|\.key|certificate\.chain|certificates)")
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a broker's setting may hold a password or a key."""
+    return _SECRET.fullmatch(name) is not None
+
+
+def setting_type(name: str) -> int:
+    """Return the type of a setting as answers state it."""
+    return _PASSWORD if is_secret(name) else _TYPES.get(name, UNKNOWN_TYPE)

@@ -1,0 +1,104 @@
+"""A real broker and `kafkafs serve` over the same directory give the same answers to the same random requests."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kafkafs.serve.protocol.apis import APIS
+from tests.fixtures_data import log_dir
+from tests.kafka.wire import directories
+from tests.kafka.wire.conversation import WEIGHTS, Conversation, Difference
+from tests.kafka.wire.differences import DESCRIBE_CONFIGS, OTHER, TOLD, differences
+from tests.kafka.wire.directories import Both
+from tests.kafka.wire.generator import Generator
+from tests.kafka.wire.known import Known, known
+from tests.kafka.wire.peers import API_VERSIONS_KEY, Answer
+
+SEED = 1
+BATCHES, BATCH = 50, 100
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    home = tmp_path_factory.mktemp("wire")
+    directories.copied(log_dir("current"), home)
+    with directories.both(home) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def facts(both: Both) -> Known:
+    return known(both.broker)
+
+
+def test_random_requests_have_the_broker_s_answers(both: Both, facts: Known) -> None:
+    found: list[Difference] = []
+    asked: set[tuple[int, int]] = set()
+    for number in range(BATCHES):
+        conversation = Conversation(both, facts, Random(f"{SEED} {number * BATCH}"))
+        found += conversation.run(BATCH)
+        asked |= conversation.asked.keys()
+    assert found == [], "\n".join(map(str, found[:5]))
+    assert asked == {
+        (key, version)
+        for key in WEIGHTS
+        for version in range(APIS[key].request.first_version, APIS[key].request.last_version + 1)
+    }
+
+
+def test_a_difference_in_any_field_is_told(both: Both, facts: Known) -> None:
+    generator, random = Generator(facts, WEIGHTS), Random(SEED)
+    free = {each.path for each in (*OTHER, *TOLD)}
+    told = 0
+    for _ in range(300):
+        key, version, fields = generator.request(random)
+        answer = both.broker.ask(key, version, fields).fields
+        if answer is None or key in (API_VERSIONS_KEY, DESCRIBE_CONFIGS):
+            continue
+        other = copy.deepcopy(answer)
+        places = [each for each in leaves(other, "") if each[2] not in free]
+        if places:
+            where, name, _ = random.choice(places)
+            where[name] = changed(where[name])
+            assert differences(key, Answer(answer), Answer(other)), (key, name)
+            told += 1
+    assert told > 200
+
+
+def leaves(value: Any, inside: str) -> Iterator[tuple[Any, Any, str]]:
+    """The structures and arrays with their names that hold a value that is neither; and the field it is in."""
+    for name in value.keys() if isinstance(value, dict) else range(len(value)):
+        field = name if isinstance(name, str) else inside
+        if isinstance(value[name], dict | list):
+            yield from leaves(value[name], field)
+        else:
+            yield value, name, field
+
+
+def changed(value: object) -> object:
+    """Another value of the same kind."""
+    if isinstance(value, bytes):
+        return value + b"\0"
+    if isinstance(value, int):
+        return int(value) + 1
+    return f"{value}x"
+
+
+def test_bytes_that_no_field_has_are_told() -> None:
+    known_field = Answer({"errorCode": 0}, "")
+    assert differences(3, known_field, Answer({"errorCode": 0}, "2 bytes behind the answer"))
+
+
+def test_a_closed_connection_is_told() -> None:
+    assert differences(3, Answer({}), Answer(None))
+    assert differences(3, Answer(None), Answer(None)) == []
+
+
+def test_the_server_had_no_error_of_its_own(both: Both) -> None:
+    assert "Traceback" not in Path(both.server.log).read_text()

@@ -1,0 +1,168 @@
+"""How two answers to a request differ, and the differences that are allowed, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.kafka.wire.peers import API_VERSIONS_KEY, Answer, Fields
+
+DESCRIBE_CONFIGS = 32
+NO_OPERATIONS = -(2**31)
+"""Authorized operations that are not told."""
+
+
+class Allowed(NamedTuple):
+    """A field whose values may differ.
+
+    Attributes:
+        path: names of the fields, `*` for each element of an array; a last part alone is any field of this name.
+        reason: why.
+        keys: numbers of the APIs; all without them.
+    """
+
+    path: str
+    reason: str
+    keys: tuple[int, ...] = ()
+
+    def is_of(self, key: int) -> bool:
+        """Return whether an API has the field."""
+        return not self.keys or key in self.keys
+
+
+OTHER: tuple[Allowed, ...] = (
+    Allowed("throttleTimeMs", "time: quotas delay answers of a busy broker"),
+    Allowed("host", "listener"),
+    Allowed("port", "listener"),
+    Allowed("readOnly", "kafkafs changes no setting", (32,)),
+    Allowed("documentation", "the sentences are in a broker's code", (32,)),
+    Allowed("finalizedFeaturesEpoch", "time: the broker goes on writing its metadata log", (18,)),
+    Allowed("supportedFeatures", "versions that a broker's code supports", (18,)),
+)
+"""Fields that are not compared."""
+TOLD: tuple[Allowed, ...] = (
+    Allowed("errorMessage", "sentences are our own; that there is one is compared"),
+    Allowed(
+        "topicAuthorizedOperations",
+        "kafkafs allows no writes; whether operations are told is compared",
+    ),
+    Allowed(
+        "clusterAuthorizedOperations",
+        "kafkafs allows no writes; whether operations are told is compared",
+    ),
+    Allowed(
+        "authorizedOperations", "kafkafs allows no writes; whether operations are told is compared"
+    ),
+)
+"""Fields of which only the presence is compared."""
+UNORDERED: tuple[Allowed, ...] = (
+    Allowed("topics", "a broker answers in the order of a hash map", (2, 3, 9, 23)),
+    Allowed("topics.*.partitions", "a broker answers in the order of a hash map", (2, 3)),
+    Allowed("results", "a broker answers in the order of a hash map", (32,)),
+    Allowed("results.*.configs", "a broker answers in the order of a hash map", (32,)),
+    Allowed("finalizedFeatures", "a broker answers in the order of a hash map", (18,)),
+    Allowed("groups", "a broker answers in the order of a hash map", (15, 16)),
+    Allowed("groups.*.topics", "a broker answers in the order of a hash map", (9,)),
+    Allowed("groups.*.topics.*.partitions", "a broker answers in the order of a hash map", (9,)),
+)
+"""Arrays that are compared in one order."""
+
+
+TELEMETRY = (71, 72)
+"""APIs that a broker states only with a plugin for clients' metrics."""
+DEFAULTS = (4, 5, 6)
+"""Sources of settings that are in no directory: a broker's file and code, and its loggers."""
+
+
+def without(key: int, fields: Fields) -> Fields:
+    """The fields of an answer as they are compared; the answer is changed."""
+    others = {each.path for each in OTHER if each.is_of(key)}
+    told = {each.path for each in TOLD if each.is_of(key)}
+    if key == DESCRIBE_CONFIGS:
+        _drop_defaults(fields)
+    _reduce(fields, others, told)
+    for each in reversed(UNORDERED):
+        if each.is_of(key):
+            _sort(fields, each.path.split("."))
+    return fields
+
+
+def differences(key: int, broker: Answer, ours: Answer) -> list[str]:
+    """Return sentences about all differences of two answers."""
+    found = []
+    if ours.left:
+        found.append(f"ours has {ours.left}")
+    if broker.left:
+        found.append(f"the broker's has {broker.left}")
+    if broker.fields is None or ours.fields is None:
+        if broker.fields is not ours.fields:
+            one, other = ("the broker", "we") if broker.fields is None else ("we", "the broker")
+            found.append(f"{one} closed the connection, {other} answered")
+        return found
+    pair = without(key, broker.fields), without(key, ours.fields)
+    if key == API_VERSIONS_KEY:
+        theirs, own = (
+            {
+                each["apiKey"]: (each["minVersion"], each["maxVersion"])
+                for each in fields.pop("apiKeys")
+            }
+            for fields in pair
+        )
+        found += [
+            f"API {api}: the broker's versions {theirs.get(api)}, ours {versions}"
+            for api, versions in own.items()
+            if theirs.get(api, versions if api in TELEMETRY else None) != versions
+        ]
+    return found + list(_different("", *pair))
+
+
+def _different(path: str, broker: Any, ours: Any) -> Iterator[str]:
+    if isinstance(broker, dict) and isinstance(ours, dict):
+        for name in broker:
+            yield from _different(f"{path}.{name}" if path else name, broker[name], ours[name])
+    elif isinstance(broker, list) and isinstance(ours, list) and len(broker) == len(ours):
+        for number, pair in enumerate(zip(broker, ours, strict=True)):
+            yield from _different(f"{path}.{number}", *pair)
+    elif broker != ours:
+        yield f"{path}: the broker's {_short(broker)}, ours {_short(ours)}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes {value[:24].hex()}"
+    text = repr(value)
+    return text if len(text) < 400 else f"{text[:400]}… ({len(text)} characters)"
+
+
+def _reduce(value: Any, others: set[str], told: set[str]) -> None:
+    if isinstance(value, list):
+        for each in value:
+            _reduce(each, others, told)
+    elif isinstance(value, dict):
+        for name in value.keys() & others:
+            del value[name]
+        for name in value.keys() & told:
+            value[name] = value[name] not in (None, "", NO_OPERATIONS)
+        for each in value.values():
+            _reduce(each, others, told)
+
+
+def _drop_defaults(fields: Fields) -> None:
+    for result in fields["results"]:
+        result["configs"] = [
+            each for each in result["configs"] if each["configSource"] not in DEFAULTS
+        ]
+        for each in result["configs"]:
+            each["synonyms"] = [one for one in each["synonyms"] if one["source"] not in DEFAULTS]
+
+
+def _sort(fields: Any, names: list[str]) -> None:
+    name, *rest = names
+    if name == "*":
+        for each in fields:
+            _sort(each, rest)
+    elif rest:
+        if fields.get(name):
+            _sort(fields[name], rest)
+    elif fields.get(name):
+        fields[name].sort(key=repr)

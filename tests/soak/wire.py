@@ -1,0 +1,59 @@
+"""Parts with a broker and `kafkafs serve` over the same directory: random requests, and equal answers."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from random import Random
+
+from tests.fixtures_data import log_dir
+from tests.soak.judged import obstacle, quiet
+from tests.soak.parts import Job, Part
+
+BATCH = 100
+"""Requests with their own connections and fetch sessions."""
+
+
+def answer_alike(job: Job, kind: str) -> None:
+    """Random requests to both servers of a directory; an input is a request."""
+    from tests.kafka.wire import directories
+    from tests.kafka.wire.conversation import Conversation
+    from tests.kafka.wire.known import FETCH, known
+
+    with tempfile.TemporaryDirectory(prefix="soak-wire-") as work:
+        home = Path(work, "home")
+        if kind == "written":
+            with quiet():
+                directories.written(home, job.seed)
+        else:
+            directories.copied(log_dir(kind), home)
+        with directories.both(home) as both:
+            facts = known(both.broker)
+            job.start()
+            for numbers in job.batches(BATCH):
+                conversation = Conversation(both, facts, Random(f"{job.seed} {numbers.start}"))
+                found = list(conversation.run(len(numbers)))
+                if found:
+                    job.find(numbers.start, "\n".join(map(str, found)), count=len(numbers))
+                fetches = sum(n for (key, _), n in conversation.asked.items() if key == FETCH)
+                job.note("of them for records", fetches)
+                both.broker.close()
+                both.ours.close()
+
+
+PARTS = (
+    Part(
+        "wire/current",
+        "a fixture, served by a broker and by kafkafs",
+        "requests",
+        lambda job: answer_alike(job, "current"),
+        obstacle,
+    ),
+    Part(
+        "wire/written",
+        "a directory with every shape, served by both",
+        "requests",
+        lambda job: answer_alike(job, "written"),
+        obstacle,
+    ),
+)
