@@ -42,7 +42,8 @@ class DecodedField(NamedTuple):
         encoding: the field's Encoding, if there is a text.
         note: why the bytes stay, or what is odd about the text.
         schema: JSON object that names the schema; None without one.
-        made_by: the decoder of that schema, for readers of the text; None if it is of no use to them.
+        made_by: the decoder of that schema, perhaps with what it read, for readers of the text; None if it is of no use to
+            them.
     """
 
     text: bytes | None

@@ -68,14 +68,14 @@ class Scan:
         decode: show the keys and values that `ConsumerRecord.decoded` decodes as JSON; or a function that returns the
             decoder of a topic, None for raw bytes. Without it the columns `decodedKey` and `decodedValue` have that
             JSON as text, null where nothing is decoded, beside bytes that stay as they are. "columns" gives the keys
-            and values of one topic the Arrow types of its newest Avro schemas, see `kafkafs.table.typed_columns`.
+            and values of one topic the Arrow types of its newest Avro or Protobuf schemas, see `kafkafs.table.typed_columns`.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
         threads: number of threads; by default one for each core, at most 8.
         typed: decoded columns of one topic that have a type, in place of those of `decode`.
 
     Raises:
         KeyError: there is no such topic, partition or column.
-        ValueError, TypeError: another option is malformed, or no Avro schema gives `decode="columns"` a type, or a mask
+        ValueError, TypeError: another option is malformed, or no schema gives `decode="columns"` a type, or a mask
             of the source hides keys that are looked for.
     """
 

@@ -54,14 +54,14 @@ class _Found(NamedTuple):
         text: its JSON.
         left: bytes behind it.
         candidate, framing: the schema and the form.
-        decoder: the decoder of the schema.
+        made_by: as of DecodedField.
     """
 
     text: bytes
     left: int
     candidate: Candidate
     framing: Framing
-    decoder: ValueDecoder
+    made_by: object
 
 
 class SameFrame(NamedTuple):
@@ -375,7 +375,7 @@ class TopicSchemas(LineDecoder):
             schema.kind.value.encode(),
             "; ".join(notes) or None,
             _schema_json(schema),
-            best.decoder,
+            best.made_by,
         )
 
     def _decoded(
@@ -392,7 +392,8 @@ class TopicSchemas(LineDecoder):
                 text, left = decoder.json_of_bytes(body.data)
                 return _Found(text, left, candidate, framing, decoder)
         text, left = decoder.json(body.data, body.message)
-        return _Found(text, left, candidate, framing, decoder)
+        made_by = decoder.made_of(body.data, body.message)
+        return _Found(text, left, candidate, framing, made_by)
 
 
 def _notes(best: _Found, candidates: list[Candidate]) -> Iterator[str]:

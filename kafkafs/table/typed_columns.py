@@ -1,6 +1,7 @@
 """Decoded keys and values as columns of the Arrow types of a topic's newest schemas.
 
-A value of an older Avro schema is read by Avro's rules of resolution. A value that does not fit is null, and the column
+A value of an older Avro schema is read by Avro's rules of resolution, a Protobuf message by the numbers of its fields. A
+value that does not fit is null, and the column
 `keyNote` or `valueNote` says why; a null without a note was null in the log.
 
 Programs read the values that begin alike, all at once. What a program refuses, and what names its schema in headers, is
@@ -20,7 +21,9 @@ from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import make_decoder
 from kafkafs.schemas.decoders.limits import MOST_COST
+from kafkafs.schemas.decoders.value_decoder import ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.framing import Message
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
@@ -40,25 +43,37 @@ _NO_SCHEMA = "the bytes name no schema"
 
 
 def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
-    """Return the columns of a topic's keys and values, as far as their newest schemas are Avro.
+    """Return the columns of a topic's keys and values, as far as their newest schemas are Avro or Protobuf.
 
     Raises:
-        ValueError: neither keys nor values have an Avro schema, or one has no Arrow type.
+        ValueError: neither keys nor values have such a schema, or one has no Arrow type.
     """
     found: dict[str, TypedColumn] = {}
     for name in _SIDES:
-        schema = store.newest(topic, is_key=name == "key")
-        if schema is None or schema.kind is not SchemaKind.AVRO:
+        is_key = name == "key"
+        schema = store.newest(topic, is_key=is_key)
+        if schema is None or schema.kind is SchemaKind.JSON_SCHEMA:
             continue
+        given = store.bare(topic, is_key=is_key)
+        message = None if given is None else given[0].message
         try:
-            decoder = make_decoder(schema, store)
+            found[name] = _column(make_decoder(schema, store), message)
         except UndecodableError as error:
             raise ValueError(f"{schema.name}: {error}") from error
-        assert isinstance(decoder, AvroDecoder)
-        found[name] = AvroColumn(decoder.schema)
     if not found:
-        raise ValueError(f"no Avro schema of keys or values of {topic!r} is known")
+        raise ValueError(f"no Avro or Protobuf schema of keys or values of {topic!r} is known")
     return TypedColumns(found)
+
+
+def _column(decoder: ValueDecoder, message: Message) -> TypedColumn:
+    if isinstance(decoder, AvroDecoder):
+        return AvroColumn(decoder.schema)
+    # Imported here: it needs google.protobuf.
+    from kafkafs.schemas.decoders.protobuf import ProtobufDecoder
+    from kafkafs.table.typed.protobuf_column import ProtobufColumn
+
+    assert isinstance(decoder, ProtobufDecoder)
+    return ProtobufColumn(decoder, message)
 
 
 class _Side(NamedTuple):

@@ -127,7 +127,7 @@ def decoded(
 def program_of(decoder: ValueDecoder, message: Message) -> Any:
     """The program; None without one. Raises UndecodableError: the schema does not have the message."""
     if isinstance(decoder, ProtobufDecoder):
-        return decoder._program(message)
+        return decoder.program(message)
     assert isinstance(decoder, AvroDecoder)
     return decoder._program
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.arrays import np
 from kafkafs.schemas.decoders.limits import MOST_BYTES, MOST_COST, check_size
@@ -32,7 +32,15 @@ _MOST_CLASSES = 1000
 _MOST_PROGRAMS = 64
 _MOST_TRIES = 8
 """Payloads that are asked for the message that many of them have."""
-_MOST_INDEX_BYTES = 512
+MOST_INDEX_BYTES = 512
+
+
+class ProtobufPayload(NamedTuple):
+    """A payload with its decoder and message."""
+
+    decoder: ProtobufDecoder
+    data: bytes
+    message: MessagePlace
 
 
 class ProtobufDecoder(ValueDecoder):
@@ -41,6 +49,9 @@ class ProtobufDecoder(ValueDecoder):
     Args:
         text: `.proto` text, or a FileDescriptorProto in base64.
         references: names as in `import`, and texts, each after those that it needs itself.
+
+    Attributes:
+        printer: printer of the schema's messages.
 
     Raises:
         UndecodableError: the text does not compile, or the extra is not installed.
@@ -51,11 +62,11 @@ class ProtobufDecoder(ValueDecoder):
         {'theId': '7', 'b': False}
     """
 
-    __slots__ = ("_classes", "_linked", "_printer", "_programs")
+    __slots__ = ("_classes", "_linked", "_programs", "printer")
 
     def __init__(self, text: str, references: Iterable[tuple[str, str]] = ()) -> None:
         self._linked = link(text, references)
-        self._printer = MessagePrinter(self._linked.pool)
+        self.printer = MessagePrinter(self._linked.pool)
         self._classes: dict[MessagePlace, type[Message]] = {}
         self._programs: dict[MessagePlace, compiled.ProtobufProgram | None] = {}
 
@@ -88,7 +99,7 @@ class ProtobufDecoder(ValueDecoder):
 
     def json(self, payload: bytes, message: MessagePlace = None) -> DecodedJson:
         check_size(len(payload))
-        program = self._program(message)
+        program = self.program(message)
         text = None if program is None else program.json(payload)
         return super().json(payload, message) if text is None else DecodedJson(text)
 
@@ -96,23 +107,26 @@ class ProtobufDecoder(ValueDecoder):
         arena, starts, sizes = payloads
         for row in np.flatnonzero(sizes >= 0)[:_MOST_TRIES].tolist():
             start = int(starts[row])
-            head = bytes(arena[start : start + min(int(sizes[row]), _MOST_INDEX_BYTES)])
+            head = bytes(arena[start : start + min(int(sizes[row]), MOST_INDEX_BYTES)])
             with suppress(UndecodableError):
                 message, end = message_indexes(head, 0)
-                program = self._program(message)
+                program = self.program(message)
                 if program is not None and not may_be_apicurio_ref(head):
                     sizes = np.where(sizes > MOST_BYTES, -1, sizes)
                     made = program.texts(arena, starts, sizes, head[:end], suffix, enough)
                     return PayloadTexts(*made)
         return None
 
-    def _program(self, message: MessagePlace) -> compiled.ProtobufProgram | None:
+    def program(self, message: MessagePlace) -> compiled.ProtobufProgram | None:
         """Return the program of a message type; None without one. Raises UndecodableError: there is no such type."""
         if message not in self._programs:
             if len(self._programs) >= _MOST_PROGRAMS:
                 return None
-            self._programs[message] = compile_program(self.descriptor(message), self._printer)
+            self._programs[message] = compile_program(self.descriptor(message), self.printer)
         return self._programs[message]
+
+    def made_of(self, payload: bytes, message: MessagePlace = None) -> object:
+        return ProtobufPayload(self, payload, message)
 
     def read(self, payload: bytes, message: MessagePlace) -> tuple[JsonValue, int]:
         from google.protobuf.message import DecodeError
@@ -133,7 +147,7 @@ class ProtobufDecoder(ValueDecoder):
         if not value.IsInitialized():
             missing = ", ".join(value.FindInitializationErrors()[:3])
             raise UndecodableError(f"required fields are missing: {missing[:200]}")
-        return self._printer.json(value, 0, [MOST_COST]), 0
+        return self.printer.json(value, 0, [MOST_COST]), 0
 
 
 def _all(messages: Iterable[Descriptor]) -> Iterator[Descriptor]:

@@ -73,6 +73,10 @@ class ValueDecoder(ABC):
         """
         return None
 
+    def made_of(self, payload: bytes, message: Message = None) -> object:
+        """Return what made the text of a payload, for readers of the text (`DecodedField.made_by`)."""
+        return self
+
     def decode(self, payload: bytes, message: Message = None) -> JsonValue:
         """Return the value as plain JSON: dict, list, str, int, float, bool or None.
 

@@ -66,6 +66,35 @@ cdef extern from "c/avro_columns.h" nogil:
     int kac_read(const void *program, kcl_columns *columns, void *memory, const uint8_t *data, size_t size)
 
 
+cdef extern from "c/protobuf_columns.h" nogil:
+    enum:
+        PB_ONE
+        PB_MAP
+        PB_BOOL
+        PB_STRING
+        PB_BYTES
+        PBC_NUMBER
+        PBC_BOOLEAN
+        PBC_ENUM
+        PBC_BYTES
+        PBC_MESSAGE
+        PBC_TEXT
+        PBC_TIMESTAMP
+        PBC_DURATION
+        PBC_WRAPPER
+        PBC_LIST
+        PBC_MAP
+
+    ctypedef struct pbc_step:
+        int32_t kind, column, field, is_null, size, first, count
+    ctypedef struct pbc_program:
+        const pbc_step *steps
+        const pb_program *program
+        int64_t purse
+
+    int pbc_read(const void *program, kcl_columns *columns, void *memory, const uint8_t *data, size_t size)
+
+
 ctypedef int (*_Read)(const void *program, kcl_columns *columns, void *memory, const uint8_t *data, size_t size) noexcept nogil
 
 
@@ -332,3 +361,85 @@ cdef enum:
     _IS_NULL
     _IS_REFUSED
     _IS_TOO_LARGE
+
+
+cdef class ProtobufColumnProgram(ColumnProgram):
+    """A program that reads messages of a Protobuf type into columns."""
+
+    cdef pbc_program program
+    cdef _Bytes steps
+    cdef ProtobufProgram messages
+
+    def __init__(self, ColumnShapes shapes, bytes steps, ProtobufProgram messages, int64_t purse):
+        self.steps, self.messages, self.shapes = _hold(steps), messages, shapes
+        self.program.steps = <const pbc_step *>self.steps.data
+        self.program.program = &messages.program
+        self.program.purse = purse
+        self.made, self.run = &self.program, pbc_read
+        if self.steps.size < sizeof(pbc_step) or purse < 0 or not self.is_message(0, 0):
+            raise ValueError("a step of the program leads out of it")
+
+    cdef bint is_message(self, int64_t at, uint32_t inner):
+        """Return whether a step shows messages of a type."""
+        cdef const pbc_step *step = self.program.steps + at
+        cdef pb_type *type = self.messages.program.type + inner
+        cdef ColumnShapes shapes = self.shapes
+        cdef int64_t part
+        if not 0 <= step.column < <int64_t>shapes.count:
+            return False
+        if step.kind == PBC_TEXT:
+            return shapes.shapes[step.column].kind == KCL_BYTES
+        if step.kind == PBC_TIMESTAMP or step.kind == PBC_DURATION:
+            return shapes.is_fixed(step.column, 8) and type.count == 2
+        if step.first <= at or step.count < 0 or step.first + <int64_t>step.count > self.count():
+            return False
+        if step.kind == PBC_WRAPPER:
+            return step.count == 1 and type.count == 1 and self.is_value(step.first, type.fields)
+        if step.kind != PBC_MESSAGE or shapes.shapes[step.column].kind != KCL_STRUCT:
+            return False
+        for part in range(step.first, step.first + <int64_t>step.count):
+            if not 0 <= self.program.steps[part].field < <int64_t>type.count:
+                return False
+            if not self.is_field(part, type.fields + self.program.steps[part].field):
+                return False
+        return True
+
+    cdef bint is_field(self, int64_t at, const pb_field *field):
+        """Return whether a step shows a field."""
+        cdef const pbc_step *step = self.program.steps + at
+        cdef ColumnShapes shapes = self.shapes
+        cdef pb_type *entry
+        if step.kind != PBC_LIST and step.kind != PBC_MAP:
+            return field.shape == PB_ONE and self.is_value(at, field)
+        if step.first <= at or step.count < 1 or step.first + <int64_t>step.count > self.count():
+            return False
+        if not 0 <= step.column < <int64_t>shapes.count or shapes.shapes[step.column].kind != KCL_LIST:
+            return False
+        if step.kind == PBC_LIST:
+            return step.count == 1 and field.shape != PB_ONE and self.is_value(step.first, field)
+        entry = self.messages.program.type + field.inner
+        return (
+            step.count == 2 and field.shape == PB_MAP and entry.count == 2
+            and shapes.shapes[step.column + 1].kind == KCL_STRUCT
+            and entry.fields[0].type != PB_MESSAGE and entry.fields[0].shape == PB_ONE and entry.fields[1].shape == PB_ONE
+            and self.is_value(step.first, entry.fields) and self.is_value(step.first + 1, entry.fields + 1)
+        )
+
+    cdef bint is_value(self, int64_t at, const pb_field *field):
+        """Return whether a step shows one value of a field."""
+        cdef const pbc_step *step = self.program.steps + at
+        cdef ColumnShapes shapes = self.shapes
+        if field.type == PB_MESSAGE or field.type == PB_GROUP:
+            return self.is_message(at, field.inner)
+        if not 0 <= step.column < <int64_t>shapes.count:
+            return False
+        if field.type == PB_ENUM or field.type == PB_STRING or field.type == PB_BYTES:
+            return shapes.shapes[step.column].kind == KCL_BYTES and (
+                step.kind == (PBC_ENUM if field.type == PB_ENUM else PBC_BYTES)
+            )
+        if field.type == PB_BOOL:
+            return step.kind == PBC_BOOLEAN and shapes.shapes[step.column].kind == KCL_BOOLEAN
+        return step.kind == PBC_NUMBER and (step.size == 4 or step.size == 8) and shapes.is_fixed(step.column, step.size)
+
+    cdef int64_t count(self):
+        return <int64_t>(self.steps.size // sizeof(pbc_step))

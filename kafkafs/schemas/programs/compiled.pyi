@@ -146,6 +146,23 @@ class AvroColumnProgram(ColumnProgram):
         purse: int,
     ) -> None: ...
 
+class ProtobufColumnProgram(ColumnProgram):
+    """A program that reads messages of a Protobuf type into columns.
+
+    Args:
+        shapes: the shapes of the columns.
+        steps: the table of `kafkafs.table.typed.protobuf_program`.
+        messages: the program of the type.
+        purse: cost of the JSON that each message may have (`decoders.limits`).
+
+    Raises:
+        ValueError: a step leads out of the program, or to a column of another form.
+    """
+
+    def __init__(
+        self, shapes: ColumnShapes, steps: bytes, messages: ProtobufProgram, purse: int
+    ) -> None: ...
+
 def read_columns(
     shapes: ColumnShapes,
     programs: Sequence[ColumnProgram],

@@ -1,4 +1,4 @@
-"""Typed columns: what fastavro reads with the newest schema, as PyArrow makes a column of it."""
+"""Typed columns: what fastavro and upb read with the newest schema, as PyArrow makes a column of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 import io
 import json
 import pickle
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -16,13 +17,14 @@ import pytest
 import kafkafs
 from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.avro import AvroDecoder
-from tests.schema_truth import schema_log_dir
+from tests.schema_truth import REGISTRIES, schema_log_dir, schema_topics
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 pc = pytest.importorskip("pyarrow.compute")
 
 from kafkafs.table.typed.avro_column import AvroColumn  # noqa: E402
 from kafkafs.table.typed.avro_types import MOST_NESTED, arrow_type  # noqa: E402
+from tests.kafkafs.table.typed.reading import equal  # noqa: E402
 
 CONFLUENT = schema_log_dir("schemas-confluent")
 NOW = datetime.datetime(2024, 2, 29, 12, 30, 59, 123456, datetime.UTC)
@@ -301,11 +303,56 @@ def test_a_scan_filters_on_fields_and_travels_to_other_processes() -> None:
     assert again.equals(found)
 
 
-def test_only_one_topic_with_an_avro_schema_has_typed_columns() -> None:
+@pytest.mark.parametrize("registry", REGISTRIES)
+def test_columns_are_the_same_without_the_compiled_programs(
+    registry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kafkafs.open(schema_log_dir(registry)) as source:
+
+        def tables() -> dict[str, Any]:
+            found = {}
+            for topic in schema_topics(registry):
+                with suppress(ValueError):  # no schema of it has columns
+                    found[topic] = source.scan(topic, decode="columns").to_arrow()
+            return found
+
+        compiled = tables()
+        monkeypatch.setattr("kafkafs.table.typed_columns.extension", None)
+        reference = tables()
+    assert len(compiled) > 5
+    assert compiled.keys() == reference.keys()
+    for topic, table in reference.items():
+        found = compiled[topic].combine_chunks()
+        assert found.schema == table.schema
+        for name, column in zip(table.schema.names, table.combine_chunks().columns, strict=True):
+            assert equal(found[name].combine_chunks(), column.combine_chunks()), (topic, name)
+
+
+def test_protobuf_topics_have_the_columns_of_their_newest_schema() -> None:
+    with kafkafs.open(CONFLUENT) as source:
+        table = source.scan("proto-keys", decode="columns").to_arrow()
+        texts = source.scan("proto-keys", columns=["decodedKey", "decodedValue"]).to_arrow()
+    assert table.schema.field("value").type == pa.struct(
+        [("name", pa.string()), ("age", pa.int32())]
+    )
+    fits = [note is None for note in table["valueNote"].to_pylist()]
+    assert fits.count(True) == 4
+    for row, shown, is_there in zip(table.to_pylist(), texts.to_pylist(), fits, strict=True):
+        assert row["key"] == json.loads(shown["decodedKey"])
+        if is_there:
+            assert row["value"] == {"age": 0, **json.loads(shown["decodedValue"])}
+        else:
+            assert row["value"] is None
+            assert "it is a message NoPackage.In, not NoPackage" in row["valueNote"]
+
+
+def test_only_one_topic_with_a_schema_of_columns_has_them() -> None:
     with kafkafs.open(CONFLUENT) as source:
         with pytest.raises(ValueError, match="one topic, not of 0"):
             source.scan(decode="columns")
-        with pytest.raises(ValueError, match="no Avro schema of keys or values of 'proto2'"):
-            source.scan("proto2", decode="columns")
+        with pytest.raises(
+            ValueError, match="no Avro or Protobuf schema of keys or values of 'json-types'"
+        ):
+            source.scan("json-types", decode="columns")
         with pytest.raises(ValueError, match="decode is True, False"):
             source.scan("proto2", decode="struct")

@@ -94,7 +94,7 @@ def reason_or_text(decoder: ProtobufDecoder, data: bytes) -> bytes | str:
 
 def compiled(decoder: ProtobufDecoder, data: bytes) -> bytes | None:
     """The JSON of the program; None if it refuses the message."""
-    program = decoder._program(None)
+    program = decoder.program(None)
     assert program is not None
     return program.json(data)
 
@@ -322,7 +322,7 @@ def test_memory_of_many_empty_messages_is_bounded() -> None:
 
 def test_a_message_set_stays_with_the_twin() -> None:
     text = "message M { option message_set_wire_format = true; extensions 4 to max; }"
-    assert ProtobufDecoder(text)._program(None) is None
+    assert ProtobufDecoder(text).program(None) is None
 
 
 def test_a_well_known_name_with_other_fields_stays_with_the_twin() -> None:
@@ -331,7 +331,7 @@ def test_a_well_known_name_with_other_fields_stays_with_the_twin() -> None:
     )
     file.message_type.add(name="Timestamp").field.add(name="n", number=1, type=5, label=1)
     decoder = ProtobufDecoder(b64encode(file.SerializeToString()).decode())
-    assert decoder._program(None) is None
+    assert decoder.program(None) is None
 
 
 # -- many payloads -----------------------------------------------------------------------------------

@@ -1,0 +1,119 @@
+"""Columns of Protobuf messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from engine.arrays import np, npt
+from engine.lines.line_decoder import DecodedField
+from kafkafs.schemas.decoders.protobuf import MOST_INDEX_BYTES, ProtobufDecoder, ProtobufPayload
+from kafkafs.schemas.decoders.value_decoder import Payloads
+from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.framing import Form, Message, may_be_apicurio_ref, message_indexes
+from kafkafs.schemas.topic_decoder import SameFrame
+from kafkafs.table.typed.protobuf_program import message_program
+from kafkafs.table.typed.protobuf_types import arrow_type, value_of
+from kafkafs.table.typed.typed_column import Read, TypedColumn
+
+if TYPE_CHECKING:
+    from kafkafs.schemas.programs import compiled
+
+_MOST_HEADS = 16
+"""Message indexes whose payloads are read together; those with others are read one by one."""
+
+
+class ProtobufColumn(TypedColumn):
+    """Column of messages of a type; messages of older schemas are read by the numbers of their fields.
+
+    Args:
+        decoder: decoder of the schema.
+        message: the type in it.
+
+    Raises:
+        UndecodableError: the schema has no such message.
+        ValueError: the type has more fields than a column may have.
+    """
+
+    def __init__(self, decoder: ProtobufDecoder, message: Message = None) -> None:
+        self._descriptor = decoder.descriptor(message)
+        super().__init__(arrow_type(self._descriptor))
+        self._messages = decoder.program(message)
+        self._class = GetMessageClass(self._descriptor)
+        self._value = value_of(self._descriptor, decoder.printer)
+
+    @cached_property
+    def program(self) -> compiled.ProtobufColumnProgram | None:
+        """The program of the type's messages; None without one. The extension must be there."""
+        if self._messages is None:
+            return None
+        return message_program(self._descriptor, self._messages, self.tree, self.shapes)
+
+    def reads(self, frame: SameFrame, payloads: Payloads) -> Iterator[Read]:
+        decoder = frame.decoder
+        rows = np.flatnonzero(payloads.sizes >= 0)
+        if not isinstance(decoder, ProtobufDecoder):
+            yield Read(rows, 0, None)
+        elif frame.framing.form is Form.BARE:
+            yield Read(rows, 0, self._program_of(decoder, frame.framing.message))
+        else:
+            yield from self._by_head(decoder, rows, payloads)
+
+    def _by_head(
+        self, decoder: ProtobufDecoder, rows: npt.NDArray[np.intp], payloads: Payloads
+    ) -> Iterator[Read]:
+        """Yield how payloads behind their message indexes are read."""
+        arena, starts, sizes = payloads
+        data = np.frombuffer(arena, np.uint8)
+        for _ in range(_MOST_HEADS):
+            if not len(rows):
+                return
+            start, size = int(starts[rows[0]]), int(sizes[rows[0]])
+            head = bytes(arena[start : start + min(size, MOST_INDEX_BYTES)])
+            program, end = None, len(head)
+            with suppress(UndecodableError):
+                message, end = message_indexes(head, 0)
+                if not may_be_apicurio_ref(head):
+                    program = self._program_of(decoder, message)
+            is_same = sizes[rows] >= end
+            for place in range(end):
+                is_same[is_same] = data[starts[rows[is_same]] + place] == head[place]
+            yield Read(rows[is_same], end, program)
+            rows = rows[~is_same]
+        yield Read(rows, 0, None)
+
+    def _program_of(
+        self, decoder: ProtobufDecoder, message: Message
+    ) -> compiled.ProtobufColumnProgram | None:
+        """Return the program for a message of a decoder, if it is of the column's type."""
+        try:
+            name = decoder.descriptor(message).full_name
+        except UndecodableError:
+            return None
+        return self.program if name == self._descriptor.full_name else None
+
+    def value(self, field: DecodedField) -> Any:  # noqa: ANN401
+        made = field.made_by
+        if not isinstance(made, ProtobufPayload):
+            raise UndecodableError("it has no Protobuf schema of its own")
+        return self.value_of(made)
+
+    def value_of(self, made: ProtobufPayload) -> Any:  # noqa: ANN401
+        """Return what PyArrow takes for a payload. Raises one of MISFITS: it does not fit."""
+        name, own = made.decoder.descriptor(made.message).full_name, self._descriptor.full_name
+        if name != own:
+            raise UndecodableError(f"it is a message {name}, not {own}")
+        message = self._class()
+        try:
+            message.ParseFromString(made.data)
+        except DecodeError:
+            raise UndecodableError(f"the bytes are no message {own}") from None
+        if not message.IsInitialized():
+            missing = ", ".join(message.FindInitializationErrors()[:3])
+            raise UndecodableError(f"required fields are missing: {missing[:200]}")
+        return self._value(message)
