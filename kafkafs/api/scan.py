@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 
 _SPLIT_BYTES = 16 * MiB
+_SPLITS_A_THREAD = 4
+"""Splits for each thread that walks headers."""
 _MOST_LISTED = 20
 
 
@@ -247,13 +249,12 @@ class Scan:
             rows = (int(batch.num_rows) for part in left for batch in reader.read(part, log))
             return known + sum(rows)
 
+        parts = self._choice.parts(self._logs)
+        total = sum(part.log.view().size for part in parts)
+        # Few headers are in many bytes: with small splits, finding them would take longer than the walk.
+        split_bytes = max(_SPLIT_BYTES, total // (self._threads * _SPLITS_A_THREAD))
         with Workers(self._threads, "scan") as workers:
-            return sum(rows for _, rows in workers.map(count, self._tasks()))
-
-    def _tasks(self) -> Iterator[tuple[PartitionLog, Split]]:
-        for part in self._choice.parts(self._logs):
-            for split in part.splits(_SPLIT_BYTES):
-                yield part.log, split
+            return sum(rows for _, rows in workers.map(count, _tasks(parts, split_bytes)))
 
     def _batches(self, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
         where = self._where
@@ -273,7 +274,8 @@ class Scan:
                     yield found if needed is schema else found.select(schema.names)
 
         with Workers(self._threads, "scan") as workers:
-            yield from workers.flat_map(read, self._tasks())
+            parts = self._choice.parts(self._logs)
+            yield from workers.flat_map(read, _tasks(parts, _SPLIT_BYTES))
 
     def _row_filter(self) -> RowFilter | None:
         keys = None if self._wanted_keys is None else KeyFilter(self._wanted_keys)
@@ -326,6 +328,12 @@ class _Narrowing:
 
     def matching(self, columns: Columns, indices: Indices) -> Indices:
         return indices if self._keys is None else self._keys.matching(columns, indices)
+
+
+def _tasks(parts: Iterable[ScanPart], split_bytes: int) -> Iterator[tuple[PartitionLog, Split]]:
+    for part in parts:
+        for split in part.splits(split_bytes):
+            yield part.log, split
 
 
 def _range_text(part: ScanPart) -> str:
