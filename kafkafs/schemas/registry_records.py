@@ -112,7 +112,7 @@ def _parsed(key: bytes | None, value: bytes | None) -> RegistryRecord:
         raise InvalidRegistryRecordError(f"a key of {len(key)} bytes, at most {_LARGEST_KEY}")
     fields = _Fields(key, "key")
     keytype = fields.text("keytype")
-    values = None if value is None else _Fields(value, "value")
+    values = _Fields(value, "value") if value else None
     if keytype == "SCHEMA":
         return _version(fields, values)
     if keytype == "DELETE_SUBJECT":

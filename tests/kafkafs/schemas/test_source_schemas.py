@@ -234,6 +234,13 @@ def test_keys_of_karapace_and_redpanda_are_read(tmp_path: Path) -> None:
     assert [(each.subject, each.id) for each in store.schemas] == [("a", 1), ("b", 2)]
 
 
+def test_an_empty_value_deletes_a_version_for_good_as_karapace_writes_it(tmp_path: Path) -> None:
+    deletion = Rec(b"", text_of(schema_key("a", 1)))
+    store = written(tmp_path, schema_record("a", 1, 1), schema_record("a", 2, 2, LONG), deletion)
+    assert [state(each) for each in store.schemas] == ["gone", "live"]
+    assert store.problems == ()
+
+
 def test_a_subject_that_redpanda_deletes_loses_all_versions(tmp_path: Path) -> None:
     """As delete_subject_value of its src/v/pandaproxy/schema_registry/storage.h is written: without a version."""
     deletion = record(
