@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kafkafs.api.consumer_record import ConsumerRecord
     from kafkafs.api.opened_partition import OpenedPartition, RecordRange
     from kafkafs.api.opened_source import OpenedSource, OpenedTopic
-    from kafkafs.api.problem import Problem
     from kafkafs.api.scan import Scan
     from kafkafs.table.errors import CorruptBatchError, LostRecordsError
 
@@ -40,7 +39,6 @@ _HOMES = {
     ".api.consumer_record": ("ConsumerRecord",),
     ".api.opened_partition": ("OpenedPartition", "RecordRange"),
     ".api.opened_source": ("OpenedSource", "OpenedTopic"),
-    ".api.problem": ("Problem",),
     ".api.scan": ("Scan",),
     ".table.errors": ("CorruptBatchError", "LostRecordsError"),
 }
@@ -53,7 +51,6 @@ __all__ = [
     "OpenedPartition",
     "OpenedSource",
     "OpenedTopic",
-    "Problem",
     "RecordRange",
     "Scan",
     "__version__",

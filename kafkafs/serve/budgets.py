@@ -16,6 +16,8 @@ class ServeBudgets:
 
     request_bytes: int = 4 * MiB
     """Largest request; a larger one closes the connection."""
+    request_elements: int = 200_000
+    """Most elements of all arrays of a request, such as the partitions that it names."""
     pending_bytes: int = 64 * MiB
     """Most bytes of all requests that are being read or answered."""
     fetch_bytes: int = 64 * MiB
@@ -28,6 +30,8 @@ class ServeBudgets:
     """Time for the rest of a request after its first byte, for a TLS handshake, and for a login."""
     idle_seconds: int = 600
     """Time without a request, or without room for an answer, after which a connection is closed."""
+    wait_seconds: int = 60
+    """Longest time for which a Fetch waits for records, whatever its request allows."""
     failed_login_milliseconds: int = 1000
     """Time after which a client is told that its login failed."""
     workers: int = 16

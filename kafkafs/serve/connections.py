@@ -30,9 +30,10 @@ from kafkafs.serve.handlers.fetch import WaitingFetch
 from kafkafs.serve.network.byte_budget import ByteBudget
 from kafkafs.serve.network.following import FollowingRequests
 from kafkafs.serve.network.frames import MalformedRequest, RequestReader
+from kafkafs.serve.network.gone_clients import GoneClients
 from kafkafs.serve.network.sending import ClientStream, Following, Sender, ShortFileError
 from kafkafs.serve.protocol.apis import APIS
-from kafkafs.serve.protocol.codec import read_request, write_response
+from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
 from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
 from kafkafs.serve.protocol.messages.records import FETCH
@@ -42,6 +43,9 @@ from kafkafs.serve.security.tls import why_no_handshake
 
 logger = logging.getLogger(__name__)
 
+_SMALL_REQUEST = 64 * 1024
+_SMALL_ANSWERS = {FETCH.key, API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key}
+"""APIs whose answers take microseconds to write, the batches of Fetch being in files."""
 _UNLIMITED = 2**31 - 1
 _SEND_BUFFER = 256 * 1024
 """Bytes of an answer that the kernel holds: with more, the processor's caches lose them before the client reads."""
@@ -53,6 +57,7 @@ class _Client:
 
     Attributes:
         name: address and port.
+        socket: the connection below TLS.
         host, port: where clients are told to connect to.
         login: the state of its login, until it is complete; None where nobody has to log in.
         user: its name, after the login.
@@ -60,6 +65,7 @@ class _Client:
     """
 
     name: str
+    socket: trio.socket.SocketType
     host: str
     port: int
     login: Login | None
@@ -110,6 +116,7 @@ class Connections:
         self._logins = logins
         self._pending = ByteBudget(budgets.pending_bytes)
         self._threads = trio.CapacityLimiter(budgets.workers)
+        self.gone = GoneClients()
         self.counters = Counters()
 
     async def serve(self, stream: trio.SocketStream) -> None:
@@ -127,7 +134,7 @@ class Connections:
         host, port = self._advertised or (here[0], here[1])
         login = None if self._logins is None else Login(self._logins)
         until = trio.current_time() + self._budgets.frame_seconds
-        client = _Client(name, host, port, login, until=until)
+        client = _Client(name, stream.socket, host, port, login, until=until)
         counters.enter()
         _set_buffer(stream)
         try:
@@ -218,7 +225,7 @@ class Connections:
                 self.counters.bytes_sent += size
         if later is None:
             return ()
-        found = await self._broker.fetches.finish(later.waiting)
+        found = await self.gone.answer(client.socket, self._broker.fetches.finish(later.waiting))
         statistics.add(perf_counter_ns() - later.start)
         return write_response(FETCH.key, later.version, later.correlation, found)
 
@@ -228,7 +235,8 @@ class Connections:
         """Answer a Fetch in the caller's thread; None for another request."""
         if client.login is not None or read_int16(frame, 0) != FETCH.key:
             return None
-        _, version, correlation, client_id, fields = read_request(frame)
+        most = self._budgets.request_elements
+        _, version, correlation, client_id, fields = read_request(frame, most)
         if fields is None:
             return None
         start = perf_counter_ns()
@@ -252,7 +260,7 @@ class Connections:
         """Return the bytes of the answer; None to close the connection without one."""
         if client.login is not None and client.login.takes_tokens:
             return await self._answer_token(frame, client.login, client)
-        key, version, correlation, client_id, fields = read_request(frame)
+        key, version, correlation, client_id, fields = await self._read(frame)
         handle = self._broker.handler(key)
         if key == API_VERSIONS.key and fields is None:
             # A client that is newer than the server: it reads this answer in version 0 and asks again.
@@ -266,14 +274,27 @@ class Connections:
         is_failed = True
         try:
             if client.login is None or key == API_VERSIONS.key:
-                found = await handle(asked)
+                found = await self.gone.answer(client.socket, handle(asked))
             else:
                 found = await self._log_in(key, correlation, asked, client.login, client)
             is_failed = found is not None and found.get("errorCode", ErrorCode.NONE) != 0
         finally:
             statistics.add(perf_counter_ns() - start)
             statistics.errors += is_failed
-        return None if found is None else write_response(key, version, correlation, found)
+        if found is None:
+            return None
+        if key in _SMALL_ANSWERS:
+            return write_response(key, version, correlation, found)
+        return await trio.to_thread.run_sync(
+            write_response, key, version, correlation, found, limiter=self._threads
+        )
+
+    async def _read(self, frame: bytes) -> ReceivedRequest:
+        """Return a request; a large one is read in a thread, so that others are answered meanwhile."""
+        most = self._budgets.request_elements
+        if len(frame) <= _SMALL_REQUEST:
+            return read_request(frame, most)
+        return await trio.to_thread.run_sync(read_request, frame, most, limiter=self._threads)
 
     def _statistics(self, key: int) -> OperationStatistics:
         return self.counters.operations[APIS[key].request.name.removesuffix("Request")]

@@ -105,6 +105,7 @@ async def serve(
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
+            nursery.start_soon(connections.gone.watch)
             nursery.start_soon(_tell_problems, logs)
             nursery.start_soon(broker.coordinator.run)
             nursery.start_soon(_tell_operator, host, port, status)

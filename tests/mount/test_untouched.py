@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -14,16 +13,11 @@ import pytest
 
 from tests.fixtures_data import copy_of
 from tests.mount.mounted import needs_fuse, wait_until
+from tests.traced_calls import assert_only_read, strace
 
 pytestmark = [pytest.mark.mount, needs_fuse]
 
 ONLY = ["orders-0", "txn-0", "weird-0", "codec-zstd-0"]
-OPENING = re.compile(r'(?:open|openat|openat2|creat)\(.*?"(?P<path>[^"]*)".*')
-CHANGING = (
-    "unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,rmdir,link,linkat,symlink,symlinkat,"
-    "truncate,ftruncate,chmod,fchmod,fchmodat,chown,fchown,fchownat,lchown,utimensat,futimesat,"
-    "setxattr,fsetxattr,lsetxattr,fallocate,mknod,mknodat,flock"
-)
 
 
 @pytest.fixture
@@ -53,10 +47,8 @@ def test_the_daemon_opens_nothing_below_the_source_for_writing(
 ) -> None:
     source = copy_of("current", tmp_path, ONLY)
     trace = tmp_path / "trace"
-    calls = f"trace=open,openat,openat2,creat,{CHANGING}"
-    strace = ("strace", "-f", "-qq", "-e", calls, "-o", str(trace))
     command = [
-        *strace,
+        *strace(trace),
         sys.executable,
         "-m",
         "kafkafs",
@@ -70,18 +62,7 @@ def test_the_daemon_opens_nothing_below_the_source_for_writing(
         read_everything(mountpoint)
         kafkafs("umount", str(mountpoint))
         assert daemon.wait(30) == 0
-    names = {path.name for path in source.rglob("*")}
-    below = [
-        line
-        for line in trace.read_text().splitlines()
-        if str(source) in line
-        or ((match := OPENING.search(line)) and match["path"].rsplit("/", 1)[-1] in names)
-    ]
-    assert any("00000000000000000000.log" in line for line in below)
-    writing = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE")
-    assert [line for line in below if writing.search(line)] == []
-    opening = ("open(", "openat(", "openat2(")
-    assert [line for line in below if not any(call in line for call in opening)] == []
+    assert_only_read(trace, source)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a bind mount")

@@ -12,7 +12,7 @@ import pytest
 
 from kafkafs.decode import shown_text
 from tests.mount.mounted import needs_fuse
-from tests.soak import counters, fuzz, hurt, judged, kill, main, posix, sanitized, text
+from tests.soak import counters, frames, fuzz, hurt, judged, kill, main, posix, sanitized, text
 from tests.soak.fuzz import Fuzzer
 from tests.soak.parts import Job, Part, kept_input
 from tests.soak.tree_model import walked
@@ -311,6 +311,30 @@ def test_text_that_reaches_a_terminal_is_found(
     monkeypatch.setattr(text, "check_commands", lambda *_: None)
     assert shown_text.printable("\x1b") != "\x1b"
     assert ran(text.PARTS[0], tmp_path, 64).found
+
+
+def test_malformed_requests_leave_a_server_as_it_was(tmp_path: Path) -> None:
+    job = ran(frames.PARTS[0], tmp_path, 3000)
+    assert (job.tried, job.found) == (3000, [])
+
+
+@pytest.mark.parametrize(
+    ("planted", "told"),
+    [
+        ({"is_served": lambda _: False}, "another client has a wrong answer"),
+        ({"MOST_GROWTH": -(1 << 40)}, "the memory has grown by"),
+        ({"state_of": lambda _: object()}, "the source has changed"),
+    ],
+    ids=["no answer", "memory", "source"],
+)
+def test_a_server_that_malformed_requests_hurt_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: dict[str, object], told: str
+) -> None:
+    for name, stand_in in planted.items():
+        monkeypatch.setattr(frames, name, stand_in)
+    monkeypatch.setattr(frames, "ROUND", 10)
+    (found_one,) = found(ran(frames.PARTS[0], tmp_path, 20))
+    assert told in found_one["what"][0]
 
 
 def test_a_broken_promise_of_a_soak_of_damage_is_found(tmp_path: Path) -> None:

@@ -31,6 +31,24 @@ _FIXED: dict[Scalar, str] = {
 }  # fmt: skip
 
 
+class CountedBytes(bytes):
+    """Bytes of an untrusted message, with the number of elements that its arrays may have together."""
+
+    elements_left: int
+
+    @classmethod
+    def of(cls, data: bytes, most: int) -> CountedBytes:
+        """Return the bytes with a limit."""
+        made = cls(data)
+        made.elements_left = most
+        return made
+
+    def take(self, count: int) -> bool:
+        """Count the elements of an array; return whether they are within the limit."""
+        self.elements_left -= count
+        return self.elements_left >= 0
+
+
 def read_message(
     message: Message, version: int, buffer: Buffer, position: int = 0, *, lenient: bool = False
 ) -> tuple[dict[str, Any], int]:
@@ -41,6 +59,7 @@ def read_message(
     BYTES are bytes, a UUID is the 22 characters that Kafka shows.
 
     Args:
+        buffer: the bytes; CountedBytes limit the number of elements.
         lenient: read a version above the last one like the last one, as Kafka does where it does not check.
 
     Raises:
@@ -293,6 +312,10 @@ def _array_reader(field: Field, element: Reader, *, flexible: bool) -> Reader:
                     f"Tried to allocate a collection of size {count}, but there are only "
                     f"{len(data) - position} bytes remaining."
                 ),
+            )
+        if isinstance(data, CountedBytes) and not data.take(count):
+            raise CorruptMessageError(
+                f"the message has too many elements, with those of {field.name}", position=at
             )
         values = []
         for _ in range(count):

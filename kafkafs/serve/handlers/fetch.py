@@ -74,8 +74,8 @@ class Fetches:
         session = self._sessions.of_request(fields, has_ids=asked.version >= IDS_SINCE)
         if isinstance(session, ErrorCode):
             return {"errorCode": session, "sessionId": 0, "responses": []}
-        end = monotonic() + max(fields["maxWaitMs"], 0) / 1000
-        return self._look(WaitingFetch(session, asked, end))
+        wait = min(max(fields["maxWaitMs"], 0) / 1000, self._budgets.wait_seconds)
+        return self._look(WaitingFetch(session, asked, monotonic() + wait))
 
     async def finish(self, waiting: WaitingFetch) -> Fields:
         """Return the answer to a request as soon as there are enough records, or its time is over."""

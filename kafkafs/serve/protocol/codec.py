@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 from engine.coding.fixed_width import encode_float64, read_int16, read_int32
 from engine.coding.varint import encode_unsigned_varint
 from engine.errors import CorruptMessageError
-from engine.topics.message.decoding import read_message
+from engine.topics.message.decoding import CountedBytes, read_message
 from engine.topics.message.schema import Array, Field, Message, Scalar, Struct, Type
+from engine.units import MAX_INT32
 from kafkafs.serve.asked import Fields
 from kafkafs.serve.file_slice import Piece, size_of
 from kafkafs.serve.protocol.apis import APIS
@@ -42,8 +43,12 @@ class ReceivedRequest(NamedTuple):
     fields: Fields | None
 
 
-def read_request(frame: bytes) -> ReceivedRequest:
+def read_request(frame: bytes, most_elements: int = MAX_INT32) -> ReceivedRequest:
     """Return the request in the bytes after a length.
+
+    Args:
+        frame: the bytes.
+        most_elements: most elements of all its arrays together.
 
     Raises:
         CorruptMessageError: the bytes are no request.
@@ -62,7 +67,8 @@ def read_request(frame: bytes) -> ReceivedRequest:
     if api.request.is_flexible(version):
         _, position = read_message(_NO_FIELDS, 0, frame, position)
     # Bytes after the request are ignored, as brokers do: librdkafka's Metadata for all topics has three.
-    fields, _ = read_message(api.request, version, frame, position)
+    counted = CountedBytes.of(frame, most_elements)
+    fields, _ = read_message(api.request, version, counted, position)
     return ReceivedRequest(key, version, correlation, client_id, fields)
 
 

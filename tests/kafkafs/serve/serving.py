@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -45,10 +45,28 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(source: Path, folder: Path, *options: str) -> Iterator[Served]:
-    """A server over a source until the end of the block; it must end by SIGTERM with status 0."""
+def serving(
+    source: Path, folder: Path, *options: str, under: Sequence[str] = ()
+) -> Iterator[Served]:
+    """A server over a source until the end of the block; it must end by SIGTERM with status 0.
+
+    Args:
+        source: the source.
+        folder: gets its log.
+        options: more options.
+        under: command that runs it.
+    """
     log = folder / "serve.log"
-    command = [sys.executable, "-m", "kafkafs", "serve", str(source), "--listen", "127.0.0.1:0"]
+    command = [
+        *under,
+        sys.executable,
+        "-m",
+        "kafkafs",
+        "serve",
+        str(source),
+        "--listen",
+        "127.0.0.1:0",
+    ]
     with log.open("w") as errors:
         process = subprocess.Popen(
             [*command, "--print-config", *options], stdout=subprocess.PIPE, stderr=errors, text=True

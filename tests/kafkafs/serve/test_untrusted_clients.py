@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import random
+import shutil
 import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ import pytest
 from tests.fixtures_data import copy_of
 from tests.kafkafs.serve.connection import Connection, request
 from tests.kafkafs.serve.serving import Served, serving
+from tests.soak.frames import frame
+from tests.traced_calls import assert_only_read, strace
 
 API_VERSIONS, FETCH, METADATA = 18, 1, 3
 
@@ -157,3 +161,86 @@ def test_a_name_from_the_network_is_only_looked_up(served, name):
         assert [each["errorCode"] for each in answer["topics"]] == [error]
         fetched = connection.ask(FETCH, 12, **fetch(topic=name))
         assert fetched["responses"][0]["partitions"][0]["errorCode"] == 3
+
+
+def test_50_clients_that_do_not_read_and_one_that_does(served):
+    """Each of the 50 has more unread answers than its socket holds."""
+    stalled = [Connection(served) for _ in range(50)]
+    try:
+        for each in stalled:
+            for number in range(8):
+                each.send(request(FETCH, 12, number + 1, **fetch(topic="weird", most=1 << 30)))
+        with Connection(served) as fast:
+            start = time.monotonic()
+            for _ in range(100):
+                answer = fast.ask(FETCH, 12, **fetch())
+                assert answer["responses"][0]["partitions"][0]["records"]
+            assert time.monotonic() - start < 10
+    finally:
+        for each in stalled:
+            each.__exit__()
+
+
+def test_a_killed_client_ends_a_fetch_that_waits(source, tmp_path):
+    with serving(source, tmp_path, "-o", "connections=1") as served:
+        with Connection(served) as dying:
+            waiting = fetch(1000, wait=2**31 - 1, least=2**31 - 1)
+            dying.send(request(FETCH, 12, 1, **waiting))
+            time.sleep(0.3)
+        assert frees_a_place(served)
+
+
+def frees_a_place(served: Served) -> bool:
+    """Whether a server for one client takes another one before long."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        with Connection(served) as connection:
+            connection.send(request(API_VERSIONS, 0, 1))
+            if connection.receive(4):
+                return True
+        time.sleep(0.1)
+    return False
+
+
+def test_a_fetch_waits_no_longer_than_the_limit(source, tmp_path):
+    with serving(source, tmp_path, "-o", "wait_seconds=1") as served, Connection(served) as found:
+        start = time.monotonic()
+        found.ask(FETCH, 12, **fetch(1000, wait=2**31 - 1, least=2**31 - 1))
+        assert time.monotonic() - start < 15
+
+
+def test_a_request_with_too_many_elements_ends_its_connection(served):
+    """A request of 4 MiB could have two million topics, which would take a second and a gigabyte."""
+    body = b"\xff\xff\x7f" + b"\1\0" * 2_097_150
+    head = struct.pack(">hhih", METADATA, 9, 1, -1) + b"\0"
+    before = served.resident_bytes()
+    with Connection(served) as connection, Connection(served) as other:
+        frame = (head + body)[: (4 << 20) - 8]
+        connection.send(struct.pack(">i", len(frame)) + frame)
+        assert is_served(other)
+        assert connection.is_closed
+    assert served.warned("connection closed: the message has too many elements")
+    assert served.resident_bytes() - before < 64 << 20
+
+
+def test_a_topic_that_is_asked_for_often_is_answered_once(served):
+    with Connection(served) as connection:
+        answer = connection.ask(METADATA, 9, topics=[{"name": "orders"}] * 50_000)
+        assert [each["name"] for each in answer["topics"]] == ["orders"]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_the_server_opens_nothing_below_the_source_for_writing(source, tmp_path):
+    trace = tmp_path / "trace"
+    with serving(source, tmp_path, under=strace(trace, "-D")) as served:
+        with Connection(served) as connection:
+            for topic in ("orders", "txn", "weird"):
+                connection.ask(FETCH, 12, **fetch(topic=topic))
+            connection.ask(METADATA, 12, topics=None)
+        for number in range(300):
+            with Connection(served) as connection:
+                connection.send(frame(number, 5))
+                connection._socket.settimeout(0.05)
+                with suppress(OSError):
+                    connection.receive(1 << 16)
+    assert_only_read(trace, source)
