@@ -101,6 +101,12 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     help="Batches of magic 0 and 1: send them as they are, as a broker does, send them as batches of "
     "magic 2, or answer the error UNSUPPORTED_FOR_MESSAGE_FORMAT.",
 )
+@click.option(
+    "--commit-to",
+    metavar="FILE",
+    help="Keep the offsets that groups commit in this file, too, and go on from them at the next start. Without it "
+    "they are kept until the server ends. SOURCE is never changed.",
+)
 @security_options
 @click.option(
     "-o",

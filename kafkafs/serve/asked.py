@@ -20,6 +20,7 @@ class Asked:
         client: the client's address and id, for the log.
         client_id: what the client calls itself.
         client_host: address of the client, as brokers tell it.
+        size: bytes of the request.
         connection: number of the connection.
     """
 
@@ -30,4 +31,5 @@ class Asked:
     client: str = ""
     client_id: str = ""
     client_host: str = ""
+    size: int = 0
     connection: int = field(default=0)

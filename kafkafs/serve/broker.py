@@ -88,16 +88,23 @@ class Broker:
         cluster: the source.
         rules: what the operator chose for damage and old formats.
         budgets: limits.
+        coordinator: the groups of this server.
 
     Attributes:
         coordinator: the groups of this server.
         fetches: the handler of Fetch, which can also answer in the caller's thread.
     """
 
-    def __init__(self, cluster: ClusterView, rules: FetchRules, budgets: ServeBudgets) -> None:
+    def __init__(
+        self,
+        cluster: ClusterView,
+        rules: FetchRules,
+        budgets: ServeBudgets,
+        coordinator: Coordinator,
+    ) -> None:
         self._cluster = cluster
         self._limiter = trio.CapacityLimiter(budgets.workers)
-        self.coordinator = Coordinator()
+        self.coordinator = coordinator
         partitions = PartitionFetch(cluster, rules)
         self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter)
         handlers: dict[Api, Handler] = {FETCH: fetches.answer}

@@ -240,7 +240,9 @@ class Connections:
         if fields is None:
             return None
         start = perf_counter_ns()
-        found = self._broker.fetches.answer_now(_asked(client, version, client_id, fields))
+        found = self._broker.fetches.answer_now(
+            _asked(client, version, client_id, fields, len(frame))
+        )
         if isinstance(found, WaitingFetch):
             return Following(later=_LaterFetch(version, correlation, found, start))
         pieces = write_response(FETCH.key, version, correlation, found)
@@ -268,7 +270,7 @@ class Connections:
             return write_response(key, 0, correlation, answer)
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
-        asked = _asked(client, version, client_id, fields)
+        asked = _asked(client, version, client_id, fields, len(frame))
         statistics = self._statistics(key)
         start = perf_counter_ns()
         is_failed = True
@@ -335,7 +337,9 @@ class Connections:
             client.user, client.login = login.user, None
 
 
-def _asked(client: _Client, version: int, client_id: str | None, fields: Fields) -> Asked:
+def _asked(
+    client: _Client, version: int, client_id: str | None, fields: Fields, size: int
+) -> Asked:
     return Asked(
         version,
         fields,
@@ -343,6 +347,7 @@ def _asked(client: _Client, version: int, client_id: str | None, fields: Fields)
         client.port,
         f"{client.name} ({client_id})",
         client_id=client_id or "",
+        size=size,
         client_host=f"/{client.name.rpartition(':')[0]}",
     )
 

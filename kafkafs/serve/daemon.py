@@ -20,6 +20,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED
 from kafkafs.fuse import daemon_log
 from kafkafs.mount import background
 from kafkafs.mount.daemon import prepare_process, stack_file
+from kafkafs.serve.coordinator.commits.commit_file import CommitFileError
 from kafkafs.serve.server import ListenError, ServeOptions, serve
 from kafkafs.tree.context import TreeOptions
 
@@ -55,6 +56,8 @@ def run(
     """
     if options.log_file is not None:
         options = replace(options, log_file=os.path.abspath(options.log_file))
+    if options.commit_to is not None:
+        options = replace(options, commit_to=os.path.abspath(options.commit_to))
     serve_paths = partial(_serve, [os.path.abspath(path) for path in paths], options, check, ready)
     if options.foreground:
         return serve_paths(background.StartReport())
@@ -98,6 +101,8 @@ def _serve(
     except SourceError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return _failed(report, f"{error.reason}{hint}", EXIT_CANNOT_READ)
+    except CommitFileError as error:
+        return _failed(report, f"--commit-to: {error}", EXIT_CANNOT_READ)
     except ListenError as error:
         return _failed(report, str(error), EXIT_CANNOT_READ)
     except (KafkaStorageError, OSError) as error:

@@ -7,8 +7,9 @@ import logging
 import os
 import signal
 import ssl
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import trio
@@ -24,6 +25,9 @@ from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.connections import Connections
 from kafkafs.serve.control.status import ServerStatus
 from kafkafs.serve.control.telling import Telling, control_listener
+from kafkafs.serve.coordinator.commits.commit_file import CommitFile
+from kafkafs.serve.coordinator.groups import Coordinator
+from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules
 from kafkafs.serve.security.login import Logins
 
@@ -48,6 +52,7 @@ class ServeOptions:
         shows_nodes: show the brokers of the cluster's metadata in place of one.
         rules: treatment of damage and of old formats.
         budgets: limits.
+        commit_to: absolute path of a file for commits of groups; None to keep them in memory alone.
         tls: settings of TLS; None without.
         logins: how clients log in; None if they need not.
         foreground: stay with the terminal, which gets the log.
@@ -64,6 +69,7 @@ class ServeOptions:
     shows_nodes: bool = False
     rules: FetchRules = DEFAULT_RULES
     budgets: ServeBudgets = DEFAULT_SERVE_BUDGETS
+    commit_to: str | None = None
     tls: ssl.SSLContext | None = None
     logins: Logins | None = None
     foreground: bool = True
@@ -89,10 +95,42 @@ async def serve(
 
     Raises:
         ListenError: the address is in use or not one of this machine.
+        CommitFileError: the file for commits cannot be used.
         SourceError: nodes are to be shown, and the source has no metadata of the cluster.
     """
     cluster = ClusterView(logs, options.choice, shows_nodes=options.shows_nodes)
-    broker = Broker(cluster, options.rules, options.budgets)
+    with _commit_file(options, cluster) as commit_file:
+        # Whoever waits for others keeps most of the room for requests free.
+        waiting = min(DEFAULT_GROUP_LIMITS.waiting_bytes, options.budgets.pending_bytes // 4)
+        limits = replace(DEFAULT_GROUP_LIMITS, waiting_bytes=waiting)
+        coordinator = Coordinator(limits, commit_file)
+        broker = Broker(cluster, options.rules, options.budgets, coordinator)
+        await _serve(cluster, options, broker, ready, log_text)
+
+
+@contextmanager
+def _commit_file(options: ServeOptions, cluster: ClusterView) -> Iterator[CommitFile | None]:
+    """Return the open file for commits, if there is one."""
+    if options.commit_to is None:
+        yield None
+        return
+    file = CommitFile(options.commit_to, cluster.cluster_id, cluster.logs.paths)
+    try:
+        for problem in file.problems:
+            logger.warning("%s", problem)
+        yield file
+    finally:
+        file.close()
+
+
+async def _serve(
+    cluster: ClusterView,
+    options: ServeOptions,
+    broker: Broker,
+    ready: Ready,
+    log_text: Callable[[], str],
+) -> None:
+    logs = cluster.logs
     connections = Connections(
         broker, options.budgets, options.advertised, options.tls, options.logins
     )

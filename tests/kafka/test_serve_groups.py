@@ -122,6 +122,20 @@ def test_a_consumer_starts_at_the_offset_committed_on_disk(protocol, tmp_path):
         assert found.topic_partitions[0].offset == member.read[-1].offset() + 1
 
 
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+def test_a_consumer_goes_on_after_a_restart_of_the_server_with_a_file_of_commits(protocol, tmp_path):
+    options = ("--commit-to", str(tmp_path / "commits"))
+    with serving(log_dir("current"), tmp_path, *options) as served:
+        first = Member(served, "kept", protocol, ["codec-zstd"])
+        until(lambda: len(first.read) >= 100, first)
+        first.consumer.close()
+    with serving(log_dir("current"), tmp_path, *options) as served:
+        second = Member(served, "kept", protocol, ["codec-zstd"])
+        until(lambda: bool(second.read), second)
+        assert second.read[0].offset() == first.read[-1].offset() + 1
+        second.consumer.close()
+
+
 @pytest.mark.parametrize(
     ("reset", "offset"), [("earliest", 0), ("latest", None), ("error", None)]
 )  # fmt: skip

@@ -11,7 +11,7 @@ from kafkafs.serve.coordinator.classic_group import (
 )
 from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
 from kafkafs.serve.coordinator.group_table import GroupTable
-from kafkafs.serve.coordinator.replies import Reply
+from kafkafs.serve.coordinator.replies import Reply, WaitingRoom
 from kafkafs.serve.error_codes import ErrorCode
 
 EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
@@ -35,6 +35,7 @@ class ClassicCoordinator:
         self._table = table
         self._limits = table.limits
         self._rebalances = ClassicRebalances(table)
+        self._waiting = WaitingRoom(table.limits.waiting_bytes)
 
     # JoinGroup
 
@@ -46,6 +47,8 @@ class ClassicCoordinator:
         """
         fields = asked.fields
         member_id = fields["memberId"]
+        if not self._waiting.has_room(asked.size):
+            return _not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         group = self._table.get(fields["groupId"])
         if not isinstance(group, ClassicGroup):
             if group is not None and not group.is_empty:
@@ -73,7 +76,7 @@ class ClassicCoordinator:
             self._join_known(group, asked, protocols, reply)
         else:
             self._join_new(group, asked, protocols, reply)
-        return await reply.wait()
+        return await self._waiting.answer(reply, asked.size)
 
     def _accepts(self, group: ClassicGroup, member_id: str, protocols: dict[str, bytes]) -> bool:
         """Return whether the limits allow a member; a known one may always come back."""
@@ -232,6 +235,8 @@ class ClassicCoordinator:
         self._rebalances.asked_to_sync(group, member_id)
         if group.state is STABLE:
             return group.synced(member)
+        if not self._waiting.has_room(asked.size):
+            return {"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR}
         if member.sync is not None:  # its client gave up waiting, and asks again
             member.sync.send({"errorCode": ErrorCode.REBALANCE_IN_PROGRESS})
         reply = member.sync = Reply()
@@ -239,7 +244,7 @@ class ClassicCoordinator:
             self._rebalances.assign(
                 group, {each["memberId"]: each["assignment"] for each in fields["assignments"]}
             )
-        return await reply.wait()
+        return await self._waiting.answer(reply, asked.size)
 
     # Heartbeat and sessions
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from kafkafs.serve.coordinator.classic import ClassicCoordinator
 from kafkafs.serve.coordinator.classic_group import ClassicGroup, ClassicState
-from kafkafs.serve.coordinator.commits import Commits, CommitsOfGroup, Place
+from kafkafs.serve.coordinator.commits.commit_file import CommitFile
+from kafkafs.serve.coordinator.commits.commit_store import CommitStore
+from kafkafs.serve.coordinator.commits.newest import Commits, Place
 from kafkafs.serve.coordinator.consumer import ConsumerCoordinator
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
 from kafkafs.serve.coordinator.group_table import GroupTable
@@ -20,31 +22,32 @@ _CONSUMERS_SINCE = 9
 class Coordinator:
     """Groups with members, and commits.
 
+    Args:
+        limits: limits on groups.
+        commit_file: file that keeps the commits; None to keep them in memory alone.
+
     Attributes:
         limits: limits on groups.
         table: the groups with members.
         classic: the classic protocol.
         consumer: the consumer protocol.
         commits: what was committed to this server.
+        store: takes new commits.
     """
 
-    def __init__(self, limits: GroupLimits = DEFAULT_GROUP_LIMITS) -> None:
+    def __init__(
+        self, limits: GroupLimits = DEFAULT_GROUP_LIMITS, commit_file: CommitFile | None = None
+    ) -> None:
         self.limits = limits
         self.table = GroupTable(limits)
         self.classic = ClassicCoordinator(self.table)
         self.consumer = ConsumerCoordinator(self.table)
         self.commits = Commits(self.table.account)
+        self.store = CommitStore(self.commits, commit_file)
 
     async def run(self) -> None:
         """Keep the deadlines of members, for ever."""
         await self.table.timers.run()
-
-    async def commit(self, group_id: str, found: CommitsOfGroup) -> ErrorCode:
-        """Keep commits; return why they cannot be kept, or NONE."""
-        if not self.commits.has_room(group_id, found):
-            return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
-        self.commits.put(group_id, found)
-        return ErrorCode.NONE
 
     def why_no_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Return why a member may not ask for offsets; NONE if it may."""

@@ -19,6 +19,8 @@ class GroupLimits:
     """Most assignment strategies of a member."""
     bytes: int = 128 * MiB
     """Most bytes of subscriptions, assignments and commits of all groups."""
+    waiting_bytes: int = 16 * MiB
+    """Most bytes of requests that wait for the others of their groups."""
     commit_metadata: int = 4096
     """Longest metadata of a committed offset, in characters."""
     least_session_ms: int = 6_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import trio
 
 from kafkafs.serve.asked import Fields
+from kafkafs.serve.coordinator.limits import ByteAccount
 
 
 class Reply:
@@ -24,3 +25,26 @@ class Reply:
         """Return the answer once there is one."""
         await self._sent.wait()
         return self._fields
+
+
+class WaitingRoom:
+    """Requests that wait for their answers; each holds its bytes until then.
+
+    Args:
+        most: most bytes of all that wait.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._account = ByteAccount(most)
+
+    def has_room(self, size: int) -> bool:
+        """Return whether another request of `size` bytes may wait."""
+        return self._account.has_room(size)
+
+    async def answer(self, reply: Reply, size: int) -> Fields:
+        """Return the answer to a request of `size` bytes once there is one."""
+        self._account.held += size
+        try:
+            return await reply.wait()
+        finally:
+            self._account.held -= size

@@ -11,7 +11,7 @@ from engine.replay.groups.group import CommittedOffset
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
-from kafkafs.serve.coordinator.commits import NO_OFFSET, Commit, Place
+from kafkafs.serve.coordinator.commits.newest import NO_OFFSET, Commit, Place
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.disk_groups import DiskGroups, is_joinable, sent
@@ -144,7 +144,7 @@ class GroupOffsets:
         if found:
             error = await self._why_no_commit(asked, found)
             if not error:
-                error = await self._coordinator.commit(name, found)
+                error = await self._coordinator.store.keep(name, found)
             if error:
                 errors |= dict.fromkeys(found, error)
         return {

@@ -64,12 +64,13 @@ class Script:
     ) -> Answer:
         """JoinGroup, with one strategy if the test does not say more."""
         protocols = fields.pop("protocols", {"range": b"topics"})
+        size = fields.pop("size", 100)
         given = {
             "groupId": GROUP, "sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 60_000, "memberId": member_id,
             "groupInstanceId": None, "protocolType": "consumer",
             "protocols": [{"name": name, "metadata": data} for name, data in protocols.items()],
         }  # fmt: skip
-        return await self.coordinator.classic.join(asked(version, given | fields), known)
+        return await self.coordinator.classic.join(asked(version, given | fields, size), known)
 
     async def enter(self, **fields: Any) -> Waiting:
         """Both JoinGroups of a new dynamic member; the second waits."""
@@ -120,9 +121,11 @@ class Script:
         return ids
 
 
-def asked(version: int, fields: Answer) -> Asked:
+def asked(version: int, fields: Answer, size: int = 100) -> Asked:
     """A request as a handler gets it."""
-    return Asked(version, fields, "localhost", 9092, client_id="client", client_host="/127.0.0.1")
+    return Asked(
+        version, fields, "localhost", 9092, client_id="client", client_host="/127.0.0.1", size=size
+    )
 
 
 def scripted(

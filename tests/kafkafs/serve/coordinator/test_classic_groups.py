@@ -325,6 +325,16 @@ async def test_subscriptions_and_assignments_have_a_limit_together(script: Scrip
 
 
 @scripted
+async def test_requests_that_wait_have_a_limit_together(script: Script) -> None:
+    size = script.coordinator.limits.waiting_bytes
+    first = await script.begin(script.join, version=3, size=size)
+    assert (await script.join(version=3))["errorCode"] == GROUP_IS_FULL
+    await trio.sleep(3.1)
+    assert first.answer["errorCode"] == 0
+    assert (await script.join())["errorCode"] == MEMBER_ID_REQUIRED
+
+
+@scripted
 async def test_a_member_has_a_limit_of_strategies(script: Script) -> None:
     many = {str(number): b"" for number in range(101)}
     assert (await script.join(protocols=many))["errorCode"] == INCONSISTENT_PROTOCOL

@@ -47,6 +47,10 @@ class Commits:
         """Groups with commits."""
         return list(self._groups)
 
+    def all(self) -> dict[str, CommitsOfGroup]:
+        """Return the commits of all groups, in dicts of their own."""
+        return {group_id: dict(found) for group_id, found in self._groups.items()}
+
     def has(self, group_id: str) -> bool:
         """Return whether a group has commits."""
         return group_id in self._groups
