@@ -123,7 +123,9 @@ def test_a_consumer_starts_at_the_offset_committed_on_disk(protocol, tmp_path):
 
 
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
-def test_a_consumer_goes_on_after_a_restart_of_the_server_with_a_file_of_commits(protocol, tmp_path):
+def test_a_consumer_goes_on_after_a_restart_of_the_server_with_a_file_of_commits(
+    protocol, tmp_path
+):
     options = ("--commit-to", str(tmp_path / "commits"))
     with serving(log_dir("current"), tmp_path, *options) as served:
         first = Member(served, "kept", protocol, ["codec-zstd"])
