@@ -144,7 +144,7 @@ class Reader:
             if message is None:
                 raise TimeoutError(f"no answer about {topic}-{partition}")
             if message.error() is None:
-                found.append(_record(message))
+                found.append(record_of(message))
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 self._consumer.unassign()
                 return found
@@ -168,7 +168,8 @@ def probe_times(records: list[TruthRecord]) -> list[int]:
     return [max(stamps[0] - 5, 0), stamps[0], *middle, stamps[-1], stamps[-1] + 1]
 
 
-def _record(message: Any) -> TruthRecord:
+def record_of(message: Any) -> TruthRecord:
+    """The record of a message of librdkafka."""
     kind, stamp = message.timestamp()
     return TruthRecord(
         message.offset(),

@@ -32,7 +32,7 @@ def why_not() -> str | None:
 
 
 # Test modules import confluent_kafka at their top.
-collect_ignore_glob = ["test_*.py"] if find_spec("confluent_kafka") is None else []
+collect_ignore_glob = ["test_*.py", "*/test_*.py"] if find_spec("confluent_kafka") is None else []
 
 
 def pytest_report_header() -> str:
