@@ -1,4 +1,4 @@
-"""Avro values as JSON, as record lines and as typed columns, beside fastavro with `json`, with orjson and with PyArrow."""
+"""Avro values as JSON, as record lines and as typed columns, beside fastavro and confluent-kafka's deserializer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 from bench_report import Report, timed
+from confluent_kafka.schema_registry import Schema as RegistrySchema, SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from engine import kernel
 from engine.columns.batch_table import BATCH_ROW
@@ -63,7 +66,8 @@ def run(report: Report, megabytes: int) -> None:
     arena = b"".join(values)
     sizes = np.array([len(value) for value in values])
     payloads = Payloads(arena, np.cumsum(sizes) - sizes, sizes)
-    decoder, lines = AvroDecoder(json.dumps(_ORDER)), _Lines(values)
+    decoder = AvroDecoder(json.dumps(_ORDER))
+    lines = RecordLines(values, SchemaKind.AVRO, json.dumps(_ORDER), b"", _read)
     expected = [json.loads(_json(json.dumps, value)) for value in values[:3]]
     shown = [json.loads(decoder.json(value).text) for value in values[:3]]
     if [each["items"] for each in shown] != [each["items"] for each in expected]:
@@ -83,7 +87,6 @@ def run(report: Report, megabytes: int) -> None:
             target=target,
             note="the peer gets decoded batches from our kernel",
         )
-
     _compare_columns(report, values, decoder)
 
 
@@ -92,7 +95,7 @@ def _compare_columns(report: Report, values: list[bytes], decoder: AvroDecoder) 
     column = AvroColumn(decoder.schema)
 
     def ours() -> pa.Array:
-        return _column_of(column, column.program(decoder), values)
+        return column_of(column, column.program(decoder), values)
 
     def theirs() -> pa.Array:
         found = [fastavro.schemaless_reader(io.BytesIO(each), _PARSED, None) for each in values]
@@ -107,9 +110,20 @@ def _compare_columns(report: Report, values: list[bytes], decoder: AvroDecoder) 
         partial(timed, theirs),
         target="wall 8",
     )
+    client = SchemaRegistryClient.new_client({"url": "mock://bench"})
+    number = client.register_schema("orders-value", RegistrySchema(json.dumps(_ORDER), "AVRO"))
+    framed = [b"\0" + number.to_bytes(4, "big") + value for value in values]
+    read, context = AvroDeserializer(client), SerializationContext("orders", MessageField.VALUE)
+    report.compare(
+        *("schemas", "Avro values as typed columns, confluent-kafka's deserializer + PyArrow"),
+        *(len(values) / 1000, "kvalue/s"),
+        partial(timed, ours),
+        lambda: timed(lambda: pa.array([read(each, context) for each in framed], column.type)),
+        target="wall 8",
+    )
 
 
-def _column_of(
+def column_of(
     column: TypedColumn, program: compiled.ColumnProgram | None, values: list[bytes]
 ) -> pa.Array:
     """Return the column that a program makes of values, which it all reads."""
@@ -124,8 +138,12 @@ def _column_of(
     return column.tree.array(parts)
 
 
+def _read(value: bytes) -> object:
+    return fastavro.schemaless_reader(io.BytesIO(value), _PARSED, None)
+
+
 def _json(dump: Dump, value: bytes) -> bytes | str:
-    return dump(fastavro.schemaless_reader(io.BytesIO(value), _PARSED, None), default=str)
+    return dump(_read(value), default=str)
 
 
 def _values(count: int) -> list[bytes]:
@@ -150,21 +168,36 @@ def _values(count: int) -> list[bytes]:
     return made
 
 
-class _Lines:
-    """The batches of a topic, as record lines."""
+class RecordLines:
+    """The batches of a topic, as record lines.
 
-    def __init__(self, values: list[bytes]) -> None:
+    Args:
+        values: payloads.
+        kind, text: the schema.
+        head: what stands between the schema's id and a payload.
+        read: reads a payload as the peer does.
+    """
+
+    def __init__(
+        self,
+        values: list[bytes],
+        kind: SchemaKind,
+        text: str,
+        head: bytes,
+        read: Callable[[bytes], object],
+    ) -> None:
+        self._read = read
+        self._prefix = _PREFIX + head
         self._data = b"".join(
             builders.batch(
-                [Rec(_PREFIX + each, b"key") for each in values[at : at + _PER_BATCH]], at
+                [Rec(self._prefix + each, b"key") for each in values[at : at + _PER_BATCH]], at
             )
             for at in range(0, len(values), _PER_BATCH)
         )
         self._table = np.empty(len(values) // _PER_BATCH + 1, BATCH_ROW.dtype)
         filled, _, _ = kernel.walk(self._data, self._table, 0, 0, False)
         self._table = self._table[:filled]
-        text = json.dumps(_ORDER)
-        schema = Schema(SchemaKind.AVRO, text, subject="orders-value", version=1, id=7)
+        schema = Schema(kind, text, subject="orders-value", version=1, id=7)
         store = SchemaStore([schema])
         topic = TopicSchemas("orders", lambda: store, DecoderCache())
         self._options = LineOptions("orders", 0, decode_with=topic)
@@ -189,6 +222,6 @@ class _Lines:
             value, key = columns.value(row), columns.key(row)
             assert value is not None
             assert key is not None
-            found = fastavro.schemaless_reader(io.BytesIO(value[5:]), _PARSED, None)
+            found = self._read(value[len(self._prefix) :])
             line = {"offset": offset, "timestamp": timestamp, "key": key.decode(), "value": found}
             dump({"topic": "orders", "partition": 0, **line}, default=str)

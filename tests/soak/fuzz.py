@@ -37,7 +37,7 @@ KERNEL = (
     "lines", "column-lines", "search", "look-ups", "dump-text", "gather", "compaction", "wild-columns", "text", "slots",
     "checksums",
 )  # fmt: skip
-PROGRAMS = ("avro-programs", "protobuf-programs")
+PROGRAMS = ("avro-programs", "protobuf-programs", "avro-columns", "protobuf-columns")
 FILES = (
     "offset-index", "time-index", "transaction-index", "producer-snapshot", "leader-epochs", "offset-checkpoint",
     "partition-metadata", "meta-properties", "quorum-state", "clean-shutdown", "rebuild-manifest", "batch-objects",

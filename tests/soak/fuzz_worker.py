@@ -24,7 +24,7 @@ from zlib import crc32
 from tests.soak import sanitized
 
 MODULES = (
-    "tests.soak.fuzz_kernel", "tests.soak.fuzz_programs", "tests.soak.fuzz_files", "tests.soak.fuzz_messages",
+    "tests.soak.fuzz_kernel", "tests.soak.fuzz_programs", "tests.soak.fuzz_columns", "tests.soak.fuzz_files", "tests.soak.fuzz_messages",
 )  # fmt: skip
 NUMBER = struct.Struct("<q")
 LONGEST = 10.0

@@ -46,6 +46,7 @@ MOST_NESTED = 32
 _MOST_TYPES = 10_000
 _MOST_DIGITS, _MOST_DIGITS_128 = 76, 38
 _MOST_WIDTH = 1024
+_MOST_DEFAULTS = 1000
 
 Fit: TypeAlias = Callable[[Any], Any]
 """Function from the JSON form of a value to what PyArrow takes; raises UndecodableError, ValueError or TypeError."""
@@ -341,8 +342,27 @@ _TICKS: dict[Logical, Fit] = {
 # Defaults
 
 
-def default_of(schema: AvroType, value: Any, path: Path) -> Any:  # noqa: ANN401
-    """Return what PyArrow takes for a default, which has the form of a schema's JSON: bytes are Latin-1."""
+def default_of(
+    schema: AvroType,
+    value: Any,  # noqa: ANN401
+    path: Path,
+    left: list[int] | None = None,
+) -> Any:  # noqa: ANN401
+    """Return what PyArrow takes for a default, which has the form of a schema's JSON: bytes are Latin-1.
+
+    Args:
+        schema: its type.
+        value: the default.
+        path: the types that the type lies in.
+        left: number of values that it may still have; records in lists have defaults of their own.
+
+    Raises:
+        UndecodableError: it has too many values, or it is of a type whose defaults are not read.
+    """
+    left = [_MOST_DEFAULTS] if left is None else left
+    left[0] -= 1
+    if left[0] < 0:
+        raise UndecodableError(f"a default has more than {_MOST_DEFAULTS} values")
     plain, is_nullable = without_null(schema)
     if value is None and (is_nullable or plain == NULL):
         return None
@@ -351,11 +371,13 @@ def default_of(schema: AvroType, value: Any, path: Path) -> Any:  # noqa: ANN401
     inside = (*path, plain)
     if isinstance(plain, AvroRecord):
         given = plain.defaults | value
-        return {name: default_of(kind, given[name], inside) for name, kind in plain.fields}
+        return {name: default_of(kind, given[name], inside, left) for name, kind in plain.fields}
     if isinstance(plain, AvroArray):
-        return [default_of(plain.items, each, inside) for each in value]
+        return [default_of(plain.items, each, inside, left) for each in value]
     if isinstance(plain, AvroMap):
-        return [(name, default_of(plain.values, each, inside)) for name, each in value.items()]
+        return [
+            (name, default_of(plain.values, each, inside, left)) for name, each in value.items()
+        ]
     if isinstance(plain, AvroPrimitive | AvroFixed):
         if plain.logical is Logical.DECIMAL:
             text = decimal_text(plain.scale, value.encode("latin-1"))

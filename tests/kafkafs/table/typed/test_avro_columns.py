@@ -191,3 +191,17 @@ def test_a_program_for_other_columns_is_refused() -> None:
     _, other = program_of("string")
     with pytest.raises(ValueError, match="fills other columns"):
         read(column, other, [b"\0"])
+
+
+def test_defaults_that_hold_defaults_are_bounded() -> None:
+    kind: Any = "int"
+    for level in range(12):
+        field = {"name": "f", "type": {"type": "array", "items": kind}}
+        field["default"] = [{}] * 20 if level else [1]
+        kind = {"type": "record", "name": f"R{level}", "fields": [field]}
+    reader = {"type": "record", "name": "R", "fields": [{"name": "f", "type": kind, "default": {}}]}
+    writer = {"type": "record", "name": "R", "fields": []}
+    decoder, column = decoder_of(writer), AvroColumn(decoder_of(reader).schema)
+    assert column.program(decoder) is None
+    _, notes = column.array([DecodedField(b"{}", made_by=decoder)])
+    assert "a default has more than 1000 values" in notes[0]

@@ -181,3 +181,36 @@ def test_small_messages_do_not_make_wide_columns_without_bound() -> None:
     assert states[0] == states[2] == READ
     assert states[1] in (REFUSED, TOO_LARGE)
     assert [None if each is None else len(each["w"]) for each in array.to_pylist()] == [5, None, 5]
+
+
+def test_columns_have_what_another_reader_of_the_wire_has() -> None:
+    ptars = pytest.importorskip("ptars", reason="ptars is not installed: scripts/setup dev")
+    decoder = ProtobufDecoder("""
+        syntax = "proto3"; import "google/protobuf/timestamp.proto";
+        message A {
+          int64 i = 1; sint32 s = 2; uint64 u = 3; fixed32 f = 4; double d = 5; float g = 6; bool b = 7; string t = 8;
+          bytes y = 9; optional string maybe = 10; google.protobuf.Timestamp at = 11; repeated int32 xs = 12;
+          repeated string ts = 13; B inner = 14; repeated B many = 15; map<string, int64> by = 16;
+        }
+        message B { int32 n = 1; optional B2 deep = 2; } message B2 { repeated bool bs = 1; }
+    """)
+    kind = GetMessageClass(decoder.descriptor())
+    shown: list[dict[str, Any]] = [
+        {},
+        {"i": "-5", "s": -6, "u": str(2**64 - 1), "f": 7, "d": 0.5, "g": 0.25, "b": True, "t": "é"},
+        {"y": "AP8=", "maybe": "", "at": "1969-12-31T23:59:59.999999999Z", "xs": [1, -1]},
+        {
+            "ts": ["", "x"],
+            "inner": {},
+            "many": [{"n": 3}, {"deep": {"bs": [True]}}],
+            "by": {"k": 1},
+        },
+    ]
+    data = [json_format.ParseDict(each, kind()).SerializeToString() for each in shown]
+    column = ProtobufColumn(decoder)
+    array, states = read(column, column.program, data)
+    handler = ptars.HandlerPool([kind.DESCRIPTOR.file]).get_for_message(kind.DESCRIPTOR)
+    theirs = handler.list_to_record_batch(data)
+    assert states == [READ] * len(data)
+    for field in column.type:
+        assert equal(array.field(field.name), theirs[field.name].cast(field.type)), field.name
