@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kafkafs.api.consumer_record import ConsumerRecord
     from kafkafs.api.opened_partition import OpenedPartition, RecordRange
     from kafkafs.api.opened_source import OpenedSource, OpenedTopic
+    from kafkafs.api.problem import Problem
     from kafkafs.api.scan import Scan
     from kafkafs.table.errors import CorruptBatchError, LostRecordsError
 
@@ -39,6 +40,7 @@ _HOMES = {
     ".api.consumer_record": ("ConsumerRecord",),
     ".api.opened_partition": ("OpenedPartition", "RecordRange"),
     ".api.opened_source": ("OpenedSource", "OpenedTopic"),
+    ".api.problem": ("Problem",),
     ".api.scan": ("Scan",),
     ".table.errors": ("CorruptBatchError", "LostRecordsError"),
 }
@@ -51,6 +53,7 @@ __all__ = [
     "OpenedPartition",
     "OpenedSource",
     "OpenedTopic",
+    "Problem",
     "RecordRange",
     "Scan",
     "__version__",

@@ -69,6 +69,14 @@ class TimeCounts:
                 found[(at - first) * parts // length] += count
         return found
 
+    def at_least(self, width: int) -> TimeCounts:
+        """Return the counts in steps of a width that begins each of the present ones, or in the present, wider steps."""
+        found = TimeCounts(self._most)
+        found.merge(self)
+        while found.width < width:
+            found._widen()
+        return found
+
     def _shrink(self) -> None:
         while len(self.counts) > self._most:
             self._widen()

@@ -33,6 +33,7 @@ from engine.log.segment.scan import BatchRun
 from engine.log.time_look_ups import TimeLookUps, first_of_newest
 from engine.log.transactions import FateFinder, OngoingTxn, TransactionState
 from engine.state.leader_epoch_cache import LeaderEpochCache
+from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import (
     BatchPosition,
     FoundTimestamp,
@@ -67,6 +68,7 @@ class LogView(LogContents):
     _times: TimeLookUps | None = field(default=None, init=False)
     _all_segments: LogSegments[LogSegment] | None = field(default=None, init=False)
     _transactions_below: tuple[Offset, TransactionState] | None = field(default=None, init=False)
+    _producers: Mapping[int, ProducerStateEntry] | None = field(default=None, init=False)
     _leader_epochs: LeaderEpochCache | None = field(default=None, init=False)
     _topic_id: tuple[str | None] | None = field(default=None, init=False)
     _max_timestamp: tuple[FoundTimestamp | None] | None = field(default=None, init=False)
@@ -104,6 +106,17 @@ class LogView(LogContents):
         if known is None:
             known = stable_offset.transaction_state(self, self.log_end_offset)
             self.known_transactions = known
+        return known
+
+    @property
+    def producers(self) -> Mapping[int, ProducerStateEntry]:
+        """The idempotent producers at the log end, by id; not to be changed."""
+        known = self._producers
+        if known is None:
+            # Imported here: look-ups do without it.
+            from engine.log.active_producers import active_producers
+
+            known = self._producers = active_producers(self)
         return known
 
     @property

@@ -57,7 +57,7 @@ class ClusterChange(NamedTuple):
 
 
 class ClusterImage:
-    """The cluster after the records below `next_offset`. Immutable.
+    """The cluster after the records below `next_offset`. Immutable, picklable.
 
     Attributes:
         snapshot: the snapshot that it started from; None for the log's beginning.
@@ -97,6 +97,10 @@ class ClusterImage:
         self.notes = notes
         self.unreadable = unreadable
         self.missing = missing
+
+    def __repr__(self) -> str:
+        number = len(self.table("topics"))
+        return f"<cluster below offset {self.next_offset}: {number} {'topic' if number == 1 else 'topics'}>"
 
     def table(self, name: str) -> Table:
         """Return one of the tables, perhaps empty."""

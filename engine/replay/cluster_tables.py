@@ -7,7 +7,6 @@ treats it as a bug and stops.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.units import Offset, Timestamp
@@ -70,7 +69,7 @@ class Tables:
 
     def tables(self) -> Mapping[str, Table]:
         """Return all tables by name."""
-        return MappingProxyType(self._tables)
+        return dict(self._tables)
 
     def partitions(self) -> Mapping[str, Mapping[int, Item]]:
         """Return the partitions by topic id and number."""

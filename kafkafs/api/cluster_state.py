@@ -8,26 +8,27 @@ from engine.replay.groups.group import Group
 from engine.replay.groups.known_groups import KnownGroups
 from engine.replay.groups.share_rows import ShareRow
 from engine.replay.partition_records import Unreadable
-from engine.replay.source_state import GroupRow, SourceState
+from engine.replay.source_state import GroupRow
 from engine.replay.transactions import OpenTransaction, Transaction, TransactionsImage
 from engine.units import Timestamp
 from kafkafs.api.moments import Moment, milliseconds
+from kafkafs.api.source_logs import SourceLogs
 
 
 class Groups(Mapping[str, Group]):
-    """Consumer, share and streams groups by name; each access reads what was added to Kafka's own topics.
+    """Consumer, share and streams groups by name; each access reads what was added to Kafka's own topics. Picklable.
 
     Args:
-        state: the replays of the source.
+        logs: the open source.
         until: only records with timestamps up to this count; None for all.
     """
 
-    def __init__(self, state: SourceState, until: Timestamp | None = None) -> None:
-        self._state = state
+    def __init__(self, logs: SourceLogs, until: Timestamp | None = None) -> None:
+        self._logs = logs
         self._until = until
 
     def _known(self) -> KnownGroups:
-        return self._state.known_groups(self._until)
+        return self._logs.state.known_groups(self._until)
 
     def __getitem__(self, name: str) -> Group:
         found = self._known().group(name)
@@ -46,7 +47,7 @@ class Groups(Mapping[str, Group]):
 
     def at(self, moment: Moment) -> Groups:
         """Return the groups as they were at a moment."""
-        return Groups(self._state, milliseconds(moment))
+        return Groups(self._logs, milliseconds(moment))
 
     def lag(self, name: str) -> list[GroupRow | ShareRow]:
         """Return the partitions of a group with committed offset, log end and lag, as `kafkafs groups` shows them.
@@ -54,7 +55,7 @@ class Groups(Mapping[str, Group]):
         Raises:
             KeyError: the source has no such group.
         """
-        return list(self._state.lag_rows(self[name], self._known()))
+        return list(self._logs.state.lag_rows(self[name], self._known()))
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -65,12 +66,12 @@ class Groups(Mapping[str, Group]):
 class Transactions(Mapping[str, Transaction]):
     """Transactional ids with their states; see `Groups` for the arguments."""
 
-    def __init__(self, state: SourceState, until: Timestamp | None = None) -> None:
-        self._state = state
+    def __init__(self, logs: SourceLogs, until: Timestamp | None = None) -> None:
+        self._logs = logs
         self._until = until
 
     def _image(self) -> TransactionsImage | None:
-        replay = self._state.transactions
+        replay = self._logs.state.transactions
         return replay.image(self._until) if replay.exists else None
 
     def __getitem__(self, name: str) -> Transaction:
@@ -93,11 +94,11 @@ class Transactions(Mapping[str, Transaction]):
 
     def at(self, moment: Moment) -> Transactions:
         """Return the transactional ids as they were at a moment."""
-        return Transactions(self._state, milliseconds(moment))
+        return Transactions(self._logs, milliseconds(moment))
 
     def open(self) -> list[OpenTransaction]:
         """Return the transactions in the logs that have no end."""
-        return list(self._state.open_transactions(self._until))
+        return list(self._logs.state.open_transactions(self._until))
 
     def hanging(self) -> list[OpenTransaction]:
         """Return the open transactions that no coordinator will end, or of which this is not known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator
+from operator import index
 from typing import TYPE_CHECKING, Any, overload
 
 from engine.log.log_view import LogView
@@ -146,6 +147,10 @@ class OpenedPartition:
         """
         if isinstance(place, slice):
             return self._range(place)
+        try:
+            place = index(place)
+        except TypeError:
+            raise TypeError(f"offsets are numbers, or ranges of them, not {place!r}") from None
         if place < 0:
             return self._from_end(-place)
         view = self._view()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from engine.log.log_directory import LogSource
-from engine.log.segment.problems import ProblemEntry
 from engine.topics.topic_names import (
     CLUSTER_METADATA,
     CONSUMER_OFFSETS,
@@ -15,6 +14,7 @@ from engine.topics.topic_names import (
 )
 from kafkafs.amounts import counted
 from kafkafs.api.opened_partition import OpenedPartition
+from kafkafs.api.problem import Problem
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.tree.errors import NotADirectory
 from kafkafs.tree.node import Directory, File
@@ -116,7 +116,7 @@ class OpenedSource:
         from kafkafs.api.cluster_state import Groups
 
         self._logs.refuse_masked("groups", CONSUMER_OFFSETS, SHARE_GROUP_STATE)
-        return Groups(self._logs.state)
+        return Groups(self._logs)
 
     @property
     def transactions(self) -> Transactions:
@@ -124,7 +124,7 @@ class OpenedSource:
         from kafkafs.api.cluster_state import Transactions
 
         self._logs.refuse_masked("transactions", TRANSACTION_STATE)
-        return Transactions(self._logs.state)
+        return Transactions(self._logs)
 
     @property
     def cluster(self) -> ClusterImage | None:
@@ -134,9 +134,9 @@ class OpenedSource:
         return cluster.image() if cluster.exists else None
 
     @property
-    def problems(self) -> list[ProblemEntry]:
-        """The problems that reads found so far: kind, file, reason, position, …; `check` looks for all."""
-        return self.tree.context.problems
+    def problems(self) -> list[Problem]:
+        """The problems that reads found so far; `check` looks for all."""
+        return [Problem.of(entry) for entry in self.tree.context.problems]
 
     def check(self, jobs: int = 1) -> Iterator[Finding]:
         """Yield what `kafkafs check` finds: every byte of the logs and of the files beside them is read.

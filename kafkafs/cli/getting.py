@@ -151,7 +151,8 @@ def get(
         sought = _json_key(key, topic, known) if wanted is None else _bytes_key(wanted)
         threads = 1 if len(logs) >= jobs and not is_history else jobs
         make = _search_maker(sought, known, threads, mask=masks.of(topic), **lines)
-        lookup = _Lookup(opened, topic, wanted, _parts(logs, make), progress)
+        of_text = known if key_format == "text" else None
+        lookup = _Lookup(opened, topic, wanted, _parts(logs, make), progress, of_text)
         if is_history:
             lookup.print_all()
         else:
@@ -311,8 +312,10 @@ class _Lookup:
         key: bytes | None,
         parts: Sequence[_Part],
         progress: Progress,
+        schemas: KnownSchemas | None,
     ) -> None:
         self._source = source
+        self._schemas = schemas
         self._topic = topic
         self._key = key
         self._parts = parts
@@ -416,13 +419,23 @@ class _Lookup:
         fail(sentence)
         return found
 
+    def _way(self) -> str:
+        """Return what else finds a key that was given as text."""
+        store = None if self._schemas is None else self._schemas.fixed().store
+        schema = None if store is None else store.newest(self._topic, is_key=True)
+        if schema is None:
+            return ""
+        return (
+            f"; its keys have the schema {schema.name}: --key-format json finds them by their JSON"
+        )
+
     def _end(self, *, is_found: bool, is_shown: bool = True) -> None:
         """End the command with its status unless that is 0."""
         unread = [part.name for part in self._parts if part.search is None]
         if not is_found:
             names = "partition" if len(self._parts) == 1 else "partitions"
             where = f"the {len(self._parts)} {names} of {self._topic} that were searched"
-            fail(f"there is no record of the key in {where}")
+            fail(f"there is no record of the key in {where}{self._way()}")
         if self._places or unread:
             noun = "place" if self._places == 1 else "places"
             what = ", ".join(

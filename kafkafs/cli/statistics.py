@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print the number of keys and the most frequent ones instead; reads every record.",
 )
+@click.option(
+    "--hours",
+    "by_hour",
+    is_flag=True,
+    help="Print the records of each topic by hour instead.",
+)
 @partition_options
 @jobs_option
 @mask_option
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
 def stats(
     sources: tuple[str, ...],
     only_keys: bool,
+    by_hour: bool,
     choice: PartitionChoice,
     jobs: int,
     masks: Masks,
@@ -48,11 +55,15 @@ def stats(
     kafkafs stats /var/lib/kafka/data --topic orders,payments
     kafkafs stats /backup/orders-0 --json
     kafkafs stats /var/lib/kafka/data --topic orders --keys
+    kafkafs stats /var/lib/kafka/data --topic orders --hours
 
     Every batch is read, checked and decompressed. RATIO: bytes without compression, by
     bytes on disk. KEYLESS: records without a key. LATE: batches that are older than one
     before them. The sparkline has the records from FIRST to LAST; a batch counts at the
     time of its newest record. SKEW: records of a topic's largest partition, by the mean.
+
+    --hours: hours (UTC) with records, and the mean rate of each. A topic with records
+    of more than about 1,500 hours has longer rows; HOURS is their length.
 
     --keys: KEYS is exact up to 4,095 keys, above (~) with a standard error of 1.6 %.
     TOP-KEY, TOP-10, TOP-100: records of the most frequent keys, by all records; with ≥
@@ -62,14 +73,16 @@ def stats(
     Exit status: 0 everything was counted, 1 damage keeps some records from it, 3 cannot read.
     """
     masks.refuse(None)
+    if only_keys and by_hour:
+        raise click.UsageError("--keys and --hours cannot be combined")
     if only_keys:
         _print_keys(sources, choice, jobs, masks, as_json=as_json)
         return
     from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
-    from kafkafs.cli.printing.stats_report import JsonStats, TextStats
+    from kafkafs.cli.printing.stats_report import HourStats, JsonStats, TextStats
 
-    report = JsonStats() if as_json else TextStats()
+    report = HourStats(as_json=as_json) if by_hour else JsonStats() if as_json else TextStats()
     with (
         open_log_source(sources) as source,
         masks.told(source),
@@ -99,7 +112,7 @@ def _print_keys(
     sources: tuple[str, ...], choice: PartitionChoice, jobs: int, masks: Masks, *, as_json: bool
 ) -> None:
     """Print what the keys of each partition add up to."""
-    from kafkafs.cli.printing.key_report import KeyReport, masked_key
+    from kafkafs.cli.printing.key_report import KeyReport, decoded_key, masked_key
     from kafkafs.decode.key_counts import KeyCounts, count_keys
     from kafkafs.schemas.known_schemas import KnownSchemas
 
@@ -134,7 +147,8 @@ def _print_keys(
                 progress.clear()
                 fail(f"{name}: not all was counted: {sentence_of(error)}")
             progress.clear()
-            output.add(name, sums, None if mask is None else masked_key(topic, mask, known))
+            show = decoded_key(topic, known) if mask is None else masked_key(topic, mask, known)
+            output.add(name, sums, show)
         output.end()
         if not is_read:
             sys.exit(EXIT_CANNOT_READ)

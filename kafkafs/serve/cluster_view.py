@@ -20,7 +20,7 @@ from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.api.source_logs import SourceLogs
 
 NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-_EPOCH_SECONDS = 1.0
+_EPOCH_SECONDS = _IMAGE_SECONDS = 1.0
 _HINT = "name a log dir that has __cluster_metadata-0, or leave out --nodes"
 _NODE_WITHOUT_ID = 0
 
@@ -63,6 +63,8 @@ class ClusterView:
         self.shows_nodes = shows_nodes
         self._choice = choice
         self._lock = Lock()
+        self._shown_image: ClusterImage | None = None
+        self._image_seconds = -_IMAGE_SECONDS - 1
         self._seen: tuple[object, object] | None = None
         self._topics: dict[str, ServedTopic] = {}
         self._ids: dict[PartitionLog, str] = {}
@@ -100,13 +102,23 @@ class ClusterView:
         replay = self.logs.state.cluster
         return replay.image() if replay.exists else None
 
+    @property
+    def shown_image(self) -> ClusterImage | None:
+        """What the cluster's metadata says of nodes and topics, at most a second old; None if one broker is shown."""
+        if not self.shows_nodes:
+            return None
+        now = monotonic()
+        if now - self._image_seconds > _IMAGE_SECONDS:
+            self._shown_image, self._image_seconds = self.image(), now
+        return self._shown_image
+
     def topics(self) -> Mapping[str, ServedTopic]:
         """Return the served topics by name, sorted.
 
         Raises:
             OSError: the source cannot be listed.
         """
-        seen = self.logs.source.partitions(), self.image() if self.shows_nodes else None
+        seen = self.logs.source.partitions(), self.shown_image
         with self._lock:
             if self._seen is None or any(map(is_not, seen, self._seen)):
                 self._topics = self._sorted(seen[1])

@@ -6,10 +6,10 @@ replicas are where it says. Every node has the address of this server, so each o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from engine.replay.cluster import ClusterImage
+from engine.replay.cluster_tables import Item
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.cluster_view import ClusterView, ServedTopic
 
@@ -52,8 +52,7 @@ class ShownPlace(NamedTuple):
 
 def shown_nodes(cluster: ClusterView) -> list[ShownNode]:
     """Return the brokers by number. Raises OSError."""
-    image = cluster.image() if cluster.shows_nodes else None
-    found = {} if image is None else image.table("brokers")
+    found = {} if cluster.shown_image is None else cluster.shown_image.table("brokers")
     if not found:
         return [ShownNode(cluster.node_id)]
     return [
@@ -64,48 +63,40 @@ def shown_nodes(cluster: ClusterView) -> list[ShownNode]:
 
 def places(cluster: ClusterView, topic: ServedTopic) -> list[ShownPlace]:
     """Return the replicas of a topic's partitions by number. Raises OSError."""
-    return sorted([*_here(cluster, topic), *_elsewhere(cluster, topic)])
+    image = cluster.shown_image
+    item = None if image is None else image.topics.get(topic.name)
+    rows = {} if image is None or item is None else image.partitions_of(item.facts["topicId"])
+    return sorted([*_here(cluster, topic, rows), *_elsewhere(cluster, topic, rows)])
 
 
-def _here(cluster: ClusterView, topic: ServedTopic) -> Iterator[ShownPlace]:
+def _here(
+    cluster: ClusterView, topic: ServedTopic, rows: Mapping[int, Item]
+) -> Iterator[ShownPlace]:
     """Yield the partitions that the source has."""
     numbers = [node.number for node in shown_nodes(cluster)]
     for partition, log in topic.logs.items():
-        facts = _facts(cluster, topic, partition)
         epoch = cluster.leader_epoch(log)
-        if facts is None:
-            here = [cluster.node_id if cluster.node_id in numbers else numbers[0]]
-            yield ShownPlace(partition, here[0], epoch, here, here)
+        row = rows.get(partition)
+        if row is None:
+            here = [cluster.node_id]
+            yield ShownPlace(partition, cluster.node_id, epoch, here, here)
             continue
-        wished = (
-            facts["leader"],
-            cluster.owners.get(log.root.path, NO_LEADER),
-            *facts["replicas"],
-            numbers[0],
-        )
+        owner = cluster.owners.get(log.root.path, NO_LEADER)
+        wished = (row.facts["leader"], owner, *row.facts["replicas"], *numbers)
         leader = next(node for node in wished if node in numbers)
-        yield _known(facts, leader, epoch)
+        yield _known(row.facts, leader, epoch)
 
 
-def _elsewhere(cluster: ClusterView, topic: ServedTopic) -> Iterator[ShownPlace]:
+def _elsewhere(
+    cluster: ClusterView, topic: ServedTopic, rows: Mapping[int, Item]
+) -> Iterator[ShownPlace]:
     """Yield the partitions that the source lacks: nobody leads them, and their replicas are offline."""
     for partition in cluster.missing(topic):
-        facts = _facts(cluster, topic, partition)
-        if facts is None:
+        if partition not in rows:
             yield ShownPlace(partition)
-        else:
-            place = _known(facts, NO_LEADER, NO_PARTITION_LEADER_EPOCH)
-            yield place._replace(offline=place.replicas)
-
-
-def _facts(cluster: ClusterView, topic: ServedTopic, partition: int) -> dict[str, Any] | None:
-    """Return what the metadata says of a partition; None if it does not know it, or nodes are not shown."""
-    image: ClusterImage | None = cluster.image() if cluster.shows_nodes else None
-    item = None if image is None else image.topics.get(topic.name)
-    if image is None or item is None:
-        return None
-    row = image.partitions_of(item.facts["topicId"]).get(partition)
-    return None if row is None else row.facts
+            continue
+        place = _known(rows[partition].facts, NO_LEADER, NO_PARTITION_LEADER_EPOCH)
+        yield place._replace(offline=place.replicas)
 
 
 def _known(facts: dict[str, Any], leader: int, epoch: int) -> ShownPlace:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from engine.lines.record_line import LineOptions, record_line
+from engine.lines.record_line import LineOptions, internal_decoder, record_line
 from engine.record.attributes import TimestampType
 from engine.record.record import Record
 from engine.units import NO_TIMESTAMP
 from kafkafs.cli.printing.table import print_json, print_table
 from kafkafs.decode.key_counts import WHOLE_KEY, KeyCounts
+from kafkafs.decode.shown_text import json_text
 
 if TYPE_CHECKING:
     from kafkafs.masking.line_mask import LineMask
@@ -38,15 +40,14 @@ class KeyReport:
         self._rows: list[tuple[object, ...]] = []
         self._keys: list[tuple[object, ...]] = []
 
-    def add(self, partition: str, counts: KeyCounts, shown: ShowKey | None = None) -> None:
+    def add(self, partition: str, counts: KeyCounts, show: ShowKey) -> None:
         """Show a partition.
 
         Args:
             partition: its name.
             counts: its keys.
-            shown: returns what is shown of a key; by default all of it.
+            show: returns what is shown of a key.
         """
-        show = shown or _shown
         if self._as_json:
             print_json(_facts(partition, counts, show))
             return
@@ -61,7 +62,8 @@ class KeyReport:
             )
         )
         for key, number in counts.most_frequent(_LISTED):
-            text = str(show(key)["key"])
+            found = show(key)["key"]
+            text = json_text(found) if isinstance(found, dict | list) else str(found)
             self._keys.append((partition, text, f"{_mark(counts)}{number}", _share(number, counts)))
 
     def end(self) -> None:
@@ -94,6 +96,24 @@ def _shown(key: bytes) -> dict[str, object]:
         return {"key": key.decode()}
     except UnicodeDecodeError:
         return {"key": key.hex(), "keyEncoding": "hex"}
+
+
+def decoded_key(topic: str, known: KnownSchemas) -> ShowKey:
+    """Return a function that returns a key as its schema decodes it, or as Kafka's own."""
+    decoder = internal_decoder(topic) or known.decoder(topic)
+
+    def show(key: bytes) -> dict[str, object]:
+        # The end of a longer key was cut off, and is its digest.
+        if decoder is None or len(key) > WHOLE_KEY or not decoder.may_decode(key, None, ()):
+            return _shown(key)
+        field, _ = decoder.fields(key, None, (), NO_TIMESTAMP)
+        if field is None or field.text is None:
+            return _shown(key)
+        shown: dict[str, object] = {"key": json.loads(field.text)}
+        encoding = field.encoding
+        return shown if encoding is None else {**shown, "keyEncoding": encoding.decode()}
+
+    return show
 
 
 def masked_key(topic: str, mask: LineMask, known: KnownSchemas) -> ShowKey:

@@ -9,6 +9,7 @@ import click
 
 from engine.check.log_check import PartitionSummary
 from engine.check.log_statistics import (
+    HOUR_MS,
     CodecCounts,
     LogStatistics,
     TimeCounts,
@@ -27,6 +28,7 @@ _HEADER = (
 )  # fmt: skip
 _CODECS = ("CODEC", "BATCHES", "RECORDS", "BYTES", "UNCOMPRESSED", "RATIO", "RECORDS/BATCH")
 _TOPICS = ("TOPIC", "PARTITIONS", "RECORDS", "LARGEST", "SKEW")
+_HOURS = ("TOPIC", "FROM", "HOURS", "RECORDS", "RECORDS/S")
 _SPARKS = 24
 _UNDECODED = frozenset(
     {"records-invalid", "records-count", "records-leftover", "records-compression", "records-codec"}
@@ -90,6 +92,19 @@ class StatsReport(ABC):
     @abstractmethod
     def end(self) -> None:
         """Show the sums."""
+
+    def _print_uncounted(self) -> None:
+        """Print a line on damage, and one on records that could not be read."""
+        if self.holes:
+            click.echo(
+                f"Not counted: {self.hole_bytes:,} damaged bytes in {counted(self.holes, 'hole')};"
+                " see kafkafs check"
+            )
+        if self.undecoded:
+            places = counted(self.undecoded, "place")
+            click.echo(
+                f"Not counted: records of {places} that could not be read; see kafkafs check"
+            )
 
 
 class JsonStats(StatsReport):
@@ -188,16 +203,56 @@ class TextStats(StatsReport):
             click.echo(f"\n{_minute(self.first)} {line} {_minute(self.last)}")
         amounts = (counted(self.partitions, "partition"), counted(self.records, "record"))
         click.echo(f"\n{', '.join(amounts)}, {self.size:,} bytes")
-        if self.holes:
-            click.echo(
-                f"Not counted: {self.hole_bytes:,} damaged bytes in {counted(self.holes, 'hole')};"
-                " see kafkafs check"
-            )
-        if self.undecoded:
-            places = counted(self.undecoded, "place")
-            click.echo(
-                f"Not counted: records of {places} that could not be read; see kafkafs check"
-            )
+        self._print_uncounted()
+
+
+class HourStats(StatsReport):
+    """Records by topic and hour: a table, or one JSON object a line.
+
+    Args:
+        as_json: whether to print JSON.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+        self._times: dict[str, TimeCounts] = {}
+
+    def add(self, summary: PartitionSummary, topic: str) -> None:
+        """Count a partition."""
+        super().add(summary, topic)
+        assert summary.statistics is not None
+        self._times.setdefault(topic, TimeCounts()).merge(summary.statistics.times)
+
+    def show(self, summary: PartitionSummary, counts: LogStatistics) -> None:
+        """Show nothing: a topic ends with its last partition."""
+
+    def end(self) -> None:
+        """Print the hours of each topic."""
+        rows = [
+            (topic, step * times.width, times.width, count)
+            for topic, times in sorted(self._times.items())
+            for times in [times.at_least(HOUR_MS)]
+            for step, count in sorted(times.counts.items())
+        ]
+        if self._as_json:
+            for topic, start, width, count in rows:
+                rate = {"records": count, "recordsPerSecond": _rate(count, width)}
+                place = {"topic": topic, "timestamp": start, "time": moment(start)}
+                print_json({"type": "hours", **place, "hours": width // HOUR_MS, **rate})
+            return
+        print_table(
+            _HOURS,
+            [
+                (topic, _minute(start), width // HOUR_MS, count, f"{_rate(count, width):.3f}")
+                for topic, start, width, count in rows
+            ],
+        )
+        self._print_uncounted()
+
+
+def _rate(count: int, width: int) -> float:
+    return count * 1000 / width
 
 
 def _spark(times: TimeCounts, first: int, last: int, width: int = _SPARKS) -> str:

@@ -340,7 +340,7 @@ def test_damage_is_a_row_or_skipped_on_request(damaged: tuple[Path, int]) -> Non
         (hole,) = [json.loads(row["_corrupt"]) for row in rows if row["_corrupt"]]
         assert (hole["position"], hole["firstOffset"], hole["lastOffset"]) == (position, 10, 19)
         assert shown.count() == len(rows) == 21
-        assert source.problems[0]["position"] == position
+        assert source.problems[0].position == position
 
 
 def test_damage_shows_whatever_the_filter_on_rows_says(damaged: tuple[Path, int]) -> None:

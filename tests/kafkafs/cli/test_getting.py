@@ -270,3 +270,15 @@ def test_a_key_of_kafkas_own_topics_is_found_by_its_json() -> None:
 @pytest.mark.parametrize("options", [["{"], ['"k3"', "--partitioner", "murmur2:2"]])
 def test_a_json_key_has_to_be_json_and_has_no_partition(options: list[str]) -> None:
     assert get(SAMPLE, "orders", "--key-format", "json", *options).exit_code == 2
+
+
+def test_who_looks_for_the_text_of_a_decoded_key_is_told_how_to_find_it() -> None:
+    source = log_dir("schemas-confluent")
+    done = get(source, "python-avro", "b")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        "its keys have the schema python-avro-key version 1 (id 9): --key-format json finds them"
+        " by their JSON"
+    )
+    assert places(get(source, "python-avro", '"b"', "--key-format", "json")) == [(0, 1)]
+    assert "schema" not in get(SAMPLE, "orders", "no such key").stderr

@@ -127,3 +127,61 @@ def test_keys_are_shown_by_partition_as_a_table_and_as_json(tmp_path: Path) -> N
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     damaged = run(str(tmp_path), "--keys")
     assert (damaged.exit_code, "checksum" in damaged.stderr) == (1, True)
+
+
+def hours_of(folder: Path) -> dict[tuple[str, int], int]:
+    return {
+        (each["topic"], each["timestamp"]): each["records"]
+        for each in objects(str(folder), "--hours")
+    }
+
+
+def test_hours_have_the_records_of_all_partitions_of_a_topic(tmp_path: Path) -> None:
+    hour = 3_600_000
+    wanted: dict[tuple[str, int], int] = {}
+    for folder, parts in {
+        "orders-0": ((0, 3), (1, 2), (60, 5)),
+        "orders-1": ((1, 4),),
+        "other-0": ((2, 1),),
+    }.items():
+        log = BuiltLog(tmp_path, folder)
+        log.segment(
+            [
+                builders.batch([Rec(b"v", None, NOW + number * hour)] * records, number * 100)
+                for number, records in parts
+            ],
+            0,
+        )
+        for number, records in parts:
+            key = folder[:-2], (NOW + number * hour) // hour * hour
+            wanted[key] = wanted.get(key, 0) + records
+    assert hours_of(tmp_path) == wanted
+    first = objects(str(tmp_path), "--hours")[0]
+    assert (first["hours"], first["recordsPerSecond"]) == (1, 3 / 3600)
+    rows = run(str(tmp_path), "--hours").stdout.splitlines()
+    assert rows[1].split() == ["orders", "2023-11-14T22:00Z", "1", "3", "0.001"]
+    assert run(str(tmp_path), "--hours", "--keys").exit_code == 2
+
+
+def test_rows_are_longer_where_there_are_too_many_hours(tmp_path: Path) -> None:
+    log = BuiltLog(tmp_path)
+    hour = 3_600_000
+    log.segment(
+        [builders.batch([Rec(b"v", None, NOW + each * hour)], each) for each in range(2000)], 0
+    )
+    found = objects(str(tmp_path), "--hours")
+    assert {each["hours"] for each in found} == {6}
+    assert sum(each["records"] for each in found) == 2000
+    assert max(each["recordsPerSecond"] for each in found) == pytest.approx(1 / 3600)
+
+
+def test_keys_are_shown_as_their_schemas_decode_them() -> None:
+    folder = str(log_dir("schemas-confluent"))
+    (found,) = objects(folder, "--keys", "--topic", "python-avro")
+    assert [(each["key"], each["keyEncoding"]) for each in found["frequentKeys"]] == [
+        ("a", "avro"),
+        ("b", "avro"),
+        ("c", "avro"),
+    ]
+    table = run(folder, "--keys", "--topic", "proto-keys").stdout
+    assert '{"id":0}' in table

@@ -90,7 +90,7 @@ def list_reassignments(cluster: ClusterView, asked: Asked) -> Fields:
 
     Without the nodes of the cluster there is one broker, so nothing moves.
     """
-    image = cluster.image() if cluster.shows_nodes else None
+    image = cluster.shown_image
     if image is None:
         return {"errorCode": ErrorCode.NONE, "topics": []}
     wanted = asked.fields["topics"]

@@ -8,7 +8,6 @@ import re2
 
 from engine.clock import SystemClock
 from engine.errors import KafkaStorageError
-from engine.log.active_producers import active_producers
 from engine.log.partition_log import PartitionLog
 from engine.replay.transactions import STATES, Transaction, TransactionsImage
 from engine.state.producer_state_entry import ProducerStateEntry
@@ -43,7 +42,7 @@ def _producers(number: int, log: PartitionLog | None) -> Fields:
     if log is None:
         return answer | {"errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     try:
-        found = active_producers(log.view())
+        found = log.view().producers
     except (KafkaStorageError, OSError) as error:
         return answer | {"errorCode": ErrorCode.KAFKA_STORAGE_ERROR, "errorMessage": str(error)}
     return answer | {"activeProducers": [_producer(each) for each in found.values()]}
