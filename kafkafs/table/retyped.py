@@ -63,7 +63,8 @@ def retyped_with_notes(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, di
         notes: dict[int, str] = {}
         for place in range(len(array)):
             try:
-                parts.append(retyped(array.slice(place, 1), kind))
+                # Not a slice: that keeps the values in the lists of all rows.
+                parts.append(retyped(array.take(pa.array([place])), kind))
             except pa.ArrowInvalid as error:
                 parts.append(pa.nulls(1, kind))
                 notes[place] = f"the value does not fit the column: {error}"[:_MOST_NOTE]

@@ -111,7 +111,7 @@ def decoded_key(topic: str, known: KnownSchemas) -> ShowKey:
             return _shown(key)
         shown: dict[str, object] = {"key": json.loads(field.text)}
         encoding = field.encoding
-        return shown if encoding is None else {**shown, "keyEncoding": encoding.decode()}
+        return {**shown, "keyEncoding": encoding.decode()} if encoding else shown
 
     return show
 
