@@ -30,6 +30,9 @@ _NO_TIMESTAMP_TYPE = -1
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 """Names by engine.record.fate.Fate."""
 _CODECS = pa.array(CODEC_NAMES, pa.string())
+_SIDES = ("key", "value")
+_SHOWING = {side: {f"decoded{side.title()}", f"{side}Schema", f"{side}Note"} for side in _SIDES}
+"""Columns that need a side to be decoded, beside its bytes."""
 
 
 def record_batches(
@@ -55,9 +58,16 @@ def record_batches(
     is_strict = fail_on_undecodable and len(in_types) > 0
     asked = {*schema.names, "keyNote", "valueNote"} if is_strict else schema.names
     asks_decoded = is_strict or _asks_decoded(others, rows)
+    sides: Sequence[str] = _SIDES
+    if in_types and not is_strict:  # no decoder of a typed column needs the other side
+        sides = [side for side in _SIDES if not _SHOWING[side].isdisjoint(others)]
     for part in _parts(rows):
         chosen = rows.some(part)
-        decoded = decoded_parts(chosen, strict=fail_on_undecodable) if asks_decoded else (chosen,)
+        decoded = (
+            decoded_parts(chosen, strict=fail_on_undecodable, sides=sides)
+            if asks_decoded
+            else (chosen,)
+        )
         for some in decoded:
             if typed is None or not in_types:
                 yield _batch(schema, some, {})

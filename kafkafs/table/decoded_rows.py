@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,13 +27,22 @@ DECODED_FIELDS: dict[str, pa.DataType] = {
 
 _TYPED = {"key": "key", "value": "value", "decodedKey": "key", "decodedValue": "value"}
 """Columns that may have types, and the sides that they show."""
+_SIDES = ("key", "value")
+_NOTHING: tuple[None, None] = (None, None)
 _MOST_BYTES = 16 * 1024 * 1024
 _FIELD_COST = 200
 """Memory in bytes of a decoded key or value, besides its text."""
 
 
-def decoded_parts(rows: Rows, *, strict: bool = False) -> Iterator[Rows]:
+def decoded_parts(
+    rows: Rows, *, strict: bool = False, sides: Collection[str] = _SIDES
+) -> Iterator[Rows]:
     """Yield rows with their decoded fields, in parts of about 16 MiB of text, unless one record has more.
+
+    Args:
+        rows: the rows.
+        strict: fail at what does not decode.
+        sides: "key" and "value", or one of them, whose decoder does not need the other one.
 
     Raises:
         UndecodableRecordError: `strict` is true, and a key or value asks for a schema and does not decode.
@@ -47,8 +57,10 @@ def decoded_parts(rows: Rows, *, strict: bool = False) -> Iterator[Rows]:
         return
     start, cost = 0, 0
     fields: Fields = ([], [])
+    may_decode = _may_decode(rows, decoder, sides).tolist()
     for place, index in enumerate(rows.indices.tolist(), 1):
-        for found, field in zip(fields, _decoded(rows, decoder, index), strict=True):
+        both = _decoded(rows, decoder, index, sides) if may_decode[place - 1] else _NOTHING
+        for found, field in zip(fields, both, strict=True):
             found.append(field)
             if strict and field is not None and field.text is None and field.note is not None:
                 side = "key" if found is fields[0] else "value"
@@ -58,6 +70,20 @@ def decoded_parts(rows: Rows, *, strict: bool = False) -> Iterator[Rows]:
         if cost > _MOST_BYTES or place == len(rows):
             yield replace(rows, indices=rows.indices[start:place], fields=fields)
             start, cost, fields = place, 0, ([], [])
+
+
+def _may_decode(rows: Rows, decoder: LineDecoder, sides: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Return which records look like one to decode by their first bytes, or have headers."""
+    if decoder.marks is None:
+        return np.ones(len(rows), np.bool_)
+    arena = np.frombuffer(rows.columns.arena, np.uint8)
+    found: npt.NDArray[np.bool_] = rows.columns.headers_count[rows.indices] > 0
+    first_bytes = np.frombuffer(decoder.marks.first_bytes, np.uint8)
+    for side in sides:
+        there = np.flatnonzero(rows.columns.table[f"{side}_size"][rows.indices] > 0)
+        starts = rows.columns.table[f"{side}_start"][rows.indices[there]]
+        found[there] |= np.isin(arena[starts], first_bytes)
+    return found
 
 
 def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:
@@ -82,9 +108,13 @@ def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:
             raise UndecodableRecordError(rows.partition, offset, side, notes[place].as_py())
 
 
-def _decoded(rows: Rows, decoder: LineDecoder, index: int) -> Sequence[DecodedField | None]:
+def _decoded(
+    rows: Rows, decoder: LineDecoder, index: int, sides: Collection[str]
+) -> Sequence[DecodedField | None]:
     columns = rows.columns
-    key, value, headers = columns.key(index), columns.value(index), columns.headers(index)
+    key = columns.key(index) if "key" in sides else None
+    value = columns.value(index) if "value" in sides else None
+    headers = columns.headers(index)
     if not decoder.may_decode(key, value, headers):
         return None, None
     return decoder.fields(key, value, headers, int(columns.timestamp[index]))

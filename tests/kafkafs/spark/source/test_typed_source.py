@@ -138,6 +138,16 @@ def test_what_does_not_fit_ends_the_query_if_asked() -> None:
     assert rows_of(source_of(CONFLUENT, "python-avro", decodeMode="failfast")) == whole
 
 
+def test_the_schemas_of_values_are_read_if_they_are_asked_for() -> None:
+    source = source_of(CONFLUENT, "avro-evolution")
+    schema = source.schema()
+    assert "valueSchema" not in schema.names
+    rows = rows_of(source, schema.add("valueSchema", StringType()))
+    versions = [json.loads(row["valueSchema"])["version"] for row in rows]
+    assert len(set(versions)) > 1
+    assert any(row["decodedValue"] is not None for row in rows)
+
+
 def test_columns_are_read_alone_and_in_any_order() -> None:
     source = source_of(CONFLUENT, "python-avro")
     schema = source.schema()
