@@ -34,6 +34,7 @@ from engine.log.source_identity import (
     is_partition_name,
     readable,
 )
+from engine.units import Timestamp
 
 MAX_AGE = 0.2
 _LIVE_MAX_AGE = 1.0
@@ -168,6 +169,7 @@ class LogSource:
 
     Attributes:
         is_snapshot: whether the source shows the files as they were when it was opened.
+        before: the time before which each log is shown; None for all of it.
         budgets: limits for reads.
     """
 
@@ -177,13 +179,15 @@ class LogSource:
         problems: Problems,
         *,
         snapshot: bool,
+        before: Timestamp | None,
         budgets: Budgets,
     ) -> None:
         self.is_snapshot = snapshot
+        self.before = before
         self.budgets = budgets
         self._directories = directories
         self._problems = problems
-        self._shared = Shared(budgets)
+        self._shared = Shared(budgets, before)
         for directory in directories:
             directory.root.when_exhausted = self._shared.open_segments.let_all_go
         self._lock = Lock()
@@ -386,6 +390,7 @@ def open_source(
     *,
     snapshot: bool = False,
     cross_device: bool = False,
+    before: Timestamp | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> LogSource:
     """Open the paths of an operator for reading.
@@ -394,6 +399,7 @@ def open_source(
         paths: log dirs, partition folders, .log files or tiered copies.
         snapshot: show the files as they are now, even when they are changed or deleted later.
         cross_device: enter other file systems mounted in the source.
+        before: show each log as it was before this time; None for all of it.
         budgets: limits for reads.
 
     Raises:
@@ -409,7 +415,7 @@ def open_source(
             found = identify(name, open_files=budgets.open_files // 2, cross_device=cross_device)
             directories.append(_Directory(found, problems, snapshot, budgets))
             directories[-1].look(monotonic())
-    source = LogSource(directories, problems, snapshot=snapshot, budgets=budgets)
+    source = LogSource(directories, problems, snapshot=snapshot, before=before, budgets=budgets)
     if snapshot:
         source.freeze()
     return source

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.files.source_files import SourceRoot
+from engine.log.earlier_view import earlier_view
 from engine.log.log_contents import LogContext
 from engine.log.log_follower import LogFollower
 from engine.log.log_view import LogView
@@ -21,7 +22,7 @@ from engine.log.segment.open_segments import OpenSegments
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.transactions import MarkerCache
-from engine.units import MAX_INT32, Offset, TopicPartition
+from engine.units import MAX_INT32, Offset, Timestamp, TopicPartition
 
 MAX_AGE = 0.2
 """Seconds for which a view is returned again without a look at the files."""
@@ -35,12 +36,14 @@ class Shared:
         open_segments: decides which segments' files stay open.
         markers: cache of end markers.
         budgets: limits for reads.
+        before: the time before which each log is shown; None for all of it.
     """
 
-    __slots__ = ("budgets", "markers", "open_segments")
+    __slots__ = ("before", "budgets", "markers", "open_segments")
 
-    def __init__(self, budgets: Budgets = DEFAULT_BUDGETS) -> None:
+    def __init__(self, budgets: Budgets = DEFAULT_BUDGETS, before: Timestamp | None = None) -> None:
         self.budgets = budgets
+        self.before = before
         self.open_segments = OpenSegments(budgets.open_files // 2)
         self.markers = MarkerCache()
 
@@ -83,6 +86,7 @@ class PartitionLog:
         "_lock",
         "_shared",
         "_view",
+        "_whole",
         "budgets",
         "checkpoints",
         "folder",
@@ -117,6 +121,7 @@ class PartitionLog:
         self.frozen = frozen
         self.problems = Problems(name)
         self.only = only
+        self._whole: LogView | None = None
         self._shared = shared
         self._has_broker = is_live
         self._lock = Lock()
@@ -127,6 +132,11 @@ class PartitionLog:
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.name!r})"
+
+    @property
+    def before(self) -> Timestamp | None:
+        """The time before which the log is shown; None for all of it."""
+        return self._shared.before
 
     @property
     def is_loaded(self) -> bool:
@@ -181,7 +191,11 @@ class PartitionLog:
         if follower is None:
             follower = self._follower = LogFollower(self.context, self._has_broker)
         now = monotonic()
-        self._view = view = follower.look()
+        whole = follower.look()
+        view = self._view
+        if view is None or whole is not self._whole:
+            view = whole if self.before is None else earlier_view(whole, self.before)
+        self._whole, self._view = whole, view
         self._checked = now
         return view
 
@@ -203,7 +217,7 @@ class PartitionLog:
         if self.frozen:
             return
         with self._lock:
-            self._context = self._follower = self._view = None
+            self._context = self._follower = self._view = self._whole = None
 
     @property
     def context(self) -> LogContext:

@@ -45,7 +45,10 @@ class SourceLogs:
         self.paths = tuple(os.path.abspath(path) for path in paths)
         self.options = _with_absolute_paths(options or TreeOptions())
         self.source: LogSource = open_source(
-            paths, snapshot=self.options.snapshot, budgets=self.options.budgets
+            paths,
+            snapshot=self.options.snapshot,
+            before=self.options.before,
+            budgets=self.options.budgets,
         )
         if self.options.mask or any(path not in (AUTO, NONE) for path in self.options.schemas):
             try:

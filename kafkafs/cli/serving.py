@@ -10,6 +10,7 @@ import click
 from kafkafs.cli.arguments import Address, source_argument, source_paths
 from kafkafs.cli.options.client_security import ClientSecurity, security_options
 from kafkafs.cli.options.partitions import partition_options
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import write_line
 from kafkafs.cli.printing.verbosity import verbosity
@@ -18,6 +19,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
+    from engine.units import Timestamp
     from kafkafs.serve.budgets import ServeBudgets
 
 _STOP_SECONDS = 30.0
@@ -80,6 +82,7 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     is_flag=True,
     help="Serve the files as they are now, even when a broker writes or deletes them later.",
 )
+@at_option
 @click.option(
     "--nodes",
     "shows_nodes",
@@ -129,6 +132,7 @@ def serve(
     listen: tuple[str, int],
     advertise: tuple[str, int] | None,
     choice: PartitionChoice,
+    at: Timestamp | None,
     skip_damaged: bool,
     old_formats: str,
     security: ClientSecurity,
@@ -168,6 +172,7 @@ def serve(
         port=listen[1],
         advertised=advertise,
         choice=choice,
+        before=None if at is None else at + 1,
         rules=FetchRules(skip_damaged=skip_damaged, old_formats=OldFormats(old_formats)),
         budgets=_budgets(limits),
         tls=security.tls,

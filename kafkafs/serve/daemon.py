@@ -90,7 +90,9 @@ def _serve(
         report.ready(sentence)
 
     try:
-        logs = SourceLogs(paths, TreeOptions(snapshot=options.snapshot, schemas=("none",)))
+        logs = SourceLogs(
+            paths, TreeOptions(snapshot=options.snapshot, before=options.before, schemas=("none",))
+        )
         try:
             check(logs.source)
             trio.run(serve, logs, options, told, ring.text)

@@ -16,6 +16,7 @@ import trio
 
 from engine.errors import KafkaStorageError
 from engine.log.partition_choice import PartitionChoice
+from engine.units import Timestamp
 from kafkafs.amounts import counted
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.mount.service_manager import notify
@@ -49,6 +50,7 @@ class ServeOptions:
         advertised: host and port that clients are told; None for the address that each one used.
         choice: partitions to serve.
         snapshot: show the files as they are at the start.
+        before: show the source as it was before this time, in milliseconds; None for all of it.
         shows_nodes: show the brokers of the cluster's metadata in place of one.
         rules: treatment of damage and of old formats.
         budgets: limits.
@@ -66,6 +68,7 @@ class ServeOptions:
     advertised: tuple[str, int] | None = None
     choice: PartitionChoice | None = None
     snapshot: bool = False
+    before: Timestamp | None = None
     shows_nodes: bool = False
     rules: FetchRules = DEFAULT_RULES
     budgets: ServeBudgets = DEFAULT_SERVE_BUDGETS
@@ -168,6 +171,7 @@ def _facts(options: ServeOptions, host: str, port: int) -> dict[str, Any]:
         "address": f"{host}:{port}",
         "advertised": None if advertised is None else f"{advertised[0]}:{advertised[1]}",
         "snapshot": options.snapshot,
+        "before": options.before,
         "tls": options.tls is not None,
         "mechanisms": [] if options.logins is None else list(options.logins.mechanisms),
         "options": {name: getattr(budgets, name) for name in budgets.__slots__},

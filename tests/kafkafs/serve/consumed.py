@@ -29,9 +29,15 @@ class Consumer:
     """Fetches one partition after another without a network."""
 
     def __init__(
-        self, path: Path, rules: FetchRules = DEFAULT_RULES, *, snapshot: bool = False
+        self,
+        path: Path,
+        rules: FetchRules = DEFAULT_RULES,
+        *,
+        snapshot: bool = False,
+        before: int | None = None,
     ) -> None:
-        logs = SourceLogs([str(path)], TreeOptions(snapshot=snapshot, schemas=("none",)))
+        options = TreeOptions(snapshot=snapshot, before=before, schemas=("none",))
+        logs = SourceLogs([str(path)], options)
         self.cluster = ClusterView(logs)
         self.fetches = PartitionFetch(self.cluster, rules)
 
