@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +24,9 @@ _ALONE = (
     "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
 _TESTS = "<classifier>test</classifier>"
+_PACKED = "<classifier>all</classifier><type>tar.gz</type>"
+REGISTRY = "2.6.13.Final"
+"""Of Apicurio's registry: later releases need Java 21."""
 CONNECTOR = "4.2.0"
 # Maven Central has no connector for the 4.3 engine; this one runs on it. Its token provider comes from
 # another release because some mirrors lack the matching one, and nothing here uses tokens.
@@ -71,6 +76,22 @@ def tiered_storage_jar() -> Path:
     wanted = [("org.apache.kafka", "kafka-storage", CURRENT)]
     folder = _resolved(f"tiered-storage-{CURRENT}", wanted, alone=True, more=_TESTS)
     return next(folder.glob("*.jar"))
+
+
+def registry_jar() -> Path:
+    """The jar that starts Apicurio's registry; the first call downloads it (about 110 MB)."""
+    folder = cache_folder() / f"registry-{REGISTRY}"
+    name = f"apicurio-registry-app-{REGISTRY}"
+    if not folder.is_dir():
+        wanted = [("io.apicurio", "apicurio-registry-app", REGISTRY)]
+        packed = _resolved(f"{name}-packed", wanted, alone=True, more=_PACKED)
+        with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="unpacking-") as made:
+            with tarfile.open(next(packed.glob("*.tar.gz"))) as archive:
+                archive.extractall(made, filter="data")
+            with contextlib.suppress(FileExistsError):  # somebody else was faster
+                shutil.copytree(made, folder)
+        shutil.rmtree(packed)
+    return folder / f"{name}-runner.jar"
 
 
 def _resolved(

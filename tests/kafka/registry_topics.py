@@ -109,25 +109,24 @@ class RegistryTopics:
     """Writes the topics through a broker and a registry.
 
     Args:
-        url: of the registry's API.
+        client: a client of the registry.
         bootstrap: of the broker.
         folder: for files of the Protobuf compiler.
         references: the kinds besides Protobuf that the registry takes references of.
 
     Attributes:
-        client: a client of the registry.
         read: what the official deserializers read, while the schemas were in the registry.
     """
 
     def __init__(
         self,
-        url: str,
+        client: SchemaRegistryClient,
         bootstrap: str,
         folder: Path,
         references: Collection[str] = ("AVRO", "JSON"),
     ) -> None:
         self._references = references
-        self.client = SchemaRegistryClient({"url": url})
+        self._client = client
         self.read: Sides = {}
         self._bootstrap = bootstrap
         self._order = _message_class(folder, "shop.Order")
@@ -136,38 +135,38 @@ class RegistryTopics:
         """Write and read records of all kinds."""
         for topic in TOPICS:
             clients.create_topic(self._bootstrap, topic)
-        key = AvroSerializer(self.client, '"long"')
+        key = AvroSerializer(self._client, '"long"')
         for text, more in ((AVRO_ORDER, {}), (AVRO_NEWER, {"note": "later"})):
             schema = self._schema("AVRO", text, ITEM, AVRO_ITEM)
-            self._produce("avro-orders", key, AvroSerializer(self.client, schema), _orders(more))
+            self._produce("avro-orders", key, AvroSerializer(self._client, schema), _orders(more))
         conf = {"use.deprecated.format": False}
-        protobuf = ProtobufSerializer(self._order, self.client, conf)
+        protobuf = ProtobufSerializer(self._order, self._client, conf)
         self._produce("proto-orders", None, protobuf, self._messages())
         schema = self._schema("JSON", JSON_ORDER, "item.json", JSON_ITEM)
         items = [{"name": "café"}, {"name": "\u0000"}]
         pairs = [(None, {"id": 2**53, "items": items}), (None, {"items": []})]
-        self._produce("json-orders", None, JSONSerializer(schema, self.client), pairs)
+        self._produce("json-orders", None, JSONSerializer(schema, self._client), pairs)
         for topic, texts in (
             ("avro-gone", (AVRO_OTHER, _TEXT_OTHER)),
             ("avro-again", (AVRO_OTHER,)),
         ):
             for text, total in zip(texts, (0.5, "half"), strict=False):
-                other = AvroSerializer(self.client, text)
+                other = AvroSerializer(self._client, text)
                 self._produce(topic, None, other, [(None, {"total": total})])
         self._read_new()
 
     def delete(self) -> None:
         """Delete a version softly, another and a subject for good."""
-        self.client.delete_version("avro-orders-value", 1)
-        self.client.delete_version("avro-gone-value", 1)
-        self.client.delete_version("avro-gone-value", 1, permanent=True)
-        self.client.delete_subject("avro-again-value")
-        self.client.delete_subject("avro-again-value", permanent=True)
+        self._client.delete_version("avro-orders-value", 1)
+        self._client.delete_version("avro-gone-value", 1)
+        self._client.delete_version("avro-gone-value", 1, permanent=True)
+        self._client.delete_subject("avro-again-value")
+        self._client.delete_subject("avro-again-value", permanent=True)
 
     def write_again(self) -> None:
         """Register the deleted subject again with another schema, and write and read a record."""
         pairs = [(None, {"total": "half"})]
-        self._produce("avro-again", None, AvroSerializer(self.client, _TEXT_OTHER), pairs)
+        self._produce("avro-again", None, AvroSerializer(self._client, _TEXT_OTHER), pairs)
         self._read_new()
 
     def _schema(self, kind: str, text: str, name: str, item: str) -> Schema:
@@ -175,7 +174,7 @@ class RegistryTopics:
         if kind not in self._references:
             inside = {"AVRO": f'"{name}"', "JSON": f'{{"$ref": "{name}"}}'}[kind]
             return Schema(text.replace(inside, item), kind)
-        self.client.register_schema(name, Schema(item, kind))
+        self._client.register_schema(name, Schema(item, kind))
         return Schema(text, kind, [SchemaReference(name, name, 1)])
 
     def _messages(self) -> list[tuple[None, Any]]:
@@ -199,7 +198,7 @@ class RegistryTopics:
 
     def _read_new(self) -> None:
         """Read the records that were not read yet."""
-        avro = AvroDeserializer(self.client)
+        avro = AvroDeserializer(self._client)
         readers = {
             "avro-orders": (avro, avro),
             "avro-gone": (None, avro),
@@ -208,7 +207,7 @@ class RegistryTopics:
                 None,
                 ProtobufDeserializer(self._order, {"use.deprecated.format": False}),
             ),
-            "json-orders": (None, JSONDeserializer(None, schema_registry_client=self.client)),
+            "json-orders": (None, JSONDeserializer(None, schema_registry_client=self._client)),
         }
         with clients.Reader(self._bootstrap) as reader:
             for topic, sides in readers.items():
