@@ -1,4 +1,7 @@
-"""Answer DescribeConfigs: the settings that the cluster's metadata has, without the defaults of brokers."""
+"""Answer DescribeConfigs: the settings that the cluster's metadata has, and the defaults of topics.
+
+A broker's file of properties is not among the files of a log dir: what it sets is not known.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,26 @@ from engine.files.file_names import validate_topic
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.setting_types import BROKER_NAMES, is_secret, setting_type
+from kafkafs.serve.handlers.setting_types import (
+    BROKER_NAMES,
+    IN_OTHER_UNITS,
+    TOPIC_DEFAULTS,
+    is_secret,
+    setting_type,
+)
+from kafkafs.serve.placement import shown_nodes
 
 _TOPIC, _BROKER, _LOGGERS, _METRICS, _GROUP = 2, 4, 8, 16, 32
 """Types of resources with configurations."""
 _KINDS = {_TOPIC: "topic", _BROKER: "broker", _METRICS: "client-metrics", _GROUP: "group"}
 """Their names in the cluster's metadata; loggers have no settings there."""
-_OF_TOPIC, _OF_BROKER, _OF_ALL_BROKERS, _OF_METRICS, _OF_GROUP = 1, 2, 3, 7, 8
-"""Sources of a setting: set for the topic, the broker, all brokers, the subscription, the group."""
+_OF_TOPIC, _OF_BROKER, _OF_ALL_BROKERS, _DEFAULT, _OF_METRICS, _OF_GROUP = 1, 2, 3, 5, 7, 8
+"""Sources of a setting: set for the topic, the broker, all brokers, by nobody, for the subscription, the group."""
 _SOURCES = {_TOPIC: _OF_TOPIC, _METRICS: _OF_METRICS, _GROUP: _OF_GROUP}
 _DOCUMENTS_SINCE = 3
 
 Found = Mapping[str, list[Fields]]
-"""The values of settings by name, first the one that counts; each with its own name and source."""
+"""The values of settings by name, first the one that counts; none for the default of a topic alone."""
 
 
 class _RefusedError(Exception):
@@ -73,11 +83,12 @@ def _result(cluster: ClusterView, asked: Asked, wanted: Fields) -> Fields:
 
 
 def _setting(name: str, values: list[Fields], asked: Asked) -> Fields:
+    first = values[0] if values else _value(name, TOPIC_DEFAULTS[name], _DEFAULT)
     return {
         "name": name,
-        "value": values[0]["value"],
+        "value": first["value"],
         "readOnly": True,
-        "configSource": values[0]["source"],
+        "configSource": first["source"],
         "isSensitive": is_secret(name),
         "synonyms": values if asked.fields["includeSynonyms"] else [],
         "configType": setting_type(name),
@@ -93,9 +104,11 @@ def _settings(cluster: ClusterView, kind: int, name: str) -> Found:
         return _of_brokers(cluster, name)
     if not name:
         raise _RefusedError(ErrorCode.INVALID_REQUEST, "the resource has no name")
-    if kind in (_BROKER, _LOGGERS) and name != str(cluster.node_id):
-        sentence = f"the broker's number is {cluster.node_id}, not {name!r}"
-        raise _RefusedError(ErrorCode.INVALID_REQUEST, sentence)
+    if kind in (_BROKER, _LOGGERS):
+        numbers = [str(node.number) for node in shown_nodes(cluster)]
+        if name not in numbers:
+            sentence = f"{name!r} is not the number of a broker: {', '.join(numbers)}"
+            raise _RefusedError(ErrorCode.INVALID_REQUEST, sentence)
     if kind == _BROKER:
         return _of_brokers(cluster, name)
     if kind == _LOGGERS:
@@ -119,6 +132,10 @@ def _of_topic(cluster: ClusterView, name: str) -> Found:
     for key, theirs in BROKER_NAMES.items():
         if theirs in brokers:
             found.setdefault(key, []).extend(brokers[theirs])
+    for key, default in TOPIC_DEFAULTS.items():
+        values = found.setdefault(key, [])
+        if key in BROKER_NAMES and key not in IN_OTHER_UNITS:
+            values.append(_value(BROKER_NAMES[key], default, _DEFAULT))
     return found
 
 

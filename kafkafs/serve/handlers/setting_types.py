@@ -1,4 +1,4 @@
-"""The types of settings, the settings of brokers that stand for those of topics, and settings that are secrets.
+"""The types and defaults of settings, the settings of brokers that stand for those of topics, and those that are secrets.
 
 The facts are what a broker of 4.3.1 answers to DescribeConfigs.
 """
@@ -69,6 +69,45 @@ _SAME = (
 )  # fmt: skip
 BROKER_NAMES = {name: name for name in _SAME} | _OF_BROKERS
 """Names of brokers' settings by the topics' settings that they are the default of."""
+_LARGEST = str(2**63 - 1)
+TOPIC_DEFAULTS = {
+    "cleanup.policy": "delete",
+    "compression.gzip.level": "-1",
+    "compression.lz4.level": "9",
+    "compression.type": "producer",
+    "compression.zstd.level": "3",
+    "delete.retention.ms": "86400000",
+    "file.delete.delay.ms": "60000",
+    "flush.messages": _LARGEST,
+    "flush.ms": _LARGEST,
+    "follower.replication.throttled.replicas": "",
+    "index.interval.bytes": "4096",
+    "leader.replication.throttled.replicas": "",
+    "local.retention.bytes": "-2",
+    "local.retention.ms": "-2",
+    "max.compaction.lag.ms": _LARGEST,
+    "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": _LARGEST,
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
+    "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "preallocate": "false",
+    "remote.log.copy.disable": "false",
+    "remote.log.delete.on.disable": "false",
+    "remote.storage.enable": "false",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "segment.index.bytes": "10485760",
+    "segment.jitter.ms": "0",
+    "segment.ms": "604800000",
+    "unclean.leader.election.enable": "false",
+}
+"""What a topic has if neither it nor the broker has a setting."""
+IN_OTHER_UNITS = ("flush.ms", "retention.ms", "segment.jitter.ms", "segment.ms")
+"""Settings of topics whose default is that of a broker's setting in hours, or of none."""
 _SECRET = re.compile(r".*(password|secret|jaas\.config|\.key|certificate\.chain|certificates)")
 
 
