@@ -20,7 +20,7 @@ from kafkafs.serve.protocol.messages.cluster import (
     DESCRIBE_TOPIC_PARTITIONS,
     METADATA,
 )
-from kafkafs.serve.protocol.messages.configs import LIST_CONFIG_RESOURCES
+from kafkafs.serve.protocol.messages.configs import DESCRIBE_CONFIGS, LIST_CONFIG_RESOURCES
 from kafkafs.serve.protocol.messages.credentials import (
     DESCRIBE_DELEGATION_TOKEN,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -478,6 +478,22 @@ def test_resources_with_configurations_are_listed(cluster, version, kinds, found
     answer = ask(cluster, LIST_CONFIG_RESOURCES, version, resourceTypes=kinds)
     assert bool(answer["errorCode"]) == (77 in kinds)
     assert [(each["resourceType"], each["resourceName"]) for each in answer["configResources"]] == found  # fmt: skip
+
+
+def test_settings_that_nobody_made_are_defaults(cluster):
+    wanted = [{"resourceType": 2, "resourceName": "here", "configurationKeys": ["retention.ms", "cleanup.policy"]}]  # fmt: skip
+    [found] = ask(cluster, DESCRIBE_CONFIGS, resources=wanted)["results"]
+    assert [(each["name"], each["value"], each["configSource"]) for each in found["configs"]] == [
+        ("cleanup.policy", "delete", 5),
+        ("retention.ms", "604800000", 5),
+    ]
+
+
+def test_each_shown_broker_has_settings(cluster):
+    names = ["1", "3", "4"]
+    wanted = [{"resourceType": 4, "resourceName": name, "configurationKeys": None} for name in names]  # fmt: skip
+    found = ask(cluster, DESCRIBE_CONFIGS, resources=wanted)["results"]
+    assert [each["errorCode"] for each in found] == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]  # fmt: skip
 
 
 def test_share_and_streams_groups_are_described(cluster):
