@@ -23,7 +23,7 @@ from kafkafs.schemas.decoders.cache import make_decoder
 from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.decoders.value_decoder import ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
-from kafkafs.schemas.framing import Message
+from kafkafs.schemas.framing import Framing
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
@@ -55,9 +55,8 @@ def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
         if schema is None or schema.kind is SchemaKind.JSON_SCHEMA:
             continue
         given = store.bare(topic, is_key=is_key)
-        message = None if given is None else given[0].message
         try:
-            found[name] = _column(make_decoder(schema, store), message)
+            found[name] = _column(make_decoder(schema, store), None if given is None else given[0])
         except UndecodableError as error:
             raise ValueError(f"{schema.name}: {error}") from error
     if not found:
@@ -65,7 +64,8 @@ def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
     return TypedColumns(found)
 
 
-def _column(decoder: ValueDecoder, message: Message) -> TypedColumn:
+def _column(decoder: ValueDecoder, given: Framing | None) -> TypedColumn:
+    """Return the column of a schema; `given` is the framing of bare payloads."""
     if isinstance(decoder, AvroDecoder):
         return AvroColumn(decoder.schema)
     # Imported here: it needs google.protobuf.
@@ -73,7 +73,7 @@ def _column(decoder: ValueDecoder, message: Message) -> TypedColumn:
     from kafkafs.table.typed.protobuf_column import ProtobufColumn
 
     assert isinstance(decoder, ProtobufDecoder)
-    return ProtobufColumn(decoder, message)
+    return ProtobufColumn(decoder, decoder.main_message() if given is None else given.message)
 
 
 class _Side(NamedTuple):
@@ -129,10 +129,16 @@ class TypedColumns(TypedValues):
             for name, side in sides.items():
                 found[name] = side.array.slice(0, count)
                 if f"{name}Note" in wanted:
-                    notes = [side.notes.get(place) for place in range(count)]
-                    found[f"{name}Note"] = pa.array(notes, pa.string())
+                    found[f"{name}Note"] = _column_of(side.notes, count)
             yield rows.some(slice(0, count)), found
             rows = rows.some(slice(count, None))
+
+
+def _column_of(notes: Mapping[int, str], count: int) -> pa.Array:
+    """Return the notes on the first rows as a column."""
+    if not notes:
+        return pa.nulls(count, pa.string())
+    return pa.array([notes.get(place) for place in range(count)], pa.string())
 
 
 def _side(column: TypedColumn, rows: Rows, *, is_key: bool) -> _Side:

@@ -81,6 +81,20 @@ class ProtobufDecoder(ValueDecoder):
             raise UndecodableError(f"the schema has no message {str(message or 0)[:200]}")
         return found
 
+    def main_message(self) -> MessagePlace:
+        """Return the first message that no other message of the schema holds; the first of all if each is held."""
+        inside = list(self._linked.file.message_types_by_name.values())
+        held = {
+            (_outermost(field.message_type).full_name, message.full_name)
+            for message in inside
+            for each in _all([message])
+            for field in each.fields
+            if field.message_type is not None
+        }
+        names = {inner for inner, outer in held if inner != outer}
+        free = (place for place, each in enumerate(inside) if each.full_name not in names)
+        return (next(free, 0),)
+
     def _found(self, message: MessagePlace) -> Descriptor | None:
         inside = list(self._linked.file.message_types_by_name.values())
         if isinstance(message, str):
@@ -148,6 +162,13 @@ class ProtobufDecoder(ValueDecoder):
             missing = ", ".join(value.FindInitializationErrors()[:3])
             raise UndecodableError(f"required fields are missing: {missing[:200]}")
         return self.printer.json(value, 0, [MOST_COST]), 0
+
+
+def _outermost(message: Descriptor) -> Descriptor:
+    """Return the message of a file that a message lies in, or itself."""
+    while message.containing_type is not None:
+        message = message.containing_type
+    return message
 
 
 def _all(messages: Iterable[Descriptor]) -> Iterator[Descriptor]:

@@ -66,9 +66,9 @@ cdef class ProtobufProgram:
 
     cdef void *zeros(self, size_t size) except NULL:
         """Return memory that lives as long as the program."""
-        cdef array held = clone(_longs, size // sizeof(long long) + 1, True)
+        cdef _Bytes held = _hold(bytearray(size + 1), True)
         self.kept.append(held)
-        return held.data.as_voidptr
+        return <void *>held.data
 
     cdef const char *text(self, bytes text) except NULL:
         self.kept.append(text)
@@ -157,6 +157,3 @@ cdef class ProtobufProgram:
         if result == KJW_NO_MEMORY:
             raise MemoryError
         return text.taken(), found[:at]
-
-
-cdef array _longs = array("q")

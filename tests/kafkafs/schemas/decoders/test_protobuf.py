@@ -318,3 +318,19 @@ def test_defaults_of_many_messages_cost() -> None:
 
 def _varint(number: int) -> bytes:
     return bytes([number & 0x7F | 0x80, number >> 7]) if number > 0x7F else bytes([number])
+
+
+@pytest.mark.parametrize(
+    ("messages", "main"),
+    [
+        ("message A { } message B { }", (0,)),
+        ("message Item { } message Order { repeated Item items = 1; }", (1,)),
+        ("message A { message In { } } message B { A.In in = 1; }", (1,)),
+        ("message A { A next = 1; In in = 2; message In { A up = 1; } } message B { }", (0,)),
+        ("message A { B b = 1; } message B { A a = 1; }", (0,)),
+    ],
+)
+def test_the_main_message_is_the_first_that_no_other_holds(
+    messages: str, main: tuple[int, ...]
+) -> None:
+    assert ProtobufDecoder(f'syntax = "proto3"; {messages}').main_message() == main
