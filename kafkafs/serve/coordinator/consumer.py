@@ -14,8 +14,9 @@ from kafkafs.serve.coordinator.consumer_group import (
     MemberState,
 )
 from kafkafs.serve.coordinator.group_table import GroupTable
-from kafkafs.serve.coordinator.topics_now import BadPattern, TopicsNow, compiled
+from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.patterns import BadPattern, compiled
 
 _OWN_IDS_SINCE = 1
 """Version from which members choose their ids."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 from collections.abc import Callable, Hashable
 
 import trio
+
+logger = logging.getLogger(__name__)
 
 _SLACK = 64
 
@@ -71,4 +74,8 @@ class Timers:
                 self._queue(due, key)
                 continue
             del self._actions[key]
-            action()
+            try:
+                action()
+            except Exception as error:
+                # A bug in one group must not end the deadlines of all others.
+                logger.exception("the deadline %s: %s", key, error)

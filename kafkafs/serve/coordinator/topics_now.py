@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import re2
+from kafkafs.serve.patterns import compiled
 
-_PATTERN_BYTES = 1 << 20
-"""Memory of a compiled pattern."""
 _MOST_PATTERNS = 1000
-
-
-class BadPattern(Exception):
-    """A pattern that RE2 does not take."""
 
 
 class KnownTopic(NamedTuple):
@@ -61,19 +55,3 @@ class TopicsNow:
                 self._matched.clear()
             self._matched[pattern] = known
         return known
-
-
-def compiled(pattern: str) -> Any:  # noqa: ANN401  # re2 has no types
-    """Return a compiled pattern, which takes linear time on every name.
-
-    Raises:
-        BadPattern: RE2 does not take the pattern.
-    """
-    options = re2.Options()
-    options.max_mem = _PATTERN_BYTES
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else ""
-        raise BadPattern(reason.decode() if isinstance(reason, bytes) else str(reason)) from None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import groupby
 
-import re2
-
 from engine.clock import SystemClock
 from engine.errors import KafkaStorageError
 from engine.log.partition_log import PartitionLog
@@ -14,10 +12,9 @@ from engine.state.producer_state_entry import ProducerStateEntry
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.patterns import BadPattern, compiled
 
 _UNKNOWN = -1
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 _DEAD = "Dead"
 
 
@@ -66,8 +63,8 @@ def list_transactions(cluster: ClusterView, asked: Asked) -> Fields:
     pattern = None
     if fields["transactionalIdPattern"]:
         try:
-            pattern = re2.compile(fields["transactionalIdPattern"], _QUIET)
-        except re2.error:
+            pattern = compiled(fields["transactionalIdPattern"])
+        except BadPattern:
             return {"errorCode": ErrorCode.INVALID_REGULAR_EXPRESSION}
     states = set(fields["stateFilters"])
     image = _image(cluster)

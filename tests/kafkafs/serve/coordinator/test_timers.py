@@ -67,6 +67,15 @@ def test_a_cancelled_deadline_never_comes():
     assert happened(plan) == []
 
 
+def test_an_action_that_fails_stops_no_other(caplog):
+    def plan(timers, note):
+        timers.schedule("bad", 1, lambda: 1 // 0)
+        timers.schedule("good", 2, note("good"))
+
+    assert happened(plan) == [("good", 2.0)]
+    assert "the deadline bad: integer division or modulo by zero" in caplog.text
+
+
 def test_an_action_can_set_the_next_deadline():
     def plan(timers, note):
         def again() -> None:
