@@ -13,6 +13,7 @@ from pathlib import Path
 
 CURRENT = "4.3.1"
 LEGACY = "2.8.2"
+FLINK = "2.0.2"
 HEAP = "-Xmx1g"
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error",)
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
@@ -69,6 +70,26 @@ def jars(version: str = CURRENT) -> Path:
 def connector_jars() -> list[Path]:
     """Spark's Kafka connector with what PySpark does not bring along; the first call downloads 10 MB."""
     return sorted(_resolved(f"spark-connector-{CONNECTOR}", _CONNECTOR, alone=True).glob("*.jar"))
+
+
+def mirror_jars() -> Path:
+    """The folder with MirrorMaker 2; the first call downloads 34 MB."""
+    wanted = [
+        ("org.apache.kafka", "connect-mirror", CURRENT),
+        ("org.slf4j", "slf4j-simple", "1.7.36"),
+    ]
+    return _resolved(f"mirror-{CURRENT}", wanted)
+
+
+def flink_jars() -> Path:
+    """The folder with Flink and its Kafka connector; the first call downloads 81 MB."""
+    wanted = [
+        ("org.apache.flink", "flink-clients", FLINK),
+        ("org.apache.flink", "flink-connector-base", FLINK),
+        ("org.apache.flink", "flink-connector-kafka", "4.0.1-2.0"),
+        ("org.slf4j", "slf4j-simple", "1.7.36"),
+    ]
+    return _resolved(f"flink-{FLINK}", wanted)
 
 
 def tiered_storage_jar() -> Path:
