@@ -109,11 +109,10 @@ def sql(
 
     Columns are those of kafkafs.open(…).scan: topic, partition, offset, timestamp,
     key, value (bytes), headers, …. decodedKey and decodedValue are what --schemas
-    decodes: columns of the newest schema of the topic if it gives them types, as
-    Avro does, else JSON. Conditions on partition, offset, timestamp and codec, and
-    unused columns, keep bytes from being read or decoded; one on key does so with
-    --partitioner. The query reads topics only: no files, no network, no extensions,
-    and it cannot write.
+    decodes: columns of the topic's newest schema if that is Avro or Protobuf, else
+    JSON. Conditions on partition, offset, timestamp and codec, and unused columns,
+    keep bytes from being read or decoded; one on key does so with --partitioner. The
+    query reads topics only: no files, no network, no extensions, and it cannot write.
 
     Exit status: 0 all was read, 1 all but damaged places, 2 the query is refused,
     3 cannot read.

@@ -71,8 +71,11 @@ class AvroFile:
 
 
 def _with_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with numbers in place of times, which Python's types cannot all hold."""
-    columns = [retyped(each, with_leaves(each.type, _number)) for each in batch.columns]
+    """Return a batch with numbers in place of times, which Python's types cannot all hold, and text as keys of maps."""
+    columns = [
+        retyped(each, with_leaves(each.type, _number, lambda _: pa.string()))
+        for each in batch.columns
+    ]
     return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
@@ -122,6 +125,8 @@ def _avro_type(kind: pa.DataType, name: str) -> Any:  # noqa: ANN401 - the JSON 
     if pa.types.is_decimal(kind):
         facts = {"precision": kind.precision, "scale": kind.scale}
         return {"type": "bytes", "logicalType": "decimal", **facts}
+    if pa.types.is_duration(kind):
+        return "long"
     if pa.types.is_timestamp(kind):
         local = "" if kind.tz else "local-"
         return {"type": "long", "logicalType": f"{local}timestamp-{_UNITS[kind.unit]}"}

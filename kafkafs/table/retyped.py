@@ -14,14 +14,20 @@ _MOST_NOTE = 500
 _UNITS = {"us": "microsecond", "ms": "millisecond", "s": "second"}
 
 
-def with_leaves(kind: pa.DataType, leaf: TypeOf) -> pa.DataType:
-    """Return a type with other types in place of its scalars, and of structs without fields."""
+def with_leaves(kind: pa.DataType, leaf: TypeOf, key: TypeOf | None = None) -> pa.DataType:
+    """Return a type with other types in place of its scalars, and of structs without fields.
+
+    Args:
+        kind: the type.
+        leaf: returns the type in place of another.
+        key: the same for the keys of maps; by default `leaf`.
+    """
     if pa.types.is_struct(kind) and kind.num_fields:
-        return pa.struct([(each.name, with_leaves(each.type, leaf)) for each in kind])
+        return pa.struct([(each.name, with_leaves(each.type, leaf, key)) for each in kind])
     if pa.types.is_list(kind):
-        return pa.list_(with_leaves(kind.value_type, leaf))
+        return pa.list_(with_leaves(kind.value_type, leaf, key))
     if pa.types.is_map(kind):
-        return pa.map_(kind.key_type, with_leaves(kind.item_type, leaf))
+        return pa.map_((key or leaf)(kind.key_type), with_leaves(kind.item_type, leaf, key))
     return leaf(kind)
 
 
@@ -79,4 +85,4 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     )
     if is_finer and kind.unit != "ns":
         array = pc.floor_temporal(array, unit=_UNITS[kind.unit])
-    return pc.cast(array, kind)
+    return pc.cast(array, kind, safe=not pa.types.is_duration(kind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +28,8 @@ def other(kind: Any) -> Any:
         return pa.timestamp("us", kind.tz)
     if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
     return {pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}.get(kind, kind)
 
 
@@ -44,6 +46,7 @@ CASES: list[tuple[Any, Any, Any]] = [
     (pa.timestamp("ms"), LEAP_DAY, LEAP_DAY),
     (NANOS, 1_500, datetime(1970, 1, 1, microsecond=1, tzinfo=UTC)),
     (NANOS, -1, datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)),
+    (pa.duration("ns"), 1_500, timedelta(microseconds=1)),
     (pa.struct([]), {}, "{}"),
 ]
 
@@ -70,6 +73,21 @@ def test_each_type_alone_and_nested(kind: Any, value: Any, wanted: Any) -> None:
         [[("x", value), ("y", None)], None, []],
         [[("x", wanted), ("y", None)], None, []],
     )
+
+
+@pytest.mark.parametrize(("kind", "value"), [(pa.int64(), 7), (pa.bool_(), True)], ids=str)
+def test_keys_of_maps_have_types_of_their_own(kind: Any, value: Any) -> None:
+    array = pa.array([[(value, 1)], None], pa.map_(kind, pa.uint32()))
+    shown = with_leaves(array.type, other, lambda _: pa.string())
+    assert shown == pa.map_(pa.string(), pa.int64())
+    assert retyped(array, shown).to_pylist() == [[(str(value).lower(), 1)], None]
+
+
+def test_keys_of_maps_are_changed_like_values() -> None:
+    array = pa.array([[(2**32 - 1, 1)]], pa.map_(pa.uint32(), pa.int32()))
+    shown = with_leaves(array.type, other)
+    assert retyped(array, shown).to_pylist() == [[(2**32 - 1, 1)]]
+    assert shown == pa.map_(pa.int64(), pa.int32())
 
 
 def test_what_another_type_cannot_hold_is_null_with_a_note() -> None:

@@ -42,6 +42,9 @@ TOPICS = (
     "avro-complex", "avro-evolution", "avro-garbage", "avro-headers", "avro-primitives", "avro-references",
     "avro-types", "deleted-version", "reused-id",
 )  # fmt: skip
+OTHERS = (
+    "avro-logical", "avro-logical-new", "avro-tree", "proto-types", "proto-known", "proto-any", "proto2",
+)  # fmt: skip
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -266,7 +269,7 @@ def test_sql_reaches_into_structs_and_files_have_them(spark: SparkSession, tmp_p
     assert chosen.schema == frame.select("decodedValue").schema
 
 
-@pytest.mark.parametrize("topic", [*TOPICS, "avro-logical", "avro-logical-new", "avro-tree"])
+@pytest.mark.parametrize("topic", [*TOPICS, *OTHERS])
 def test_spark_takes_each_type(topic: str, spark: SparkSession) -> None:
     frame = read(spark, str(CONFLUENT), topics=topic, decode="columns")
     rows = frame.selectExpr("to_json(struct(decodedKey, decodedValue)) text").collect()
