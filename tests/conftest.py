@@ -67,6 +67,7 @@ LAYERS = (
     "kafkafs/mount",
     "kafkafs/report",
     "kafkafs/api",
+    "kafkafs/serve/coordinator",
     "kafkafs/serve",
     "kafkafs/spark/source/options",
     "kafkafs/spark/source/planning",

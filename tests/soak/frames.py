@@ -157,10 +157,10 @@ def send_frames(job: Job) -> None:
                     send(served, frame(number, job.seed), opened, random)
                 why = wrong(served, memory)
                 memory = memory or served.resident_bytes()
-                job.note("memory", served.resident_bytes() - memory)
                 if why:
                     job.find(numbers.start, why, count=len(numbers))
                     break
+            job.note("bytes of memory more", served.resident_bytes() - memory)
             while opened:
                 opened.pop().close()
             text = served.log.read_text()

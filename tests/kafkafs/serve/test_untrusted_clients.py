@@ -7,6 +7,8 @@ import random
 import shutil
 import socket
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -244,3 +246,33 @@ def test_the_server_opens_nothing_below_the_source_for_writing(source, tmp_path)
                 with suppress(OSError):
                     connection.receive(1 << 16)
     assert_only_read(trace, source)
+
+
+def test_1000_idle_clients_cost_less_than_100_megabytes(served):
+    connections = []
+    try:
+        for _ in range(1000):
+            connections.append(Connection(served))
+            connections[-1].ask(API_VERSIONS, 0)
+        assert served.resident_bytes() < 100_000_000
+    finally:
+        for each in connections:
+            each.__exit__()
+
+
+def test_killed_consumers_in_the_middle_of_a_fetch_hold_up_nobody(served):
+    """A process that is killed closes its sockets with unread bytes in them."""
+    program = (
+        "import socket, sys, time; "
+        "s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); "
+        "s.sendall(bytes.fromhex(sys.argv[2])); s.recv(1000); print(flush=True); time.sleep(60)"
+    )
+    asked = request(FETCH, 12, 1, **fetch(topic="weird", most=1 << 30)).hex()
+    for _ in range(5):
+        command = [sys.executable, "-c", program, str(served.port), asked]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline()
+            client.kill()
+    with Connection(served) as other:
+        assert is_served(other)
