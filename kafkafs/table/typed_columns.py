@@ -30,7 +30,7 @@ from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
 from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.typed.avro_column import AvroColumn
-from kafkafs.table.typed.typed_column import TypedColumn, misfit
+from kafkafs.table.typed.typed_column import TOO_LARGE, Made, TypedColumn, misfit
 
 _SIDES = ("key", "value")
 _MOST_PROGRAMS = 64
@@ -173,8 +173,7 @@ def _side(column: TypedColumn, rows: Rows, *, is_key: bool) -> _Side:
     notes = dict.fromkeys(
         np.flatnonzero((which[:count] < 0) & ~alone & (sizes[:count] >= 0)).tolist(), _NO_SCHEMA
     )
-    too_large = misfit(f"it takes more than {MOST_COST} bytes")
-    notes |= dict.fromkeys(np.flatnonzero(states == _TOO_LARGE).tolist(), too_large)
+    notes |= dict.fromkeys(np.flatnonzero(states == _TOO_LARGE).tolist(), misfit(TOO_LARGE))
     made = _Side(column.tree.array(parts), notes)
     return _with_others(column, made, alone, rows, is_key=is_key) if alone.any() else made
 
@@ -197,20 +196,21 @@ def _with_others(
         is_key: whether the column has the keys.
     """
     places = np.flatnonzero(alone).tolist()
-    fields: list[DecodedField | None] = []
+    values: list[Made] = []
+    found_notes: list[str | None] = []
     count, cost = len(alone), 0
     for place in places:
         field = _field(rows, place, is_key=is_key)
-        fields.append(field)
-        cost += _FIELD_COST + len(b"" if field is None else field.text or b"")
+        values.append(column.made_of(field))
+        found_notes.append(_NO_SCHEMA if field is None else field.note)
+        cost += _FIELD_COST + len(b"" if field is None else field.text or b"") + values[-1].cost
         if cost > _MOST_BYTES:
             count = place + 1
             break
-    own, misfits = column.array(fields)
-    places = places[: len(fields)]
+    own, misfits = column.array_of(values)
+    places = places[: len(values)]
     notes = {} if made is None else {at: note for at, note in made.notes.items() if at < count}
-    for number, (place, field) in enumerate(zip(places, fields, strict=True)):
-        found = _NO_SCHEMA if field is None else field.note
+    for number, (place, found) in enumerate(zip(places, found_notes, strict=True)):
         both = "; ".join(note for note in (found, misfits.get(number)) if note)
         if both:
             notes[place] = both

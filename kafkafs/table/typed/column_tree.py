@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from enum import IntEnum
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -80,6 +80,20 @@ class ColumnTree:
             buffers.append(pa.py_buffer(data))
         inside = [part.array(parts) for part in self.parts]
         return pa.Array.from_buffers(self.type, rows, buffers, children=inside)
+
+    def items_cost(self, value: Any) -> int:  # noqa: ANN401
+        """Return the bytes that the items of lists in a value take, as programs count them.
+
+        Args:
+            value: what PyArrow takes for a value.
+        """
+        if value is None or not self.parts:
+            return 0
+        if self.kind is ColumnKind.LIST:
+            (item,) = self.parts
+            return len(value) * item.weight + sum(map(item.items_cost, value))
+        inside = [value[each.name] for each in self.type] if isinstance(value, dict) else value
+        return sum(part.items_cost(each) for part, each in zip(self.parts, inside, strict=True))
 
     def _all(self) -> list[ColumnTree]:
         return [self, *chain.from_iterable(part._all() for part in self.parts)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from engine.arrays import np, npt
 from engine.lines.line_decoder import DecodedField
+from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.topic_decoder import SameFrame
@@ -24,8 +25,21 @@ MISFITS = (
 )  # fmt: skip
 """What says that a value has another type."""
 
-Values = Callable[[DecodedField], Any]
-"""Returns what PyArrow takes for a decoded field; raises one of MISFITS."""
+TOO_LARGE = f"it takes more than {MOST_COST} bytes"
+
+
+class Made(NamedTuple):
+    """What becomes of a decoded field.
+
+    Attributes:
+        value: what PyArrow takes.
+        note: why it does not fit.
+        cost: bytes that it takes in the column, besides texts.
+    """
+
+    value: Any
+    note: str | None
+    cost: int
 
 
 class Read(NamedTuple):
@@ -73,21 +87,31 @@ class TypedColumn(ABC):
     def value(self, field: DecodedField) -> Any:  # noqa: ANN401
         """Return what PyArrow takes for a decoded field with a text. Raises one of MISFITS: it does not fit."""
 
-    def array(self, fields: list[DecodedField | None]) -> tuple[pa.Array, dict[int, str]]:
+    def array(self, fields: Iterable[DecodedField | None]) -> tuple[pa.Array, dict[int, str]]:
         """Return the values of decoded fields, and by place the notes on those that do not fit.
 
         Args:
             fields: decoded keys or values.
         """
-        values: list[Any] = [None] * len(fields)
-        notes: dict[int, str] = {}
-        for place, field in enumerate(fields):
-            if field is None or field.text is None:
-                continue
-            try:
-                values[place] = self.value(field)
-            except MISFITS as error:
-                notes[place] = misfit(error)
+        return self.array_of([self.made_of(field) for field in fields])
+
+    def made_of(self, field: DecodedField | None) -> Made:
+        """Return what becomes of a decoded field."""
+        if field is None or field.text is None:
+            return Made(None, None, self.tree.weight)
+        try:
+            value = self.value(field)
+            cost = self.tree.items_cost(value)
+            if cost > MOST_COST:
+                raise UndecodableError(TOO_LARGE)
+        except MISFITS as error:
+            return Made(None, misfit(error), self.tree.weight)
+        return Made(value, None, self.tree.weight + cost)
+
+    def array_of(self, made: Sequence[Made]) -> tuple[pa.Array, dict[int, str]]:
+        """Return values as a column, and by place the notes on those that do not fit."""
+        values = [each.value for each in made]
+        notes = {place: each.note for place, each in enumerate(made) if each.note is not None}
         try:
             return pa.array(values, self.type), notes
         except MISFITS:
