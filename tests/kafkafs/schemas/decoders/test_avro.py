@@ -183,6 +183,7 @@ def test_an_array_in_blocks_with_sizes_is_whole() -> None:
 
 ARRAY = '{"type":"array","items":"%s"}'
 LARGEST = b"\xfe" + b"\xff" * 8 + b"\x01"
+LEAST = b"\xff" * 9 + b"\x01"
 
 
 @pytest.mark.parametrize(
@@ -205,6 +206,8 @@ LARGEST = b"\xfe" + b"\xff" * 8 + b"\x01"
         ('{"type":"enum","name":"E","symbols":["A"]}', b"\x02", "an enum has no symbol 1, only 1"),
         (ARRAY % "int", LARGEST, "9223372036854775807 items are stated, 0 bytes are left"),
         (ARRAY % "int", b"\x03\x7f", "2 items are stated, 0 bytes are left"),
+        (ARRAY % "int", LEAST + b"\0", "9223372036854775808 items are stated, 0 bytes are left"),
+        ('{"type":"map","values":"int"}', LEAST + LEAST, "9223372036854775808 items are stated, 0"),
         (ARRAY % "null", LARGEST, "the value takes more than 67108864 bytes of JSON"),
         ('{"type":"map","values":"null"}', LARGEST, "9223372036854775807 items are stated, 0"),
         (NODE, b"\x02" * 3_000_000, "the value is nested deeper than 128 levels"),
@@ -213,7 +216,7 @@ LARGEST = b"\xfe" + b"\xff" * 8 + b"\x01"
         ('{"type":"bytes","logicalType":"decimal","precision":9}',
          b"\xd0\x0f" + b"\x7f" * 1000 + b"\xd0\x0f" + b"\0" * 1000, ""),
     ],
-    ids=range(23),
+    ids=range(25),
 )  # fmt: skip
 def test_hostile_bytes_give_a_reason(schema: str, data: bytes, reason: str) -> None:
     decoder = AvroDecoder(schema)
