@@ -183,9 +183,9 @@ def record_of(message: Any) -> TruthRecord:
 
 
 class Group:
-    """A member of a consumer group that commits offsets, for the internal topics' sake."""
+    """A member of a consumer group that commits offsets, for the internal topics' sake; settings with _ for dots."""
 
-    def __init__(self, bootstrap: str, name: str) -> None:
+    def __init__(self, bootstrap: str, name: str, **settings: object) -> None:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -193,6 +193,7 @@ class Group:
                 "group.id": name,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
+                **{key.replace("_", "."): value for key, value in settings.items()},
             }
         )
 

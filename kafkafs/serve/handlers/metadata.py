@@ -98,12 +98,13 @@ def _wanted(cluster: ClusterView, wanted: list[Fields], operations: int) -> list
     return [
         _topic(cluster, topics[name], operations)
         if name in topics
-        else _unknown(_name_error(name), name, NO_TOPIC_ID, operations)
+        else _unknown(name_error(name), name, NO_TOPIC_ID, operations)
         for name in {each["name"]: None for each in wanted}
     ]
 
 
-def _name_error(name: str) -> ErrorCode:
+def name_error(name: str) -> ErrorCode:
+    """Return the error for the name of a topic that is not here."""
     try:
         validate_topic(name)
     except InvalidNameError:

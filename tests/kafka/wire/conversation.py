@@ -12,7 +12,10 @@ from tests.kafka.wire.directories import Both
 from tests.kafka.wire.generator import Generated, Generator
 from tests.kafka.wire.known import FETCH, Known
 
-WEIGHTS = {1: 30, 2: 12, 3: 10, 9: 8, 10: 4, 15: 4, 16: 3, 18: 2, 23: 10, 32: 5, 60: 3}
+WEIGHTS = {
+    1: 30, 2: 12, 3: 10, 9: 8, 10: 4, 12: 2, 13: 2, 14: 2, 15: 4, 16: 3, 17: 1, 18: 2, 23: 10, 29: 3, 32: 5, 35: 2, 36: 1,
+    41: 1, 46: 1, 48: 3, 50: 2, 55: 2, 60: 3, 61: 3, 65: 2, 66: 3, 68: 2, 69: 2, 74: 2, 75: 4, 77: 1, 89: 1,
+}  # fmt: skip
 """How often each API is asked: reading most of all."""
 SESSIONS_SINCE, IDS_SINCE = 7, 13
 

@@ -37,7 +37,12 @@ OTHER: tuple[Allowed, ...] = (
     Allowed("readOnly", "kafkafs changes no setting", (32,)),
     Allowed("documentation", "the sentences are in a broker's code", (32,)),
     Allowed("finalizedFeaturesEpoch", "time: the broker goes on writing its metadata log", (18,)),
-    Allowed("supportedFeatures", "versions that a broker's code supports", (18,)),
+    Allowed("totalBytes", "time: the room of the file system", (35,)),
+    Allowed("usableBytes", "time: the room of the file system", (35,)),
+    Allowed("highWatermark", "time: the controller goes on writing its log", (55,)),
+    Allowed("logEndOffset", "time: the controller goes on writing its log", (55,)),
+    Allowed("lastFetchTimestamp", "time: when a voter fetched is in no file", (55,)),
+    Allowed("lastCaughtUpTimestamp", "time: when a voter fetched is in no file", (55,)),
 )
 """Fields that are not compared."""
 TOLD: tuple[Allowed, ...] = (
@@ -53,17 +58,32 @@ TOLD: tuple[Allowed, ...] = (
     Allowed(
         "authorizedOperations", "kafkafs allows no writes; whether operations are told is compared"
     ),
+    Allowed("errorCode", "tokens are off; a broker refuses clients without a login first", (41,)),
+    Allowed(
+        "errorCode", "to a server that was started again, members of groups are unknown", (68,)
+    ),
 )
 """Fields of which only the presence is compared."""
+_HASH_MAP = "a broker answers in the order of a hash map"
 UNORDERED: tuple[Allowed, ...] = (
-    Allowed("topics", "a broker answers in the order of a hash map", (2, 3, 9, 23)),
-    Allowed("topics.*.partitions", "a broker answers in the order of a hash map", (2, 3)),
-    Allowed("results", "a broker answers in the order of a hash map", (32,)),
-    Allowed("results.*.configs", "a broker answers in the order of a hash map", (32,)),
-    Allowed("finalizedFeatures", "a broker answers in the order of a hash map", (18,)),
-    Allowed("groups", "a broker answers in the order of a hash map", (15, 16)),
-    Allowed("groups.*.topics", "a broker answers in the order of a hash map", (9,)),
-    Allowed("groups.*.topics.*.partitions", "a broker answers in the order of a hash map", (9,)),
+    Allowed("topics", _HASH_MAP, (2, 3, 9, 23)),
+    Allowed("topics.*.partitions", _HASH_MAP, (2, 3)),
+    Allowed("results", _HASH_MAP, (32, 50)),
+    Allowed("results.*.configs", _HASH_MAP, (32,)),
+    Allowed("results.*.topics", _HASH_MAP, (35,)),
+    Allowed("results.*.topics.*.partitions", _HASH_MAP, (35,)),
+    Allowed("finalizedFeatures", _HASH_MAP, (18,)),
+    Allowed("supportedFeatures", _HASH_MAP, (18,)),
+    Allowed("transactionStates", _HASH_MAP, (66,)),
+    Allowed("transactionStates.*.topics", _HASH_MAP, (65,)),
+    Allowed("transactionStates.*.topics.*.partitions", _HASH_MAP, (65,)),
+    Allowed("unknownStateFilters", _HASH_MAP, (66,)),
+    Allowed("configResources", _HASH_MAP, (74,)),
+    Allowed("resources", _HASH_MAP, (29,)),
+    Allowed("resources.*.acls", _HASH_MAP, (29,)),
+    Allowed("groups", _HASH_MAP, (15, 16, 69, 77, 89)),
+    Allowed("groups.*.topics", _HASH_MAP, (9,)),
+    Allowed("groups.*.topics.*.partitions", _HASH_MAP, (9,)),
 )
 """Arrays that are compared in one order."""
 
@@ -142,7 +162,7 @@ def _reduce(value: Any, others: set[str], told: set[str]) -> None:
         for name in value.keys() & others:
             del value[name]
         for name in value.keys() & told:
-            value[name] = value[name] not in (None, "", NO_OPERATIONS)
+            value[name] = value[name] not in (None, "", 0, NO_OPERATIONS)
         for each in value.values():
             _reduce(each, others, told)
 

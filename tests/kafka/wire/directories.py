@@ -12,6 +12,16 @@ from random import Random
 from typing import NamedTuple
 
 from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from tests.fixtures_data import log_dir, partitions
 from tests.kafka import clients
@@ -22,7 +32,12 @@ from tests.kafka.wire.peers import Fields, Peer
 from tests.kafkafs.serve.serving import Served, serving
 
 _NEVER = 2**31 - 1
-STILL: dict[str, object] = {
+SECURED: dict[str, object] = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+"""Settings of a broker with ACLs, which allows its clients everything."""
+STILL: dict[str, object] = SECURED | {
     "log.cleaner.enable": "false",
     "log.initial.task.delay.ms": _NEVER,
     "log.retention.check.interval.ms": _NEVER,
@@ -65,9 +80,10 @@ def copied(log_dir: Path, home: Path) -> None:
 
 def written(home: Path, seed: int) -> None:
     """Write a log dir with every shape to `home`/data: four leader epochs, old formats, open and aborted transactions."""
-    broker = Broker(home)
+    broker = Broker(home, settings=SECURED)
     with broker:
         session = fill_current(broker.bootstrap, seed)
+        _write_facts(broker.bootstrap)
         for name in _old_logs():
             clients.create_topic(broker.bootstrap, name.rpartition("-")[0])
         broker.stop()
@@ -82,6 +98,34 @@ def written(home: Path, seed: int) -> None:
         _write_later_epochs(broker.bootstrap, seed)
     finally:
         broker.kill()
+
+
+def _write_facts(bootstrap: str) -> None:
+    """Write ACLs, a user, and a group of the consumer protocol."""
+    admin = clients.admin(bootstrap)
+    acls = [
+        AclBinding(kind, name, pattern, "User:alice", host, operation, AclPermissionType.ALLOW)
+        for kind, name, pattern, host, operation in (
+            (ResourceType.TOPIC, "ord", ResourcePatternType.PREFIXED, "*", AclOperation.READ),
+            (
+                ResourceType.TOPIC,
+                "orders",
+                ResourcePatternType.LITERAL,
+                "127.0.0.1",
+                AclOperation.ALL,
+            ),
+            (ResourceType.TOPIC, "*", ResourcePatternType.LITERAL, "*", AclOperation.DESCRIBE),
+            (ResourceType.GROUP, "billing", ResourcePatternType.PREFIXED, "*", AclOperation.READ),
+        )
+    ]
+    for answer in admin.create_acls(acls).values():
+        answer.result(clients.ANSWER_SECONDS)
+    mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    user = UserScramCredentialUpsertion("alice", mechanism, b"a password")
+    for answer in admin.alter_user_scram_credentials([user]).values():
+        answer.result(clients.ANSWER_SECONDS)
+    with clients.Group(bootstrap, "reconciled", group_protocol="consumer") as member:
+        member.read_and_commit("orders", 20)
 
 
 def _old_logs() -> list[str]:

@@ -167,6 +167,27 @@ class Draw:
             return self.random.choice(("", "no-such-group", "größe", "g" * 300))
         return self.random.choice(self.known.groups)
 
+    def some_member(self) -> str | None:
+        """A member's id, or none."""
+        self.has_id = self.chance(0.4)
+        return self.random.choice(("", "member")) if self.has_id else None
+
+    def some_member_epoch(self) -> int:
+        """The epoch of a member, -1 without one: a broker fails at others."""
+        return self.random.choice((-1, 0, 1)) if self.has_id else -1
+
+    def some_full_name(self) -> str:
+        """The name of a topic, not empty: a broker that is asked for its partitions without a cursor fails at that."""
+        return self.some_topic() or "orders"
+
+    def some_transaction(self) -> str:
+        """A transactional id."""
+        return self.random.choice((*self.known.transactions, "no-such-transaction", ""))
+
+    def some_producer(self) -> int:
+        """The id of a producer."""
+        return self.random.choice((*self.known.producers, 12345, -1))
+
 
 Value: TypeAlias = Callable[[Draw], Any]
 
@@ -225,6 +246,49 @@ VALUES: dict[str, Value] = {
     "endpointType": one_of(1, 1, 1, 1, 2, 0, 3),
     "clientSoftwareName": one_of("wire", "wire", "w", "", "no name!", "-x"),
     "clientSoftwareVersion": one_of("1", "1.2.3-x", "", "é"),
+    "groupIds": Draw.some_group,
+    "generationId": one_of(-1, -1, 0, 1, 5, -2),
+    "OffsetFetchRequestGroup.memberId": Draw.some_member,
+    "OffsetFetchRequestGroup.memberEpoch": Draw.some_member_epoch,
+    "Cursor.partitionIndex": one_of(0, 0, 1, 7, -1),
+    "TopicRequest.name": Draw.some_full_name,
+    "HeartbeatRequest.memberId": one_of("", "member"),
+    "LeaveGroupRequest.memberId": one_of("", "member"),
+    "MemberIdentity.memberId": one_of("", "member"),
+    "SyncGroupRequest.memberId": one_of("", "member"),
+    "SyncGroupRequestAssignment.memberId": one_of("", "member"),
+    "ConsumerGroupHeartbeatRequest.memberId": one_of("", "member", "m" * 40),
+    "ConsumerGroupHeartbeatRequest.memberEpoch": one_of(1, 5, -1, -2, -3),
+    "groupInstanceId": one_of(None, None, "instance"),
+    "instanceId": one_of(None, None, "instance"),
+    "protocolType": one_of(None, "consumer", "connect"),
+    "protocolName": one_of(None, "range"),
+    "rebalanceTimeoutMs": one_of(-1, 5000),
+    "subscribedTopicNames": Draw.some_topic,
+    "subscribedTopicRegex": one_of(None, None, "orders.*", "("),
+    "serverAssignor": one_of(None, None, "uniform", "range", "none"),
+    "resourceTypeFilter": one_of(1, 1, 2, 3, 4, 5, 6, 7, 0, 8),
+    "resourceNameFilter": one_of(None, "ord", "orders", "no-such-topic"),
+    "patternTypeFilter": one_of(1, 1, 2, 3, 4, 0, 9),
+    "principalFilter": one_of(None, "User:alice", "User:*"),
+    "hostFilter": one_of(None, "*", "127.0.0.1"),
+    "operation": one_of(1, 1, 2, 3, 8, 0, 99),
+    "permissionType": one_of(1, 1, 2, 3, 0, 7),
+    "principalType": one_of("User", ""),
+    "principalName": one_of("alice", ""),
+    "entityType": one_of("user", "user", "client-id", "client-id", "ip", "", "x"),
+    "matchType": one_of(0, 0, 1, 2, 3, -1),
+    "match": one_of(None, "alice", "consumer", "127.0.0.1", ""),
+    "UserName.name": one_of("alice", "bob", "", "größe"),
+    "topicName": Draw.some_topic,
+    "transactionalIds": Draw.some_transaction,
+    "stateFilters": one_of("Ongoing", "Empty", "CompleteCommit", "CompleteAbort", "NoSuchState", ""),
+    "producerIdFilters": Draw.some_producer,
+    "durationFilter": one_of(-1, -1, 0, -2),
+    "transactionalIdPattern": one_of(None, None, "", "tx-.*", "later-[01]", "("),
+    "resourceTypes": one_of(2, 4, 8, 16, 32, 0, 3),
+    "responsePartitionLimit": one_of(2000, 2000, 1, 2, 5, 0, -1, MAX_INT32),
+    "SaslHandshakeRequest.mechanism": one_of("PLAIN", "SCRAM-SHA-256", ""),
     "timeoutMs": one_of(0, 1, 1000, -1),
 }  # fmt: skip
 """Values of fields by name, after that of their structure where it matters; of arrays of numbers and texts, the values of their elements."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tests.kafka.wire.peers import Fields, Peer
 
 FETCH, LIST_OFFSETS, METADATA, LIST_GROUPS = 1, 2, 3, 16
+LIST_TRANSACTIONS = 66
 LATEST, EARLIEST = -1, -2
 _MOST_BYTES = 1 << 20
 
@@ -42,11 +43,14 @@ class Known(NamedTuple):
     Attributes:
         places: all partitions, those of internal topics too.
         groups: the group ids.
+        transactions, producers: the transactional ids, and the ids of their producers.
         node: number of the broker.
     """
 
     places: tuple[Place, ...]
     groups: tuple[str, ...]
+    transactions: tuple[str, ...]
+    producers: tuple[int, ...]
     node: int
 
     @property
@@ -84,7 +88,14 @@ def known(broker: Peer) -> Known:
         if each["leaderId"] >= 0
     ]
     names = sorted(each["groupId"] for each in groups["groups"])
-    return Known(tuple(places), tuple(names), metadata["brokers"][0]["nodeId"])
+    listed = _fields(broker, LIST_TRANSACTIONS, 0, {})["transactionStates"]
+    return Known(
+        tuple(places),
+        tuple(names),
+        tuple(sorted(each["transactionalId"] for each in listed)),
+        tuple(sorted(each["producerId"] for each in listed)),
+        metadata["brokers"][0]["nodeId"],
+    )
 
 
 def _place(broker: Peer, topic: Fields, partition: Fields) -> Place:

@@ -110,8 +110,11 @@ def test_a_member_joins_syncs_lives_and_leaves_in_every_version(client, version)
     assert (joined["protocolName"], len(joined["members"])) == ("range", 1)
     assignment = [{"memberId": member, "assignment": b"all"}]
     me = {"groupId": group, "generationId": 1, "memberId": member, "groupInstanceId": None}
-    older = {"protocolType": None, "protocolName": None, "assignments": assignment}
-    synced = client.ask(SYNC, min(version, 5), **me, **older)
+    stated = {"protocolType": "consumer", "protocolName": "range", "assignments": assignment}
+    unstated = stated | {"protocolName": None}
+    if version >= 5:
+        assert client.ask(SYNC, 5, **me, **unstated)["errorCode"] == 23
+    synced = client.ask(SYNC, min(version, 5), **me, **stated)
     assert (synced["errorCode"], synced["assignment"]) == (0, b"all")
     assert client.ask(HEARTBEAT, min(version, 4), **me)["errorCode"] == 0
     found = described(client, group)

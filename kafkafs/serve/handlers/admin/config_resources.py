@@ -24,7 +24,7 @@ def list_config_resources(cluster: ClusterView, asked: Asked) -> Fields:
         "errorCode": ErrorCode.NONE,
         "configResources": [
             {"resourceName": name, "resourceType": kind}
-            for kind in kinds or _NAMES
+            for kind in dict.fromkeys(kinds or _NAMES)
             for name in _NAMES[kind](cluster)
         ],
     }

@@ -11,6 +11,7 @@ from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 
 _UNKNOWN = -1
+_NOT_METADATA = f"only {CLUSTER_METADATA}-0 has a quorum"
 _NO_LEADER: Fields = {"leaderId": _UNKNOWN, "epoch": _UNKNOWN, "voters": []}
 
 
@@ -22,10 +23,14 @@ def describe_quorum(cluster: ClusterView, asked: Asked) -> Fields:
     image = cluster.image()
     topics = asked.fields["topics"]
     is_metadata = len(topics) == 1 and topics[0]["topicName"] == CLUSTER_METADATA and len(topics[0]["partitions"]) == 1  # fmt: skip
-    partition: Fields = {"partitionIndex": 0, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    partition: Fields = {
+        "partitionIndex": 0,
+        "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "errorMessage": _NOT_METADATA,
+    }
     if not is_metadata or topics[0]["partitions"][0]["partitionIndex"] or image is None:
         return {
-            "errorCode": ErrorCode.NONE if is_metadata else ErrorCode.INVALID_REQUEST,
+            "errorCode": ErrorCode.NONE,
             "topics": [
                 {
                     "topicName": topic["topicName"],
@@ -41,6 +46,7 @@ def describe_quorum(cluster: ClusterView, asked: Asked) -> Fields:
     facts = _NO_LEADER if leader is None else leader.facts
     partition |= {
         "errorCode": ErrorCode.NONE,
+        "errorMessage": None,
         "leaderId": facts["leaderId"],
         "leaderEpoch": facts["epoch"],
         "highWatermark": image.next_offset,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections import Counter
 from collections.abc import Mapping
 
 from kafkafs.serve.asked import Asked, Fields
@@ -49,13 +48,14 @@ def describe_client_quotas(cluster: ClusterView, asked: Asked) -> Fields:
 
 def _wrong(components: list[Fields]) -> tuple[ErrorCode, str] | None:
     """Return the error of a filter that a broker refuses, and what is wrong."""
-    kinds = Counter(each["entityType"] for each in components)
+    kinds: set[str] = set()
     for each in components:
         kind, match, name = each["entityType"], each["matchType"], each["match"]
         if not kind:
             return ErrorCode.INVALID_REQUEST, "Invalid empty entity type."
-        if kinds[kind] > 1:
+        if kind in kinds:
             return ErrorCode.INVALID_REQUEST, f"Entity type {kind} cannot appear more than once in the filter."  # fmt: skip
+        kinds.add(kind)
         if kind not in _TYPES:
             return ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}"
         if match not in (_EXACT, _DEFAULT, _ANY_NAME):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final
 
+from engine.errors import CorruptMessageError
 from engine.replay.cluster_tables import (
     ACL_RESOURCE_TYPES,
     MECHANISMS,
@@ -37,22 +38,24 @@ _CODES: Final = {
     "operation": _codes(OPERATIONS),
     "permissionType": _codes(PERMISSIONS),
 }
+_FILTERS: Final = ("resourceTypeFilter", "patternTypeFilter", "operation", "permissionType")
 _MECHANISM_CODES: Final = _codes(MECHANISMS)
 
 
 def describe_acls(cluster: ClusterView, asked: Asked) -> Fields:
-    """Answer DescribeAcls: the ACLs of the cluster's metadata that a filter lets through."""
+    """Answer DescribeAcls: the ACLs of the cluster's metadata that a filter lets through.
+
+    Raises:
+        CorruptMessageError: the filter has the code for unknown, at which brokers end the connection.
+    """
+    wanted = asked.fields
+    if _UNKNOWN in [wanted[name] for name in _FILTERS]:
+        raise CorruptMessageError("the filter of a DescribeAcls request has an unknown element")
     image = cluster.image()
     if image is None:
         return {
             "errorCode": ErrorCode.SECURITY_DISABLED,
             "errorMessage": "the source has no metadata of the cluster, so ACLs are unknown",
-        }
-    wanted = asked.fields
-    if _UNKNOWN in (wanted["resourceTypeFilter"], wanted["patternTypeFilter"], wanted["operation"], wanted["permissionType"]):  # fmt: skip
-        return {
-            "errorCode": ErrorCode.INVALID_REQUEST,
-            "errorMessage": "the filter has an unknown element",
         }
     acls = (_coded(item.facts) for item in image.table("acls").values())
     found = sorted((acl for acl in acls if _passes(wanted, acl)), key=_resource)

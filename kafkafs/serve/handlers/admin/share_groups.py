@@ -17,7 +17,7 @@ from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
 
 _STREAMS = "streams"
-_EMPTY, _DEAD = "Empty", "Dead"
+_EMPTY = "Empty"
 _NONE = -1
 _ASSIGNOR = "simple"
 """The assignor of share groups: brokers have no other."""
@@ -43,9 +43,12 @@ def _described(
     known = _known(cluster)
     groups = []
     for name in asked.fields["groupIds"]:
+        if not name:
+            groups.append({"errorCode": ErrorCode.INVALID_GROUP_ID, "groupId": name})
+            continue
         group = None if known is None else known.group(name)
         if group is None or group.kind != kind:
-            groups.append(_missing(name, kind, group) | {"groupState": _DEAD})
+            groups.append(_missing(name, kind, group))
             continue
         groups.append(
             {

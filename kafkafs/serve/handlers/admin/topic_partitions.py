@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from engine.errors import InvalidNameError
-from engine.files.file_names import validate_topic
+from collections.abc import Iterable
+
+from engine.topics.topic_names import INTERNAL_TOPICS
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS, place_error
+from kafkafs.serve.handlers.metadata import READ_OPERATIONS, name_error, place_error
 from kafkafs.serve.placement import ShownPlace, places
 
 MOST_PARTITIONS = 2000
@@ -24,8 +25,8 @@ def describe_topic_partitions(cluster: ClusterView, asked: Asked) -> Fields:
     known = cluster.topics()
     wanted = {each["name"] for each in fields["topics"]}
     names = sorted(name for name in wanted or known if name >= first)
-    if first_partition < 0 or (wanted and first and first not in names):
-        return _refused(names)
+    if first_partition < 0 or (wanted and cursor is not None and first not in names):
+        return _refused(each["name"] for each in fields["topics"])
     room = max(1, min(fields["responsePartitionLimit"], MOST_PARTITIONS))
     found: list[Fields] = []
     for name in names:
@@ -33,7 +34,7 @@ def describe_topic_partitions(cluster: ClusterView, asked: Asked) -> Fields:
             return {"topics": found, "nextCursor": {"topicName": name, "partitionIndex": 0}}
         topic = known.get(name)
         if topic is None:
-            found.append(_topic(_why_not(name), name))
+            found.append(_topic(name_error(name), name, is_internal=name in INTERNAL_TOPICS))
             continue
         start = first_partition if name == first else 0
         rest = [each for each in places(cluster, topic) if each.partition >= start]
@@ -49,16 +50,8 @@ def describe_topic_partitions(cluster: ClusterView, asked: Asked) -> Fields:
     return {"topics": found, "nextCursor": None}
 
 
-def _refused(names: list[str]) -> Fields:
-    return {"topics": [_topic(ErrorCode.INVALID_REQUEST, name) for name in names]}
-
-
-def _why_not(name: str) -> ErrorCode:
-    try:
-        validate_topic(name)
-    except InvalidNameError:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _refused(names: Iterable[str]) -> Fields:
+    return {"topics": [{"errorCode": ErrorCode.INVALID_REQUEST, "name": name} for name in names]}
 
 
 def _topic(
@@ -75,7 +68,7 @@ def _topic(
         "topicId": topic_id,
         "isInternal": is_internal,
         "partitions": partitions or [],
-        "topicAuthorizedOperations": NO_OPERATIONS if error else READ_OPERATIONS,
+        "topicAuthorizedOperations": READ_OPERATIONS,
     }
 
 

@@ -6,12 +6,12 @@ from itertools import groupby
 
 from engine.clock import SystemClock
 from engine.errors import KafkaStorageError
-from engine.log.partition_log import PartitionLog
 from engine.replay.transactions import STATES, Transaction, TransactionsImage
 from engine.state.producer_state_entry import ProducerStateEntry
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.handlers.metadata import name_error
 from kafkafs.serve.patterns import BadPattern, compiled
 
 _UNKNOWN = -1
@@ -25,7 +25,7 @@ def describe_producers(cluster: ClusterView, asked: Asked) -> Fields:
             {
                 "name": topic["name"],
                 "partitions": [
-                    _producers(number, cluster.log(topic["name"], number))
+                    _producers(cluster, topic["name"], number)
                     for number in topic["partitionIndexes"]
                 ],
             }
@@ -34,10 +34,12 @@ def describe_producers(cluster: ClusterView, asked: Asked) -> Fields:
     }
 
 
-def _producers(number: int, log: PartitionLog | None) -> Fields:
+def _producers(cluster: ClusterView, topic: str, number: int) -> Fields:
     answer: Fields = {"partitionIndex": number, "errorCode": ErrorCode.NONE}
+    log = cluster.log(topic, number)
     if log is None:
-        return answer | {"errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        sentence = None if topic in cluster.topics() else f"there is no topic {topic}"
+        return answer | {"errorCode": name_error(topic), "errorMessage": sentence}
     try:
         found = log.view().producers
     except (KafkaStorageError, OSError) as error:
@@ -107,6 +109,8 @@ def describe_transactions(cluster: ClusterView, asked: Asked) -> Fields:
 
 
 def _described(image: TransactionsImage | None, name: str) -> Fields:
+    if not name:
+        return {"errorCode": ErrorCode.INVALID_REQUEST, "transactionalId": name}
     found = None if image is None else image.transaction(name)
     if found is None or found.state in (None, _DEAD):
         return {"errorCode": ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "transactionalId": name}

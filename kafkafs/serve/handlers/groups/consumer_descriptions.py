@@ -17,7 +17,7 @@ from kafkafs.serve.handlers.groups.disk_groups import CONSUMER, DiskGroups
 from kafkafs.serve.handlers.groups.served_topics import ServedTopics
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
 
-_EMPTY, _DEAD = "Empty", "Dead"
+_EMPTY = "Empty"
 _CONSUMER_MEMBER = 1
 
 
@@ -52,15 +52,21 @@ class ConsumerDescriptions:
         wanted = [name for name in names if self._table.get(name) is None]
         on_disk = await trio.to_thread.run_sync(self._disk.find_all, wanted, limiter=self._limiter)
         now = await self._topics.now()
+        found = [self._described(name, on_disk.get(name), now) for name in names]
         return {
             "groups": [
-                self._described(name, on_disk.get(name), now)
-                | {"groupId": name, "authorizedOperations": operations}
-                for name in names
+                each
+                | {
+                    "groupId": name,
+                    "authorizedOperations": NO_OPERATIONS if each["errorCode"] else operations,
+                }
+                for name, each in zip(names, found, strict=True)
             ]
         }
 
     def _described(self, name: str, on_disk: Group | None, now: TopicsNow) -> Fields:
+        if not name:
+            return {"errorCode": ErrorCode.INVALID_GROUP_ID}
         live = self._table.get(name)
         if isinstance(live, ConsumerGroup):
             return _of_live(live, now)
@@ -76,7 +82,6 @@ class ConsumerDescriptions:
         return {
             "errorCode": ErrorCode.GROUP_ID_NOT_FOUND,
             "errorMessage": f"Group {name} {'is not a consumer group' if is_known else 'not found'}.",
-            "groupState": _DEAD,
         }
 
 

@@ -11,6 +11,9 @@ from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, CONSUMER, DiskGroups, is_joinable
 from kafkafs.serve.handlers.groups.served_topics import ServedTopics
 
+_PROTOCOLS_SINCE = 5
+"""First version in which SyncGroup states the protocol."""
+
 
 class Membership:
     """Checks requests of members, and passes them to the coordinator of their protocol.
@@ -69,7 +72,13 @@ class Membership:
 
     async def sync_group(self, asked: Asked) -> Fields:
         """Answer SyncGroup."""
-        if not asked.fields["groupId"]:
+        fields = asked.fields
+        if asked.version >= _PROTOCOLS_SINCE and None in (
+            fields["protocolType"],
+            fields["protocolName"],
+        ):
+            return {"errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
+        if not fields["groupId"]:
             return {"errorCode": ErrorCode.INVALID_GROUP_ID}
         return await self._classic.sync(asked)
 

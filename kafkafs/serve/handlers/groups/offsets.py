@@ -14,7 +14,7 @@ from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.coordinator.commits.newest import NO_OFFSET, Commit, Place
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.groups.disk_groups import DiskGroups, is_joinable, sent
+from kafkafs.serve.handlers.groups.disk_groups import CONSUMER, DiskGroups, is_joinable, sent
 
 _IDS_SINCE = 10
 _BATCHES_SINCE = 8
@@ -66,23 +66,29 @@ class GroupOffsets:
             topics: list[Fields] = []
             if not error:
                 newer = self._coordinator.commits.of(name)
-                topics = await trio.to_thread.run_sync(
-                    self._fetched,
-                    name,
-                    wanted["topics"],
-                    newer,
-                    asked,
-                    limiter=self._limiter,
+                found = await trio.to_thread.run_sync(
+                    self._fetched, wanted, newer, asked, limiter=self._limiter
                 )
+                if isinstance(found, ErrorCode):
+                    error = found
+                else:
+                    topics = found
             answers.append({"groupId": name, "topics": topics, "errorCode": error})
         return {"groups": answers} if many else answers[0]
 
     def _fetched(
-        self, name: str, wanted: list[Fields] | None, newer: dict[Place, Commit], asked: Asked
-    ) -> list[Fields]:
-        """Return the answers for the topics of a group; runs in a thread."""
-        version = asked.version
+        self, of_group: Fields, newer: dict[Place, Commit], asked: Asked
+    ) -> list[Fields] | ErrorCode:
+        """Return the answers for the topics of a group, or an error; runs in a thread."""
+        version, name, wanted = asked.version, of_group["groupId"], of_group["topics"]
         group = self._disk.find(name)
+        if (
+            of_group.get("memberId") is not None
+            and group is not None
+            and group.kind == CONSUMER
+            and self._coordinator.table.get(name) is None
+        ):
+            return ErrorCode.UNKNOWN_MEMBER_ID
         waits: Waiting = set()
         if group is not None and asked.fields["requireStable"]:
             waits = {(each.topic, each.partition) for each in group.pending}
