@@ -22,7 +22,7 @@ from kafkafs.serve.handlers import (
     metadata,
     no_login,
 )
-from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS
+from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS, answer_or_error
 from kafkafs.serve.handlers.fetch import Fetches
 from kafkafs.serve.handlers.groups.consumer_descriptions import ConsumerDescriptions
 from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
@@ -112,8 +112,10 @@ class Broker:
             api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()
         }
         handlers |= {api: self._at_once(answer) for api, answer in AT_ONCE.items()}
-        aside = {**ASIDE, **ADMIN_ANSWERS}
-        handlers |= {api: self._aside(partial(answer, cluster)) for api, answer in aside.items()}
+        handlers |= {api: self._aside(partial(answer, cluster)) for api, answer in ASIDE.items()}
+        handlers |= {
+            api: self._aside(partial(answer_or_error, api, cluster)) for api in ADMIN_ANSWERS
+        }
         handlers |= {
             api: self._aside(partial(look_up, cluster, partitions))
             for api, look_up in LOOK_UPS.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from operator import is_not
 from threading import Lock
@@ -9,7 +10,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
-from engine.errors import DamagedFileError, SourceError
+from engine.errors import DamagedFileError, KafkaStorageError, SourceError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT
 from engine.log import stable_offset
 from engine.log.partition_choice import PartitionChoice
@@ -18,6 +19,8 @@ from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.api.source_logs import SourceLogs
+
+logger = logging.getLogger(__name__)
 
 NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _EPOCH_SECONDS = _IMAGE_SECONDS = 1.0
@@ -171,7 +174,11 @@ class ClusterView:
 
         A client that is told nothing of such a partition asks for it again and again.
         """
-        image = self.image()
+        try:
+            image = self.image()
+        except (KafkaStorageError, OSError) as error:
+            logger.debug("the metadata of the cluster cannot be read: %s", error)
+            image = None
         item = None if image is None else image.topics.get(topic.name)
         if image is None or item is None:
             known: Iterable[int] = range(max(topic.logs, default=0))

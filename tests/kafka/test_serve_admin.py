@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -35,8 +36,10 @@ from confluent_kafka.admin import (
 from kafkafs.serve.handlers.refused import READ_ONLY
 from tests.fixtures_data import log_dir
 from tests.kafka.broker import Broker
+from tests.kafka.clients import Reader
 from tests.kafka.judge import Judge
 from tests.kafkafs.serve.serving import Served, serving
+from tests.kafkafs.serve.three_brokers import write_source
 
 TOOLS = Path(__file__).parent / "judge" / "Tools.java"
 PACKAGE = "org.apache.kafka.tools."
@@ -96,7 +99,11 @@ def told(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Told:
     for path in (home / "data", *(home / "data").iterdir()):
         if path.is_dir():
             path.chmod(0o755)
-    with Broker(home) as broker:
+    soon = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 200}
+    with Broker(home, settings=soon) as broker:
+        # It ends the open transaction of the directory, whose time is over.
+        while "CompleteAbort" not in tools.run(broker.bootstrap, OPEN)[1]:
+            time.sleep(0.2)
         texts = {line: tools.run(broker.bootstrap, line) for line in (*ALIKE, *PARTS)}
     return Told(texts, broker.log_dir)
 
@@ -158,6 +165,7 @@ ALIKE = [
     "kafka-share-groups --describe --all-groups",
     "kafka-streams-groups --list",
 ]
+OPEN = "kafka-transactions describe --transactional-id tx-0"
 TOPICS = "kafka-topics --describe"
 LOG_DIRS = "kafka-log-dirs --describe"
 FEATURES = "kafka-features describe"
@@ -216,7 +224,7 @@ def test_a_part_of_what_a_tool_prints_is_that_of_the_broker(tools, stopped, told
 
 
 def test_an_open_transaction_and_its_producer_are_as_the_last_record_left_them(tools, served):
-    _, text = tools.run(served.bootstrap, "kafka-transactions describe --transactional-id tx-0")
+    _, text = tools.run(served.bootstrap, OPEN)
     assert "Ongoing" in text
     assert "open-txn-0" in text
     _, text = tools.run(served.bootstrap, "kafka-transactions describe-producers --topic open-txn --partition 0")  # fmt: skip
@@ -236,6 +244,19 @@ def test_nodes_and_eligible_leaders_are_those_of_the_metadata(tools, nodes):
     assert [row[row.index("Elr:") + 1] for row in rows] == ["1", "1", "1"]
     _, text = tools.run(nodes.bootstrap, "kafka-cluster list-endpoints --include-fenced-brokers")
     assert text.splitlines()[-1].split()[-2:] == ["fenced", "broker"]
+
+
+def test_clients_read_from_brokers_that_are_all_this_server(tools, tmp_path):
+    with serving(write_source(tmp_path), tmp_path, "--nodes") as three:
+        _, text = tools.run(three.bootstrap, "kafka-topics --describe --topic here")
+        rows = [line.split() for line in text.splitlines() if "Partition:" in line]
+        assert [row[row.index("Leader:") + 1] for row in rows] == ["1", "none", "1", "2"]
+        assert [row[row.index("Replicas:") + 1] for row in rows] == ["1,2", "1,2,3", "1,2", "1,2"]
+        _, text = tools.run(three.bootstrap, "kafka-get-offsets --topic here")
+        assert [line for line in text.splitlines() if line.startswith("here:")] == ["here:0:1", "here:2:1", "here:3:1"]  # fmt: skip
+        with Reader(three.bootstrap, committed=False) as reader:
+            for number in (0, 2, 3):
+                assert [each.value for each in reader.records("here", number)] == [b"v"]
 
 
 # What is refused

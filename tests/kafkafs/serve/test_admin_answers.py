@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.record.control_records import ControlRecordType
 from engine.topics.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from engine.writing.records.quorum_records import encode_quorum_record
+from kafkafs.api.source_logs import SourceLogs
+from kafkafs.serve.asked import Asked
+from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS, answer_or_error
+from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.messages.acls import DESCRIBE_ACLS
 from kafkafs.serve.protocol.messages.cluster import (
@@ -34,115 +37,19 @@ from kafkafs.serve.protocol.messages.quotas import (
     DESCRIBE_CLIENT_QUOTAS,
     GET_TELEMETRY_SUBSCRIPTIONS,
 )
+from kafkafs.serve.protocol.messages.records import PRODUCE
 from kafkafs.serve.protocol.messages.replicas import DESCRIBE_LOG_DIRS, LIST_PARTITION_REASSIGNMENTS
 from kafkafs.serve.protocol.messages.transactions import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
-from tests.builders import Rec, batch, control_batch
+from tests.builders import Rec, batch
 from tests.kafkafs.serve.connection import Connection
 from tests.kafkafs.serve.serving import Served, serving
+from tests.kafkafs.serve.three_brokers import OTHER_ID, write_source
 from tests.replayed_bytes import (
     TOPIC_ID,
-    group_record,
-    in_batches,
-    metadata_record,
-    share_group,
-    share_snapshot,
-    topic_records,
-    transaction_record,
     write_partition,
 )
 
-OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-FEATURES = [
-    {"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 30},
-    {"name": "group.version", "minSupportedVersion": 0, "maxSupportedVersion": 1},
-]
-
-
-def broker(number: int, rack: str) -> Rec:
-    return metadata_record(
-        "REGISTER_BROKER_RECORD", version=3, brokerId=number, brokerEpoch=number,
-        incarnationId=TOPIC_ID, endPoints=[], features=FEATURES, rack=rack, fenced=number == 3,
-    )  # fmt: skip
-
-
-def acl(number: int, kind: int, name: str, pattern: int, operation: int) -> Rec:
-    return metadata_record(
-        "ACCESS_CONTROL_ENTRY_RECORD", id=f"{'A' * 21}{'gwQA'[number]}", resourceType=kind,
-        resourceName=name, patternType=pattern, principal="User:bob", host="*",
-        operation=operation, permissionType=3,
-    )  # fmt: skip
-
-
-def quota(key: str, value: float, **entity: str | None) -> Rec:
-    parts = [{"entityType": kind.replace("_", "-"), "entityName": name} for kind, name in entity.items()]  # fmt: skip
-    return metadata_record("CLIENT_QUOTA_RECORD", entity=parts, key=key, value=value, remove=False)
-
-
-def user(name: str, mechanism: int) -> Rec:
-    return metadata_record(
-        "USER_SCRAM_CREDENTIAL_RECORD", name=name, mechanism=mechanism, iterations=4096,
-        salt=b"secret-salt", storedKey=b"secret-key", serverKey=b"secret-key",
-    )  # fmt: skip
-
-
-def metadata() -> list[Rec]:
-    moved = {"partitionId": 1, "topicId": TOPIC_ID, "version": 0}
-    return [
-        broker(1, "a"), broker(2, "b"), broker(3, "c"),
-        *topic_records("here", TOPIC_ID, 3),
-        metadata_record("PARTITION_CHANGE_RECORD", **moved, leader=2, isr=[2], addingReplicas=[3],
-                        replicas=[1, 2, 3]),
-        metadata_record("PARTITION_CHANGE_RECORD", partitionId=2, topicId=TOPIC_ID, leader=-1,
-                        isr=[]),
-        *topic_records("elsewhere", OTHER_ID, 1),
-        acl(0, 2, "orders", 3, 3), acl(1, 2, "or", 4, 4), acl(2, 2, "*", 3, 8), acl(3, 3, "orders", 3, 3),
-        quota("producer_byte_rate", 5.5, user="bob"), quota("consumer_byte_rate", 7.0, user=None),
-        quota("request_percentage", 50.0, user="bob", client_id="c"),
-        user("bob", 1), user("bob", 2), user("ann", 1),
-        metadata_record("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=29),
-        metadata_record("CONFIG_RECORD", resourceType=32, resourceName="g", name="x", value="1"),
-        metadata_record("CONFIG_RECORD", resourceType=16, resourceName="m", name="y", value="1"),
-        metadata_record("REGISTER_CONTROLLER_RECORD", controllerId=9, incarnationId=TOPIC_ID,
-                        endPoints=[{"name": "C", "host": "h", "port": 65000, "securityProtocol": 0}],
-                        features=[]),
-    ]  # fmt: skip
-
-
-def elected() -> bytes:
-    facts = {"version": 0, "leaderId": 9, "voters": [{"voterId": 9}], "grantingVoters": [{"voterId": 9}]}  # fmt: skip
-    value = encode_quorum_record(ControlRecordType.LEADER_CHANGE, facts)
-    return control_batch(ControlRecordType.LEADER_CHANGE, value, base_offset=100)
-
-
-TOPOLOGY = {"subtopologyId": "0", "sourceTopics": ["here"], "sourceTopicRegex": [], "stateChangelogTopics": [], "repartitionSinkTopics": [], "repartitionSourceTopics": [], "copartitionGroups": []}  # fmt: skip
-
-
-def write_source(folder: Path) -> Path:
-    """The log dir of broker 1."""
-    source = folder / "data"
-    write_partition(source, "__cluster_metadata-0", [*in_batches(metadata()), elected()])
-    for number in (0, 2):
-        path = write_partition(source, f"here-{number}", [batch([Rec(b"v")], producer_id=7, producer_epoch=1, base_sequence=5)])  # fmt: skip
-        (path.parent / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}\n")
-    topics = [{"topic": "here", "partitionIds": [0, 2]}]
-    write_partition(source, f"{TRANSACTION_STATE}-0", in_batches([
-        transaction_record("pay-1", producerId=7, producerEpoch=1, transactionStatus=1, transactionTimeoutMs=60_000,
-                           transactionPartitions=topics, transactionStartTimestampMs=1000),
-        transaction_record("pay-2", producerId=8, producerEpoch=0, transactionStatus=4, transactionTimeoutMs=60_000,
-                           transactionPartitions=[], transactionStartTimestampMs=-1),
-        transaction_record("dead", producerId=9, producerEpoch=0, transactionStatus=6, transactionTimeoutMs=1,
-                           transactionPartitions=[], transactionStartTimestampMs=-1),
-    ]))  # fmt: skip
-    write_partition(source, f"{CONSUMER_OFFSETS}-0", in_batches([
-        group_record(11, {"groupId": "share"}, {"epoch": 3}), share_group("share", {TOPIC_ID: ("here", [0])}),
-        group_record(17, {"groupId": "streams"}, {"epoch": 4, "metadataHash": 1}),
-        group_record(23, {"groupId": "streams"}, {"epoch": 2, "subtopologies": [TOPOLOGY]}),
-    ]))  # fmt: skip
-    write_partition(source, f"{SHARE_GROUP_STATE}-0", in_batches([
-        share_snapshot("share", 0, startOffset=0, leaderEpoch=6, deliveryCompleteCount=0)
-    ]))  # fmt: skip
-    return source
 
 
 @pytest.fixture(scope="module")
@@ -192,10 +99,11 @@ def test_leaders_and_replicas_are_those_of_the_metadata_where_the_source_has_the
         (1, [1, 2], [1, 2], []),
         (-1, [1, 2, 3], [2], [1, 2, 3]),
         (1, [1, 2], [], []),  # nobody led it when the metadata ends: it is read from broker 1's log
+        (2, [1, 2], [2], []),  # it is read from broker 1's log, too
     ]
     metadata = ask(cluster, METADATA, topics=[{"name": "here"}])["topics"][0]["partitions"]
     assert [(each["leaderId"], each["replicaNodes"], each["isrNodes"], each["offlineReplicas"]) for each in metadata] == shown  # fmt: skip
-    assert [bool(each["errorCode"]) for each in metadata] == [False, True, False]
+    assert [bool(each["errorCode"]) for each in metadata] == [False, True, False, False]
 
 
 def test_topics_without_a_log_in_the_source_are_shown_without_leaders(cluster, one_broker):
@@ -210,7 +118,7 @@ def test_one_broker_has_all_partitions_of_the_source(one_broker):
     found = ask(one_broker, METADATA, topics=[{"name": "here"}])
     assert [each["nodeId"] for each in found["brokers"]] == [1]
     partitions = found["topics"][0]["partitions"]
-    assert [(each["leaderId"], each["replicaNodes"]) for each in partitions] == [(1, [1]), (-1, []), (1, [1])]  # fmt: skip
+    assert [(each["leaderId"], each["replicaNodes"]) for each in partitions] == [(1, [1]), (-1, []), (1, [1]), (1, [1])]  # fmt: skip
 
 
 def test_moves_of_replicas_are_those_of_the_metadata(cluster, one_broker):
@@ -525,3 +433,54 @@ def test_no_metric_is_subscribed_to(cluster):
     assert first["clientInstanceId"] != ZERO_ID
     again = ask(cluster, GET_TELEMETRY_SUBSCRIPTIONS, clientInstanceId=first["clientInstanceId"])
     assert again["clientInstanceId"] == first["clientInstanceId"]
+
+
+# Sources of every kind
+
+
+def _file(folder: Path) -> Path:
+    return write_partition(folder / "data", "t-0", [batch([Rec(b"v")])])
+
+
+def _partition(folder: Path) -> Path:
+    return _file(folder).parent
+
+
+def _without_metadata(folder: Path) -> Path:
+    return _partition(folder).parent
+
+
+@pytest.mark.parametrize("make", [_file, _partition, _without_metadata, write_source])
+def test_each_version_of_each_request_has_an_answer(tmp_path, make):
+    with serving(make(tmp_path), tmp_path) as served, Connection(served) as connection:
+        for api in (*ADMIN_ANSWERS, *REFUSALS, DESCRIBE_CONFIGS, DESCRIBE_CLUSTER):
+            for version in range(api.request.first_version, api.request.last_version + 1):
+                fields = {"acks": 1} if api is PRODUCE else {}
+                connection.ask(api.key, version, **fields)
+        logged = served.log.read_text()
+    assert "ERROR" not in logged
+    assert "WARNING" not in logged
+
+
+class Unreadable:
+    """A cluster whose metadata cannot be read."""
+
+    shows_nodes = False
+
+    def image(self) -> None:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_source_that_cannot_be_read_is_an_error_in_the_answer():
+    fields = {"components": [], "strict": False}
+    cluster: Any = Unreadable()
+    found = answer_or_error(DESCRIBE_CLIENT_QUOTAS, cluster, Asked(1, fields, "", 0))
+    assert found["errorCode"] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "Input/output error" in found["errorMessage"]
+
+
+def test_topics_are_told_without_the_metadata_that_cannot_be_read(source, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        cluster = ClusterView(SourceLogs([str(source)]))
+        patched.setattr(ClusterView, "image", Unreadable.image)
+        assert cluster.missing(cluster.topics()["here"]) == [1]

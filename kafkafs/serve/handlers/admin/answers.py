@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from engine.errors import KafkaStorageError
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
+from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.admin import (
     config_resources,
     log_dirs,
@@ -37,6 +40,8 @@ from kafkafs.serve.protocol.messages.quotas import (
 from kafkafs.serve.protocol.messages.replicas import DESCRIBE_LOG_DIRS, LIST_PARTITION_REASSIGNMENTS
 from kafkafs.serve.protocol.messages.transactions import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 
+logger = logging.getLogger(__name__)
+
 AdminAnswer: TypeAlias = Callable[[ClusterView, Asked], Fields]
 
 ADMIN_ANSWERS: Mapping[Api, AdminAnswer] = {
@@ -58,3 +63,19 @@ ADMIN_ANSWERS: Mapping[Api, AdminAnswer] = {
     STREAMS_GROUP_DESCRIBE: share_groups.describe_streams_groups,
 }
 """Answers that read the source, in a thread."""
+
+
+def answer_or_error(api: Api, cluster: ClusterView, asked: Asked) -> Fields:
+    """Return the answer of an API, or the error in it if the source cannot be read.
+
+    Raises:
+        KafkaStorageError, OSError: the same, where the answer has no place for an error of its own.
+    """
+    try:
+        return ADMIN_ANSWERS[api](cluster, asked)
+    except (KafkaStorageError, OSError) as error:
+        fields = {field.name for field in api.response.fields if field.is_in(asked.version)}
+        if "errorCode" not in fields:
+            raise
+        logger.warning("%s: %s: %s", asked.client, api.request.name, error)
+        return {"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR, "errorMessage": str(error)}
