@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from kafkafs.api.consumer_record import ConsumerRecord
     from kafkafs.api.opened_partition import OpenedPartition, RecordRange
     from kafkafs.api.opened_source import OpenedSource, OpenedTopic
-    from kafkafs.api.problem import Problem
     from kafkafs.api.scan import Scan
+    from kafkafs.api.source_problem import SourceProblem
     from kafkafs.table.errors import CorruptBatchError, LostRecordsError
 
 _HOMES = {
     ".api.consumer_record": ("ConsumerRecord",),
     ".api.opened_partition": ("OpenedPartition", "RecordRange"),
     ".api.opened_source": ("OpenedSource", "OpenedTopic"),
-    ".api.problem": ("Problem",),
     ".api.scan": ("Scan",),
+    ".api.source_problem": ("SourceProblem",),
     ".table.errors": ("CorruptBatchError", "LostRecordsError"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -53,9 +53,9 @@ __all__ = [
     "OpenedPartition",
     "OpenedSource",
     "OpenedTopic",
-    "Problem",
     "RecordRange",
     "Scan",
+    "SourceProblem",
     "__version__",
     "open",
 ]

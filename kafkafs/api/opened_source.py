@@ -14,8 +14,8 @@ from engine.topics.topic_names import (
 )
 from kafkafs.amounts import counted
 from kafkafs.api.opened_partition import OpenedPartition
-from kafkafs.api.problem import Problem
 from kafkafs.api.source_logs import SourceLogs
+from kafkafs.api.source_problem import SourceProblem
 from kafkafs.tree.errors import NotADirectory
 from kafkafs.tree.node import Directory, File
 from kafkafs.tree.tree import Tree
@@ -134,9 +134,9 @@ class OpenedSource:
         return cluster.image() if cluster.exists else None
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[SourceProblem]:
         """The problems that reads found so far; `check` looks for all."""
-        return [Problem.of(entry) for entry in self.tree.context.problems]
+        return [SourceProblem.of(entry) for entry in self.tree.context.problems]
 
     def check(self, jobs: int = 1) -> Iterator[Finding]:
         """Yield what `kafkafs check` finds: every byte of the logs and of the files beside them is read.

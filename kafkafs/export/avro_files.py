@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any, cast
+from io import RawIOBase
+from typing import IO, Any, cast
 
 import pyarrow as pa
 
 from kafkafs.export.file_columns import millisecond_columns
 from kafkafs.table.retyped import retyped, with_leaves
-
-if TYPE_CHECKING:
-    from kafkafs.export.file_writers import FileOutput
 
 _NEVER_NULL = ("partition", "offset", "timestamp", "timestampType")
 _PLAIN: dict[pa.DataType, Any] = {
@@ -44,7 +42,7 @@ _BLOCK = 256 * 1024
 class AvroFile:
     """An Avro object container file."""
 
-    def __init__(self, output: FileOutput, compression: str) -> None:
+    def __init__(self, output: RawIOBase, compression: str) -> None:
         self._output = output
         self._compression = "null" if compression == "none" else compression
         self._writer: Any = None

@@ -59,7 +59,7 @@ def test_a_problem_is_an_object_with_its_place(tmp_path: Path) -> None:
     with kafkafs.open(folder) as source:
         assert source.scan("orders", on_corrupt="skip").count() < 2000
         (problem,) = source.problems
-        assert isinstance(problem, kafkafs.Problem)
+        assert isinstance(problem, kafkafs.SourceProblem)
         assert (problem.partition, problem.position) == ("orders-0", 0)
         assert problem.kind == "crc_mismatch"
         assert problem.file == f"orders-0/{log.name}"

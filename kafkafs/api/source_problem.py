@@ -9,7 +9,7 @@ from engine.units import Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class SourceProblem:
     """A place that could not be read, or a file that breaks its format. Picklable.
 
     Attributes:
@@ -33,7 +33,7 @@ class Problem:
     errno: str | None = None
 
     @classmethod
-    def of(cls, entry: ProblemEntry) -> Problem:
+    def of(cls, entry: ProblemEntry) -> SourceProblem:
         """Return the problem of an entry of the engine."""
         given = {each.name: entry[each.name] for each in fields(cls) if each.name in entry}
         return cls(**given)
