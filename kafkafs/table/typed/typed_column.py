@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.programs import extension
 from kafkafs.schemas.topic_decoder import SameFrame
 from kafkafs.table.typed.column_tree import ColumnTree
 
@@ -64,20 +64,19 @@ class TypedColumn(ABC):
 
     Attributes:
         type: the Arrow type.
+        tree: the column and those inside of it.
     """
 
     def __init__(self, kind: pa.DataType) -> None:
         self.type = kind
+        self.tree = ColumnTree(kind)
+        self._shapes = None if extension is None else self.tree.shapes()
 
-    @cached_property
-    def tree(self) -> ColumnTree:
-        """The column and those inside of it."""
-        return ColumnTree(self.type)
-
-    @cached_property
+    @property
     def shapes(self) -> compiled.ColumnShapes:
         """The tree as programs take it; the extension must be there."""
-        return self.tree.shapes()
+        assert self._shapes is not None
+        return self._shapes
 
     @abstractmethod
     def reads(self, frame: SameFrame, payloads: Payloads) -> Iterator[Read]:
