@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Timer
 from typing import Any
 
 import trio
@@ -35,6 +36,8 @@ from kafkafs.serve.security.login import Logins
 logger = logging.getLogger(__name__)
 
 PROBLEM_SECONDS = 1.0
+STOP_SECONDS = 5.0
+"""Time for threads that answer requests when the server ends."""
 
 
 class ListenError(Exception):
@@ -160,8 +163,22 @@ async def _serve(
             async for number in signals:
                 logger.info("%s: ending", signal.Signals(number).name)
                 notify(STOPPING=1)
+                _end_later()
                 nursery.cancel_scope.cancel()
                 break
+
+
+def _end_later() -> None:
+    """End the process after STOP_SECONDS, even if threads still answer requests."""
+
+    def end() -> None:
+        logger.warning("requests are still being answered: ending without them")
+        logging.shutdown()
+        os._exit(0)
+
+    timer = Timer(STOP_SECONDS, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _facts(options: ServeOptions, host: str, port: int) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from kafkafs.serve.file_slice import Piece, size_of
 from kafkafs.serve.protocol.apis import APIS
 from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
 
+MOST_REPEATS = 1000
+"""Elements of an array of a request that may be there before."""
 _HEADER = 8
 """Bytes of key, version and correlation id."""
 _SIZES = {
@@ -69,7 +71,24 @@ def read_request(frame: bytes, most_elements: int = MAX_INT32) -> ReceivedReques
     # Bytes after the request are ignored, as brokers do: librdkafka's Metadata for all topics has three.
     counted = CountedBytes.of(frame, most_elements)
     fields, _ = read_message(api.request, version, counted, position)
+    _check_repeats(fields)
     return ReceivedRequest(key, version, correlation, client_id, fields)
+
+
+def _check_repeats(fields: Fields) -> None:
+    """Refuse a request that names the same things many times: its answer would be far larger.
+
+    Raises:
+        CorruptMessageError: it does.
+    """
+    for name, value in fields.items():
+        if not isinstance(value, list):
+            continue
+        if len(value) > MOST_REPEATS and len(value) - len(set(map(repr, value))) > MOST_REPEATS:
+            raise CorruptMessageError(f"{name} repeats more than {MOST_REPEATS} elements")
+        for each in value:
+            if isinstance(each, dict):
+                _check_repeats(each)
 
 
 def _client_id(frame: bytes, position: int) -> tuple[str | None, int]:

@@ -225,10 +225,31 @@ def test_a_request_with_too_many_elements_ends_its_connection(served):
     assert served.resident_bytes() - before < 64 << 20
 
 
-def test_a_topic_that_is_asked_for_often_is_answered_once(served):
+def test_a_topic_that_is_asked_for_twice_is_answered_once(served):
     with Connection(served) as connection:
-        answer = connection.ask(METADATA, 9, topics=[{"name": "orders"}] * 50_000)
+        answer = connection.ask(METADATA, 9, topics=[{"name": "orders"}] * 1000)
         assert [each["name"] for each in answer["topics"]] == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "fields"),
+    [
+        (32, 4, {"resources": [{"resourceType": 2, "resourceName": "orders"}] * 20_000}),
+        (15, 5, {"groups": ["billing-0"] * 20_000}),
+        (9, 8, {"groups": [{"groupId": "billing-0", "topics": None}] * 20_000}),
+        (61, 0, {"topics": [{"name": "orders", "partitionIndexes": [0] * 20_000}]}),
+    ],
+    ids=["configs", "groups", "offsets", "producers"],
+)
+def test_a_request_that_names_the_same_thing_often_ends_its_connection(
+    served, key, version, fields
+):
+    before = served.resident_bytes()
+    with Connection(served) as connection:
+        connection.send(request(key, version, 1, **fields))
+        assert connection.is_closed
+    assert served.warned("connection closed: ", "repeats more than 1000 elements")
+    assert served.resident_bytes() - before < 64 << 20
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
