@@ -10,7 +10,6 @@ from engine.replay.transactions import STATES, Transaction, TransactionsImage
 from engine.state.producer_state_entry import ProducerStateEntry
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
-from kafkafs.serve.coordinator.topics_now import BadPattern, compiled
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import name_error
 from kafkafs.serve.patterns import BadPattern, compiled
