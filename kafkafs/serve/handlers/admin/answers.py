@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from engine.errors import KafkaStorageError
+from engine.errors import CorruptMessageError, KafkaStorageError
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
@@ -69,10 +69,13 @@ def answer_or_error(api: Api, cluster: ClusterView, asked: Asked) -> Fields:
     """Return the answer of an API, or the error in it if the source cannot be read.
 
     Raises:
-        KafkaStorageError, OSError: the same, where the answer has no place for an error of its own.
+        CorruptMessageError: the request is one at which brokers end the connection.
+        KafkaStorageError, OSError: the source cannot be read, and the answer has no place for an error of its own.
     """
     try:
         return ADMIN_ANSWERS[api](cluster, asked)
+    except CorruptMessageError:  # the request's
+        raise
     except (KafkaStorageError, OSError) as error:
         fields = {field.name for field in api.response.fields if field.is_in(asked.version)}
         if "errorCode" not in fields:
