@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from engine.clock import SystemClock
 from tests.kafka.wire.peers import API_VERSIONS_KEY, Answer, Fields
 
-DESCRIBE_CONFIGS = 32
+DESCRIBE_CONFIGS, DESCRIBE_PRODUCERS = 32, 61
 NO_OPERATIONS = -(2**31)
 """Authorized operations that are not told."""
 
@@ -88,6 +89,7 @@ UNORDERED: tuple[Allowed, ...] = (
 """Arrays that are compared in one order."""
 
 
+FORGOTTEN_MS = 24 * 60 * 60 * 1000
 TELEMETRY = (71, 72)
 """APIs that a broker states only with a plugin for clients' metrics."""
 DEFAULTS = (4, 5, 6)
@@ -98,6 +100,8 @@ def without(key: int, fields: Fields) -> Fields:
     """The fields of an answer as they are compared; the answer is changed."""
     others = {each.path for each in OTHER if each.is_of(key)}
     told = {each.path for each in TOLD if each.is_of(key)}
+    if key == DESCRIBE_PRODUCERS:
+        _drop_old_producers(fields)
     if key == DESCRIBE_CONFIGS:
         _drop_defaults(fields)
     _reduce(fields, others, told)
@@ -165,6 +169,15 @@ def _reduce(value: Any, others: set[str], told: set[str]) -> None:
             value[name] = value[name] not in (None, "", 0, NO_OPERATIONS)
         for each in value.values():
             _reduce(each, others, told)
+
+
+def _drop_old_producers(fields: Fields) -> None:
+    """Leave out producers that a broker may have forgotten by its clock, a day after their last batch."""
+    oldest = SystemClock().now_ms() - FORGOTTEN_MS // 2
+    for topic in fields["topics"]:
+        for each in topic["partitions"]:
+            known = each["activeProducers"]
+            each["activeProducers"] = [one for one in known if one["lastTimestamp"] > oldest]
 
 
 def _drop_defaults(fields: Fields) -> None:
