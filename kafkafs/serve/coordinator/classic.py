@@ -20,6 +20,7 @@ COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE
 MEMBER_ID_REQUIRED_SINCE = 4
 """Version of JoinGroup from which a new member gets its id first, and joins with it."""
 _SKIPS_ASSIGNMENT_SINCE = 9
+_NULL_PROTOCOL_SINCE = 7
 _MANY_SINCE = 3
 """Version of LeaveGroup from which it names several members."""
 
@@ -42,9 +43,17 @@ class ClassicCoordinator:
     async def join(self, asked: Asked, known_generation: int) -> Fields:
         """Answer JoinGroup: for a member of a rebalance when that ends.
 
+        An error names no strategy; only from version 7 on that is null.
+
         Args:
             known_generation: generation of the group on disk, from which a new group in memory goes on.
         """
+        answer = await self._join(asked, known_generation)
+        if answer["errorCode"] and asked.version >= _NULL_PROTOCOL_SINCE:
+            answer["protocolName"] = None
+        return answer
+
+    async def _join(self, asked: Asked, known_generation: int) -> Fields:
         fields = asked.fields
         member_id = fields["memberId"]
         if not self._waiting.has_room(asked.size):
@@ -214,6 +223,7 @@ class ClassicCoordinator:
     async def sync(self, asked: Asked) -> Fields:
         """Answer SyncGroup: for a follower when the leader has assigned."""
         fields = asked.fields
+        stated = (fields["protocolType"], fields["protocolName"])
         group = self._table.get(fields["groupId"])
         member_id = fields["memberId"]
         if not isinstance(group, ClassicGroup) or group.is_empty:
@@ -223,12 +233,9 @@ class ClassicCoordinator:
             return {"errorCode": error}
         if fields["generationId"] != group.generation:
             return {"errorCode": ErrorCode.ILLEGAL_GENERATION}
-        for stated, known in (
-            (fields["protocolType"], group.protocol_type),
-            (fields["protocolName"], group.protocol),
-        ):
-            if stated is not None and known is not None and stated != known:
-                return {"errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
+        chosen = (group.protocol_type, group.protocol)
+        if any(each not in (None, known) for each, known in zip(stated, chosen, strict=True)):
+            return {"errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
         if group.state is PREPARING:
             return {"errorCode": ErrorCode.REBALANCE_IN_PROGRESS}
         member = group.members[member_id]

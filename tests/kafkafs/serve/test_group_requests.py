@@ -188,6 +188,8 @@ def test_commits_lie_over_the_offsets_on_disk(client):
 
 def test_commits_that_cannot_be_kept_are_told_why(client):
     assert commit(client, 9, "c", topic="unknown") == [3]
+    assert commit(client, 9, "c", partition=99) == [3]
+    assert commit(client, 9, "c", partition=2) == [0]  # a partition that the source lacks
     assert commit(client, 10, "c", topic_id="AAAAAAAAAAAAAAAAAAAAAQ") == [100]
     assert commit(client, 9, "c", metadata="x" * 4097) == [12]
     assert commit(client, 9, "c", metadata=None) == [0]
@@ -212,13 +214,13 @@ def test_offsets_of_unknown_topics_and_groups_are_not_there(client):
 def test_a_member_of_a_consumer_group_lives_in_every_version(client, topic_id, version):
     group = f"consumer {version}"
     joined = beat(client, group, 0, version)
-    assert (joined["errorCode"], joined["memberEpoch"], joined["memberId"]) == (0, 1, "me")
+    assert (joined["errorCode"], joined["memberEpoch"], joined["memberId"]) == (0, 2, "me")
     (assigned,) = joined["assignment"]["topicPartitions"]
     assert (assigned["topicId"], assigned["partitions"]) == (topic_id, [0, 1, 2])
     quiet = beat(
         client,
         group,
-        1,
+        2,
         version,
         rebalanceTimeoutMs=-1,
         subscribedTopicNames=None,
@@ -229,16 +231,16 @@ def test_a_member_of_a_consumer_group_lives_in_every_version(client, topic_id, v
         (found,) = client.ask(CONSUMER_DESCRIBE, each, groupIds=[group])["groups"]
         assert (found["groupState"], found["groupEpoch"], found["assignorName"]) == (
             "Stable",
-            1,
+            2,
             "uniform",
         )
         (member,) = found["members"]
         assert (member["memberId"], member["clientHost"]) == ("me", "/127.0.0.1")
         assert member["assignment"]["topicPartitions"][0]["topicName"] == "orders"
         assert member["assignment"] == member["targetAssignment"]
-    assert commit(client, 9, group, generationIdOrMemberEpoch=1, memberId="me") == [0]
-    assert fetched(client, 9, group, memberId="me", memberEpoch=1)["errorCode"] == 0
-    assert fetched(client, 9, group, memberId="me", memberEpoch=2)["errorCode"] == 113
+    assert commit(client, 9, group, generationIdOrMemberEpoch=2, memberId="me") == [0]
+    assert fetched(client, 9, group, memberId="me", memberEpoch=2)["errorCode"] == 0
+    assert fetched(client, 9, group, memberId="me", memberEpoch=3)["errorCode"] == 113
     told = described(client, group)
     assert (told["errorCode"], told["groupState"]) == (69, "Dead")
     assert beat(client, group, -1, version)["memberEpoch"] == -1

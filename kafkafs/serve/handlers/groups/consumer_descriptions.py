@@ -105,7 +105,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, now: TopicsNow) -> Fie
         "clientId": member.client_id,
         "clientHost": member.client_host,
         "subscribedTopicNames": sorted(member.names),
-        "subscribedTopicRegex": member.pattern or None,
+        "subscribedTopicRegex": member.pattern,
         "assignment": _assignment(member.assigned, now),
         "targetAssignment": _assignment(group.target.get(member.member_id, ()), now),
         "memberType": _CONSUMER_MEMBER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from engine.replay.groups.group import Group
+from engine.replay.groups.group import FIRST_ASSIGNMENT_EPOCH, Group
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
@@ -62,7 +62,8 @@ class Membership:
             reason = f"group {name} is a {known.kind} group"
             return {"errorCode": ErrorCode.GROUP_ID_NOT_FOUND, "errorMessage": reason}
         now = await self._topics.now()
-        return self._consumer.heartbeat(asked, now, _epoch(known, CONSUMER))
+        epoch = max(_epoch(known, CONSUMER), FIRST_ASSIGNMENT_EPOCH)
+        return self._consumer.heartbeat(asked, now, epoch)
 
     async def _on_disk(self, name: str) -> Group | None:
         """Return the group on disk that nobody has joined yet, or None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TypeAlias
 
 import trio
 
@@ -10,7 +11,7 @@ from engine.errors import CorruptMessageError
 from engine.replay.groups.group import CommittedOffset
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.asked import Asked, Fields
-from kafkafs.serve.cluster_view import ClusterView
+from kafkafs.serve.cluster_view import ClusterView, ServedTopic
 from kafkafs.serve.coordinator.commits.newest import NO_OFFSET, Commit, Place
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
@@ -25,6 +26,10 @@ _NO_EPOCH = -1
 Waiting = Collection[Place]
 """Partitions with an offset in an open transaction."""
 Offsets = Mapping[Place, "CommittedOffset | Commit"]
+_Checked: TypeAlias = tuple[
+    "list[tuple[Fields, str | ErrorCode]]", "dict[Place, Commit]", "dict[Place, ErrorCode]"
+]
+"""Topics with their names or errors, the commits to keep, and the errors of those that cannot be kept."""
 
 
 class GroupOffsets:
@@ -143,10 +148,9 @@ class GroupOffsets:
         """Answer OffsetCommit: keep the offsets in memory, and in the file of `--commit-to`."""
         fields = asked.fields
         name = fields["groupId"]
-        topics = await trio.to_thread.run_sync(
-            self._named, fields["topics"], asked.version, limiter=self._limiter
+        topics, found, errors = await trio.to_thread.run_sync(
+            self._checked, fields["topics"], asked.version, limiter=self._limiter
         )
-        found, errors = self._checked(topics)
         if found:
             error = await self._why_no_commit(asked, found)
             if not error:
@@ -170,38 +174,38 @@ class GroupOffsets:
             ]
         }
 
-    def _named(self, wanted: list[Fields], version: int) -> list[tuple[Fields, str | ErrorCode]]:
-        """Return the topics of a request with their names, or errors; runs in a thread."""
-        known = self._cluster.topics()
-        found: list[tuple[Fields, str | ErrorCode]] = []
-        for topic in wanted:
-            if version >= _IDS_SINCE:
-                served = self._cluster.topic_of_id(topic["topicId"])
-                found.append((topic, ErrorCode.UNKNOWN_TOPIC_ID if served is None else served.name))
-            else:
-                name: str = topic["name"]
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                found.append((topic, name if name in known else error))
-        return found
-
-    def _checked(
-        self, topics: list[tuple[Fields, str | ErrorCode]]
-    ) -> tuple[dict[Place, Commit], dict[Place, ErrorCode]]:
-        """Return the commits to keep, and the errors of those that cannot be kept."""
-        longest = self._coordinator.limits.commit_metadata
+    def _checked(self, wanted: list[Fields], version: int) -> _Checked:
+        """Return the topics, what is to be kept, and the errors of the rest; runs in a thread."""
         found: dict[Place, Commit] = {}
         errors: dict[Place, ErrorCode] = {}
-        for topic, name in topics:
-            if not isinstance(name, str):
+        topics: list[tuple[Fields, str | ErrorCode]] = []
+        for topic in wanted:
+            served = self._served(topic, version)
+            if isinstance(served, ErrorCode):
+                topics.append((topic, served))
                 continue
+            topics.append((topic, served.name))
+            numbers = {*served.logs, *self._cluster.missing(served)}
             for each in topic["partitions"]:
-                place, metadata = (name, each["partitionIndex"]), each["committedMetadata"] or ""
-                if len(metadata) > longest:
+                place = (served.name, each["partitionIndex"])
+                commit = Commit(
+                    each["committedOffset"],
+                    each["committedLeaderEpoch"],
+                    each["committedMetadata"] or "",
+                )
+                if each["partitionIndex"] not in numbers:
+                    errors[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif len(commit.metadata) > self._coordinator.limits.commit_metadata:
                     errors[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 else:
-                    epoch = each["committedLeaderEpoch"]
-                    found[place] = Commit(each["committedOffset"], epoch, metadata)
-        return found, errors
+                    found[place] = commit
+        return topics, found, errors
+
+    def _served(self, topic: Fields, version: int) -> ServedTopic | ErrorCode:
+        if version >= _IDS_SINCE:
+            return self._cluster.topic_of_id(topic["topicId"]) or ErrorCode.UNKNOWN_TOPIC_ID
+        known = self._cluster.topics().get(topic["name"])
+        return known or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def _why_no_commit(self, asked: Asked, found: Iterable[Place]) -> ErrorCode:
         """Return why a request may not commit; NONE if it may."""

@@ -59,6 +59,12 @@ class Script:
         assert isinstance(found, ClassicGroup)
         return found
 
+    @property
+    def protocol(self) -> str:
+        """The strategy that the group has chosen."""
+        found = self.coordinator.table.get(GROUP)
+        return (found.protocol if isinstance(found, ClassicGroup) else None) or "range"
+
     async def join(
         self, member_id: str = "", *, version: int = 9, known: int = 0, **fields: Any
     ) -> Answer:
@@ -86,7 +92,7 @@ class Script:
         ]
         given = {
             "groupId": GROUP, "generationId": generation, "memberId": member_id, "groupInstanceId": None,
-            "protocolType": None, "protocolName": None, "assignments": assignments,
+            "protocolType": "consumer", "protocolName": self.protocol, "assignments": assignments,
         }  # fmt: skip
         return await self.coordinator.classic.sync(asked(5, given | fields))
 
