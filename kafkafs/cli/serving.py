@@ -91,6 +91,12 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     "server's address; partitions without a log in SOURCE have no leader.",
 )
 @click.option(
+    "--only-present",
+    is_flag=True,
+    help="Tell clients nothing of partitions that SOURCE lacks. Without it they have no leader, and programs that "
+    "read whole topics, such as Flink, end with an error.",
+)
+@click.option(
     "--skip-damaged",
     is_flag=True,
     help="Pass over damaged batches as over compacted ones; without it a consumer gets the error "

@@ -60,9 +60,15 @@ class ClusterView:
     """
 
     def __init__(
-        self, logs: SourceLogs, choice: PartitionChoice | None = None, *, shows_nodes: bool = False
+        self,
+        logs: SourceLogs,
+        choice: PartitionChoice | None = None,
+        *,
+        shows_nodes: bool = False,
+        only_present: bool = False,
     ) -> None:
         self.logs = logs
+        self._only_present = only_present
         self.shows_nodes = shows_nodes
         self._choice = choice
         self._lock = Lock()
@@ -172,8 +178,11 @@ class ClusterView:
     def missing(self, topic: ServedTopic) -> list[int]:
         """Return the partitions that a topic has, but not here: by the cluster's metadata, else gaps in the numbers.
 
-        A client that is told nothing of such a partition asks for it again and again.
+        A client that is told nothing of such a partition asks for it again and again, if it has a reason to. None with
+        `only_present`.
         """
+        if self._only_present:
+            return []
         try:
             image = self.image()
         except (KafkaStorageError, OSError) as error:

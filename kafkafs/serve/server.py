@@ -55,6 +55,7 @@ class ServeOptions:
         snapshot: show the files as they are at the start.
         before: show the source as it was before this time, in milliseconds; None for all of it.
         shows_nodes: show the brokers of the cluster's metadata in place of one.
+        only_present: tell clients nothing of partitions that the source lacks.
         rules: treatment of damage and of old formats.
         budgets: limits.
         commit_to: absolute path of a file for commits of groups; None to keep them in memory alone.
@@ -73,6 +74,7 @@ class ServeOptions:
     snapshot: bool = False
     before: Timestamp | None = None
     shows_nodes: bool = False
+    only_present: bool = False
     rules: FetchRules = DEFAULT_RULES
     budgets: ServeBudgets = DEFAULT_SERVE_BUDGETS
     commit_to: str | None = None
@@ -104,7 +106,9 @@ async def serve(
         CommitFileError: the file for commits cannot be used.
         SourceError: nodes are to be shown, and the source has no metadata of the cluster.
     """
-    cluster = ClusterView(logs, options.choice, shows_nodes=options.shows_nodes)
+    cluster = ClusterView(
+        logs, options.choice, shows_nodes=options.shows_nodes, only_present=options.only_present
+    )
     with _commit_file(options, cluster) as commit_file:
         # Whoever waits for others keeps most of the room for requests free.
         waiting = min(DEFAULT_GROUP_LIMITS.waiting_bytes, options.budgets.pending_bytes // 4)

@@ -199,6 +199,19 @@ def test_flinks_source_reads_topics_to_their_ends(
         ], topic
 
 
+def test_flink_reads_a_topic_whose_other_partitions_are_on_lost_disks(
+    flink: list[str], tmp_path: Path
+) -> None:
+    with serving(log_dir("current"), tmp_path, "--only-present") as served:
+        done = subprocess.run(
+            [*flink, served.bootstrap, "orders", "read_committed"],
+            text=True, capture_output=True, check=False, timeout=SECONDS,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    offsets = sorted(int(line.split("\t")[1]) for line in done.stdout.splitlines())
+    assert offsets == [each.offset for each in truth_records("current", "orders-0")]
+
+
 def _hex(value: bytes | None) -> str:
     return "-" if value is None else value.hex()
 

@@ -42,6 +42,6 @@ class ServedTopics:
         for name, topic in topics.items():
             topic_id = self._cluster.topic_id(topic)
             if topic_id != NO_TOPIC_ID:
-                last = max((*topic.logs, *self._cluster.missing(topic)))
+                last = max((*topic.logs, *self._cluster.missing(topic)), default=-1)
                 found[name] = KnownTopic(topic_id, last + 1)
         self._now, self._seen = TopicsNow(found), topics
