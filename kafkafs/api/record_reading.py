@@ -25,7 +25,7 @@ from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Rows
 from kafkafs.table.split_records import SplitRecords
-from kafkafs.table.splits import QueryRange, plan_live
+from kafkafs.table.splits.split import QueryRange, plan_live
 
 _WHOLE_SEGMENT = sys.maxsize
 

@@ -24,12 +24,12 @@ from kafkafs.api.reading import Corrupt, Isolation, row_options, usual_threads
 from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, USUAL, record_schema
-from kafkafs.table.header_walk import walk_headers
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.row_options import DecoderOf
 from kafkafs.table.rows import Indices, TypedValues
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.header_walk import walk_headers
+from kafkafs.table.splits.split import Split
 from kafkafs.table.where_filter import WhereFilter
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow.compute as pc
 
-    from kafkafs.table.typed_columns import TypedColumns
+    from kafkafs.table.typed.typed_columns import TypedColumns
 
 
 _SPLIT_BYTES = 16 * MiB
@@ -70,7 +70,7 @@ class Scan:
         decode: show the keys and values that `ConsumerRecord.decoded` decodes as JSON; or a function that returns the
             decoder of a topic, None for raw bytes. Without it the columns `decodedKey` and `decodedValue` have that
             JSON as text, null where nothing is decoded, beside bytes that stay as they are. "columns" gives the keys
-            and values of one topic the Arrow types of its newest Avro or Protobuf schemas, see `kafkafs.table.typed_columns`.
+            and values of one topic the Arrow types of its newest Avro or Protobuf schemas, see `kafkafs.table.typed.typed_columns`.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
         threads: number of threads; by default one for each core, at most 8.
         typed: decoded columns of one topic that have a type, in place of those of `decode`.
@@ -345,7 +345,7 @@ def _typed(logs: SourceLogs, topics: Topics | None) -> TypedColumns:
     if len(names) != 1:
         raise ValueError(f'decode="columns" takes the schemas of one topic, not of {len(names)}')
     # Imported here: other scans need no decoders of Avro.
-    from kafkafs.table.typed_columns import typed_columns
+    from kafkafs.table.typed.typed_columns import typed_columns
 
     return typed_columns(names[0], logs.tree.context.schemas.store())
 

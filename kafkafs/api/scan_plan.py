@@ -14,7 +14,7 @@ from engine.units import Offset, TopicPartition
 from kafkafs.api.moments import Moment, milliseconds
 from kafkafs.api.reading import log_end
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.table.splits import QueryRange, Split, plan_live, reaches_lost_segment
+from kafkafs.table.splits.split import QueryRange, Split, plan_live, reaches_lost_segment
 
 if TYPE_CHECKING:
     from kafkafs.table.where_filter import WhereFilter

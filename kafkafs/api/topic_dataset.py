@@ -69,7 +69,7 @@ def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> Typ
     if logs.row_mask is not None and logs.row_mask.of(topic) is not None:
         return None
     # Imported here: it needs the decoders of all schemas.
-    from kafkafs.table.typed_beside_bytes import TypedBesideBytes
+    from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes
 
     try:
         return TypedBesideBytes(topic, store)

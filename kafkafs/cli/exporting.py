@@ -168,7 +168,7 @@ def _export(
         raise _missing("pyarrow", "arrow") from error
     from engine.errors import CorruptRecordError
     from kafkafs.export.target import LocalFiles, refuse_inside
-    from kafkafs.table.log_dir_owners import owners_by_root
+    from kafkafs.table.splits.log_dir_owners import owners_by_root
 
     if not target.strip():
         raise click.BadParameter("name a folder", param_hint="TARGET")

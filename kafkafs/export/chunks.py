@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.units import Offset, TopicPartition
 from kafkafs.export.ledger import Done, Moved
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 MOST_TOPICS = 16
 """Most topics of a chunk: the records of each are counted by an expression."""

@@ -40,7 +40,7 @@ from kafkafs.export.typed_topics import TypedTopics, typed_topics
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf, RowOptions
-from kafkafs.table.splits import QueryRange, Split, plan, reaches_lost_segment
+from kafkafs.table.splits.split import QueryRange, Split, plan, reaches_lost_segment
 
 CHUNK_BYTES = 1024 * MiB
 SPLIT_BYTES = 16 * MiB
@@ -179,7 +179,7 @@ def export(
         logs: the partitions of an open source.
         files: the target.
         options: see `ExportOptions`.
-        owners: owners of the log dirs of the partitions, see `kafkafs.table.log_dir_owners`.
+        owners: owners of the log dirs of the partitions, see `kafkafs.table.splits.log_dir_owners`.
         take_plan: is called with the bytes of logs to read.
         take_note: is called with bytes that were read.
 

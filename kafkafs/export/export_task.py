@@ -29,8 +29,8 @@ from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
-from kafkafs.table.splits import Split
-from kafkafs.table.task_packing import packed
+from kafkafs.table.splits.split import Split
+from kafkafs.table.splits.task_packing import packed
 
 MOST_OPEN = 64
 """Files that a task has open at a time."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kafkafs.export.errors import OptionError
 from kafkafs.export.file_columns import file_type
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.table.typed_beside_bytes import TypedBesideBytes, Types, typed_as
+from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes, Types, typed_as
 
 
 @dataclass(frozen=True)

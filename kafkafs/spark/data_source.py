@@ -35,7 +35,7 @@ from kafkafs.spark.source.planning.batch_plan import for_counting, plan_batch, t
 from kafkafs.spark.source.rows import BatchReader, SegmentReader, SplitReader
 from kafkafs.spark.source.schemas import types_of, with_schemas
 from kafkafs.spark.source.worker_process import make_ready, spare_the_dicts
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,8 @@ from kafkafs.decode.error_line import damage_facts
 from kafkafs.masking.line_mask import LineMask
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
 from kafkafs.table.errors import TimestampRangeError
-from kafkafs.table.header_facts import (
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.splits.header_facts import (
     HeaderFacts,
     Numbers,
     Table,
@@ -34,9 +35,8 @@ from kafkafs.table.header_facts import (
     header_facts,
     own_batches,
 )
-from kafkafs.table.row_options import RowOptions
-from kafkafs.table.split_scan import Scanned, corruption, in_full, is_hole, scan_split
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
+from kafkafs.table.splits.split_scan import Scanned, corruption, in_full, is_hole, scan_split
 
 _TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
 _CODECS = pa.array(codec_labels("unknown {}"), pa.string())

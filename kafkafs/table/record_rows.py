@@ -13,7 +13,7 @@ from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 
 class RecordRows:

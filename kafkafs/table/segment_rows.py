@@ -14,15 +14,15 @@ from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row
 from kafkafs.table.errors import TimestampRangeError
-from kafkafs.table.header_facts import (
+from kafkafs.table.row_options import RowOptions
+from kafkafs.table.splits.header_facts import (
     Numbers,
     base_timestamps,
     header_facts,
     is_control,
 )
-from kafkafs.table.row_options import RowOptions
-from kafkafs.table.split_scan import corruption, in_full, is_hole, scan_split
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
+from kafkafs.table.splits.split_scan import corruption, in_full, is_hole, scan_split
 
 
 class SegmentTotalRows:

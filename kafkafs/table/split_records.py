@@ -17,12 +17,12 @@ from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
-from kafkafs.table.header_facts import countable, records_in
 from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Indices, Rows
-from kafkafs.table.split_scan import corruption, in_full, is_hole, scan_split
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.header_facts import countable, records_in
+from kafkafs.table.splits.split import Split
+from kafkafs.table.splits.split_scan import corruption, in_full, is_hole, scan_split
 
 
 class Counted(NamedTuple):

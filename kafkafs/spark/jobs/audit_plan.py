@@ -17,7 +17,7 @@ from engine.log.partition_log import PartitionLog
 from engine.units import Offset
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.planning.volume import Volume
-from kafkafs.table.task_packing import largest_first, packed
+from kafkafs.table.splits.task_packing import largest_first, packed
 
 TASK_BYTES = 128 << 20
 MOST_TASKS = 10_000

@@ -31,7 +31,7 @@ from kafkafs.spark.source.columns import CORRUPT, RECORDS
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.batch_plan import plan_batch
 from kafkafs.spark.source.rows import SplitReader, key_filter
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -12,14 +12,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from engine.budgets import MiB
 from kafkafs.spark.source.rows import BatchReader, SplitReader
 from kafkafs.spark.source.worker_process import make_ready
-from kafkafs.table.task_packing import largest_first, packed
+from kafkafs.table.splits.task_packing import largest_first, packed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from kafkafs.spark.source.options.read_options import ReadOptions
-    from kafkafs.table.splits import Split
+    from kafkafs.table.splits.split import Split
 
 _TASKS_OF_A_CORE = 4
 _LEAST = 8 * MiB
@@ -34,7 +34,7 @@ def records_of(
 
     Args:
         spark: session.
-        splits: from `kafkafs.table.splits.plan`.
+        splits: from `kafkafs.table.splits.split.plan`.
         schema: columns of view=records.
         options: options of the read, but paths, choice and bounds.
     """

@@ -25,7 +25,7 @@ from kafkafs.tree.path_names import instant_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.table.splits import Split
+    from kafkafs.table.splits.split import Split
 
 SHOWN_HOURS = 24
 MOST_HOURS = 100_000

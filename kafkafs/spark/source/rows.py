@@ -23,7 +23,7 @@ from kafkafs.table.errors import (
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.segment_rows import SegmentTotalRows
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 
 class SplitReader:

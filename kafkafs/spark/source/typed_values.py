@@ -11,8 +11,8 @@ from pyspark.sql.types import DataType, StructType
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import DECODED, TYPED
-from kafkafs.table.retyped import with_leaves
-from kafkafs.table.typed_beside_bytes import TypedBesideBytes, Types, typed_as
+from kafkafs.table.typed.retyped import with_leaves
+from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes, Types, typed_as
 
 _DIGITS = 38
 """Most digits of a decimal of Spark."""

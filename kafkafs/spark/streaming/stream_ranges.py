@@ -22,7 +22,7 @@ from kafkafs.spark.errors import (
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.offset_ranges import within_log
 from kafkafs.spark.streaming.stream_offsets import StreamOffsets, StreamPlace, TopicIds
-from kafkafs.table.splits import QueryRange, Split, plan
+from kafkafs.table.splits.split import QueryRange, Split, plan
 
 logger = logging.getLogger(__name__)
 

@@ -47,7 +47,7 @@ from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf
 from kafkafs.table.rows import TypedValues
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""Programs that fill Arrow columns from the bytes of keys and values."""
+"""Decoded keys and values of a topic as columns of Arrow types, filled by programs."""

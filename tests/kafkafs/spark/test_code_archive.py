@@ -34,8 +34,8 @@ from engine.check.log_dir_check import SourceCheck
 from engine.log.log_directory import open_source
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.rows import SplitReader
-from kafkafs.table.splits import plan
-from kafkafs.table.splits import QueryRange
+from kafkafs.table.splits.split import plan
+from kafkafs.table.splits.split import QueryRange
 
 source = open_source(sys.argv[2])
 count = 0

@@ -22,8 +22,8 @@ resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
 import pyarrow as pa
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.rows import SplitReader
-from kafkafs.table.splits import plan
-from kafkafs.table.splits import QueryRange
+from kafkafs.table.splits.split import plan
+from kafkafs.table.splits.split import QueryRange
 from engine.log.log_directory import open_source
 
 options = parse_options({"path": sys.argv[1], "onCorrupt": "skip"})

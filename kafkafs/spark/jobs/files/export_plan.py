@@ -13,8 +13,8 @@ from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.options.source_paths import open_paths
 from kafkafs.spark.source.planning.offset_ranges import log_end, resolve_partitions
-from kafkafs.table.log_dir_owners import owners_by_root
-from kafkafs.table.splits import QueryRange, Split, plan
+from kafkafs.table.splits.log_dir_owners import owners_by_root
+from kafkafs.table.splits.split import QueryRange, Split, plan
 
 
 def plan_chunks(

@@ -10,9 +10,9 @@ from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.options.source_paths import open_paths
 from kafkafs.spark.source.planning.offset_ranges import resolve_batch
 from kafkafs.spark.source.planning.task_ranges import split_ranges
-from kafkafs.table.log_dir_owners import owners_by_root
-from kafkafs.table.splits import Split, plan, plan_segments
-from kafkafs.table.task_packing import packed
+from kafkafs.table.splits.log_dir_owners import owners_by_root
+from kafkafs.table.splits.split import Split, plan, plan_segments
+from kafkafs.table.splits.task_packing import packed
 
 SMALL_TASK = 8 * MiB
 """Bytes below which starting a task costs Spark more than reading."""

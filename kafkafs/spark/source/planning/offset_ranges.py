@@ -24,7 +24,7 @@ from kafkafs.spark.source.options.offset_limits import (
     SpecificTimestamps,
 )
 from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.table.splits import QueryRange, reaches_lost_segment
+from kafkafs.table.splits.split import QueryRange, reaches_lost_segment
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.table.splits import QueryRange
+from kafkafs.table.splits.split import QueryRange
 
 
 def split_ranges(ranges: list[QueryRange], options: ReadOptions) -> list[QueryRange]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.errors import SourceError
 from engine.log.log_directory import LogSource, open_source
-from kafkafs.table.log_dir_owners import owners_of
+from kafkafs.table.splits.log_dir_owners import owners_of
 
 _ADVICE = (
     "every executor must see the log dirs under the path that the driver sees: mount them everywhere,"

@@ -33,7 +33,7 @@ from kafkafs.spark.jobs import audit as auditing
 from kafkafs.spark.jobs.audit_plan import AuditPlan, Unit, plan_audit
 from kafkafs.spark.jobs.audit_tasks import SEEN, AuditTasks
 from kafkafs.spark.source.planning.volume import NotVisibleError, Volume
-from kafkafs.table.log_dir_owners import check_visible
+from kafkafs.table.splits.log_dir_owners import check_visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
 
 from kafkafs.spark.jobs.split_frames import settings, tasks_of
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 
 def split_of(number: int, size: int) -> Split:

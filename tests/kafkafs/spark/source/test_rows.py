@@ -15,7 +15,7 @@ from engine.log.log_directory import open_source
 from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.offset_ranges import resolve_batch
-from kafkafs.table.splits import Split, plan
+from kafkafs.table.splits.split import Split, plan
 from tests.fixtures_data import log_dir, truth_partitions, truth_records
 from tests.spark_rows import expected, seen
 

@@ -18,7 +18,7 @@ from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.batch_plan import for_counting, tasks_of
 from kafkafs.spark.source.planning.offset_ranges import resolve_batch
 from kafkafs.spark.source.planning.task_ranges import split_ranges
-from kafkafs.table.splits import QueryRange, Split, plan
+from kafkafs.table.splits.split import QueryRange, Split, plan
 from tests.fixtures_data import log_dir
 
 T = TopicPartition("t", 0)

@@ -24,7 +24,7 @@ from tests.fixtures_data import log_dir
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafkafs.table.splits import Split
+    from kafkafs.table.splits.split import Split
 
 RECORDS = 2000
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from engine.units import Timestamp
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.table.retyped import TypeOf, retyped_with_notes
 from kafkafs.table.rows import Rows, TypedValues
-from kafkafs.table.typed_columns import typed_columns
+from kafkafs.table.typed.retyped import TypeOf, retyped_with_notes
+from kafkafs.table.typed.typed_columns import typed_columns
 
 _DECODED = {"key": "decodedKey", "value": "decodedValue"}
 _SIDES = {name: side for side, name in _DECODED.items()} | {

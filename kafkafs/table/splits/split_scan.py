@@ -17,8 +17,8 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.units import MAX_INT64, Offset, Position
 from kafkafs.table.errors import CorruptBatchError, LostRecordsError, RecreatedTopicError
-from kafkafs.table.log_dir_owners import check_same, check_visible
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.log_dir_owners import check_same, check_visible
+from kafkafs.table.splits.split import Split
 
 _CHUNK = 4 * MiB
 """Bytes to read at a time: large enough to outweigh the cost of each run, also with large records."""

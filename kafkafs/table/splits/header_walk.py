@@ -16,8 +16,8 @@ from engine.log.partition_log import PartitionLog
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.units import MAX_INT64, Offset, Position
-from kafkafs.table.split_scan import planned_segment
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
+from kafkafs.table.splits.split_scan import planned_segment
 
 _FRAME = HEADER.subset("base_offset", "length", "last_offset_delta")
 _FEW = 32

@@ -16,7 +16,7 @@ from engine.record.attributes import (
     TIMESTAMP_TYPE_MASK,
 )
 from engine.units import NO_TIMESTAMP
-from kafkafs.table.splits import Split
+from kafkafs.table.splits.split import Split
 
 Table: TypeAlias = npt.NDArray[Any]
 Numbers: TypeAlias = npt.NDArray[np.int64]

@@ -317,7 +317,7 @@ def test_columns_are_the_same_without_the_compiled_programs(
             return found
 
         compiled = tables()
-        monkeypatch.setattr("kafkafs.table.typed_columns.extension", None)
+        monkeypatch.setattr("kafkafs.table.typed.typed_columns.extension", None)
         reference = tables()
     assert len(compiled) > 5
     assert compiled.keys() == reference.keys()

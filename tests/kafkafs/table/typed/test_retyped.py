@@ -10,7 +10,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 
-from kafkafs.table.retyped import retyped, retyped_with_notes, with_leaves  # noqa: E402
+from kafkafs.table.typed.retyped import retyped, retyped_with_notes, with_leaves  # noqa: E402
 
 NANOS = pa.timestamp("ns", "UTC")
 MICROS = pa.timestamp("us", "UTC")
