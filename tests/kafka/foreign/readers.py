@@ -252,10 +252,10 @@ CANNOT_READ = {
     for client in ("aiokafka", "franz-go")
     for topic in ("v0-lz4", "v0-recoded-lz4", "upgraded")
 } | {("franz-go", "v1-compacted")}
-"""What a client cannot read from a broker either.
+"""What a client cannot read as it lies on disk, which is what a broker sends, too.
 
-The first brokers wrote LZ4 frames with a wrong checksum; franz-go counts the records of a compacted batch of magic 1
-one by one.
+The first brokers wrote LZ4 frames with a wrong checksum; franz-go takes wrong offsets for compacted, compressed
+batches of magic 1.
 """
 TELL_EPOCHS = ("java", "librdkafka", "franz-go")
 """Those that hand out the leader epoch of a record."""

@@ -7,17 +7,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.checkout import ROOT
-from tests.fixtures_data import TruthRecord, log_dir, truth_records
+from tests.fixtures_data import (
+    TruthRecord,
+    log_dir,
+    truth_offsets,
+    truth_partitions,
+    truth_records,
+)
 from tests.kafka import jars
 from tests.kafka.broker import Broker
 from tests.kafka.clients import Reader, partitions_of
 from tests.kafka.foreign.recipes import blocks, environment, recipe
+from tests.kafka.foreign.terminal import Terminal, cells, terminal
 from tests.kafkafs.serve.serving import Served, serving
 
 if TYPE_CHECKING:
@@ -34,7 +42,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_every_recipe_of_the_page_is_run_here() -> None:
     assert set(blocks("recipe")) == {
-        "kcat", "console", "confluent-kafka", "kafka-python", "mm2.properties", "mm2", "spark",
+        "kcat", "console", "kaskade-admin", "kaskade-consumer", "confluent-kafka", "kafka-python",
+        "mm2.properties", "mm2", "spark",
     }  # fmt: skip
 
 
@@ -70,6 +79,72 @@ def test_the_console_begins_where_the_group_was(served: Served, tmp_path: Path) 
     records = truth_records("current", "orders-0")
     wanted = [each.value for each in [*records[35:38], *records[50:53]]]
     assert [line.encode() for line in run("console", served, tmp_path)] == wanted
+
+
+def kaskade(mode: str, served: Served, folder: Path) -> AbstractContextManager[Terminal]:
+    """Kaskade in a mode, which keeps its files in the folder."""
+    own = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
+    return terminal(
+        recipe(f"kaskade-{mode}", served.bootstrap), folder, {**environment(folder), **own}
+    )
+
+
+def test_kaskade_lists_topics_with_their_partitions_and_records(
+    served: Served, tmp_path: Path
+) -> None:
+    names: dict[str, list[str]] = {}
+    for name in truth_offsets("current"):
+        names.setdefault(name.rpartition("-")[0], []).append(name)
+    wanted = []
+    for topic, found in sorted(names.items()):
+        ends = [truth_offsets("current")[name] for name in found]
+        count = sum(each["latest"] - each["earliest"] for each in ends)
+        is_whole = set(found) <= set(truth_partitions("current"))
+        wanted.append([topic, str(len(found)), f"≈{count}" if is_whole else "—"])
+    with kaskade("admin", served, tmp_path) as screen:
+        screen.wait_until(
+            lambda rows: [[row[0], row[1], row[6]] for row in rows if len(row) == 8][1:] == wanted
+        )
+
+
+def test_kaskade_shows_partitions_and_groups_of_a_topic_and_cannot_delete_it(
+    tmp_path: Path,
+) -> None:
+    shown = ("--topic", "orders", "--only-present")
+    with (
+        serving(log_dir("current"), tmp_path, *shown) as served,
+        kaskade("admin", served, tmp_path) as screen,
+    ):
+        screen.wait_for("d Describe")
+        screen.wait_for("Updated")
+        screen.press("d")
+        screen.wait_for("Topic Details [orders]")
+        screen.wait_for_row("0", "1", "0", "1000", "1000", "[1]", "[1]")
+        screen.press("l")
+        screen.wait_for_row("cleanup.policy", "delete")
+        screen.press("l")
+        screen.wait_for_row("billing-0", f"{served.bootstrap}/1", "empty", "1", "0", "950")
+        screen.press("l")
+        screen.wait_for_row("billing-0", "0", "50", "1000", "950")
+        screen.press("Escape")
+        screen.wait_for("d Describe")
+        screen.press("C-d")
+        screen.wait_for("Type the topic name")
+        screen.press("orders")
+        screen.wait_for_row("orders")
+        screen.press("Enter")
+        screen.wait_for("Broker: Policy violation")
+
+
+def test_kaskade_shows_records_from_an_offset_on(served: Served, tmp_path: Path) -> None:
+    wanted = [
+        [(each.key or b"").decode(), *cells((each.value or b"").decode()), str(each.offset)]
+        for each in truth_records("current", "orders-0")[35:60]
+    ]
+    with kaskade("consumer", served, tmp_path) as screen:
+        screen.wait_until(
+            lambda rows: [[*row[:-5], row[-2]] for row in rows if len(row) >= 7][1:] == wanted
+        )
 
 
 @pytest.mark.parametrize("name", ["confluent-kafka", "kafka-python"])
