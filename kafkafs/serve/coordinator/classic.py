@@ -20,7 +20,6 @@ COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE
 MEMBER_ID_REQUIRED_SINCE = 4
 """Version of JoinGroup from which a new member gets its id first, and joins with it."""
 _SKIPS_ASSIGNMENT_SINCE = 9
-_NULL_PROTOCOL_SINCE = 7
 _MANY_SINCE = 3
 """Version of LeaveGroup from which it names several members."""
 
@@ -43,17 +42,9 @@ class ClassicCoordinator:
     async def join(self, asked: Asked, known_generation: int) -> Fields:
         """Answer JoinGroup: for a member of a rebalance when that ends.
 
-        An error names no strategy; only from version 7 on that is null.
-
         Args:
             known_generation: generation of the group on disk, from which a new group in memory goes on.
         """
-        answer = await self._join(asked, known_generation)
-        if answer["errorCode"] and asked.version >= _NULL_PROTOCOL_SINCE:
-            answer["protocolName"] = None
-        return answer
-
-    async def _join(self, asked: Asked, known_generation: int) -> Fields:
         fields = asked.fields
         member_id = fields["memberId"]
         if not self._waiting.has_room(asked.size):

@@ -65,7 +65,9 @@ class ConsumerCoordinator:
         group = self._group(fields, known_epoch)
         member, is_new = self._member(group, fields, owned)
         before = set(member.assigned)
-        if self._update(group, member, asked, now) or is_new:
+        has_changed = self._update(group, member, asked)
+        self._table.put(group)
+        if has_changed or is_new:
             group.refresh(now)
             group.epoch += 1
         elif group.seen is not now and group.refresh(now):
@@ -92,6 +94,7 @@ class ConsumerCoordinator:
         return answer
 
     def _group(self, fields: Fields, known_epoch: int) -> ConsumerGroup:
+        """Return the group of a request; a new one is in the table once its first member is in it."""
         name, member_id = fields["groupId"], fields["memberId"]
         group = self._table.get(name)
         if isinstance(group, ConsumerGroup):
@@ -108,14 +111,12 @@ class ConsumerCoordinator:
             raise _Refused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED, "the server has as many groups as it may"
             )
-        made = ConsumerGroup(
+        return ConsumerGroup(
             group_id=name,
             account=self._table.account,
             epoch=known_epoch,
             assignment_epoch=known_epoch,
         )
-        self._table.put(made)
-        return made
 
     def _member(
         self, group: ConsumerGroup, fields: Fields, owned: list[Place] | None
@@ -157,9 +158,7 @@ class ConsumerCoordinator:
             )
         return known, False
 
-    def _update(
-        self, group: ConsumerGroup, member: ConsumerMember, asked: Asked, now: TopicsNow
-    ) -> bool:
+    def _update(self, group: ConsumerGroup, member: ConsumerMember, asked: Asked) -> bool:
         """Take over what a request states; return whether the subscription has changed."""
         fields = asked.fields
         names, pattern = member.names, member.pattern

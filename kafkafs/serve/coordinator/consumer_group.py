@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from uuid import uuid4
 
+from engine.checkpoint.base64_uuid import random_uuid
 from kafkafs.serve.coordinator.assignors import (
     ASSIGNORS,
     DEFAULT_ASSIGNOR,
@@ -168,7 +168,7 @@ class ConsumerGroup:
     @staticmethod
     def new_id() -> str:
         """Return an id for a member that has none."""
-        return str(uuid4())
+        return random_uuid()
 
     def rest(self, member: ConsumerMember) -> None:
         """Let a static member keep its partitions until it comes back, or its session ends."""

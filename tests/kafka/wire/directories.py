@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -62,10 +62,10 @@ class Both(NamedTuple):
 
 
 @contextmanager
-def both(home: Path) -> Iterator[Both]:
+def both(home: Path, settings: Mapping[str, object] | None = None) -> Iterator[Both]:
     """Start a broker with its log dir in `home`/data, and a server over the same files."""
     with ExitStack() as stack:
-        broker = stack.enter_context(Broker(home, settings=STILL))
+        broker = stack.enter_context(Broker(home, settings={**STILL, **(settings or {})}))
         theirs = stack.enter_context(Peer(broker.bootstrap))
         _settle(theirs)
         server = stack.enter_context(serving(broker.log_dir, home, "--snapshot"))

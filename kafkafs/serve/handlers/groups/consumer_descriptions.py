@@ -106,7 +106,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, now: TopicsNow) -> Fie
         "clientHost": member.client_host,
         "subscribedTopicNames": sorted(member.names),
         "subscribedTopicRegex": member.pattern,
-        "assignment": _assignment(member.assigned, now),
+        "assignment": _assignment((*member.assigned, *member.revoking), now),
         "targetAssignment": _assignment(group.target.get(member.member_id, ()), now),
         "memberType": _CONSUMER_MEMBER,
     }

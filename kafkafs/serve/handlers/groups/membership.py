@@ -11,6 +11,7 @@ from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, CONSUMER, DiskGroups, is_joinable
 from kafkafs.serve.handlers.groups.served_topics import ServedTopics
 
+_NULL_PROTOCOL_SINCE = 7
 _PROTOCOLS_SINCE = 5
 """First version in which SyncGroup states the protocol."""
 
@@ -41,7 +42,13 @@ class Membership:
         self._limiter = limiter
 
     async def join_group(self, asked: Asked) -> Fields:
-        """Answer JoinGroup."""
+        """Answer JoinGroup. An error names no strategy; only from version 7 on that is null."""
+        answer = await self._join(asked)
+        if answer["errorCode"] and asked.version >= _NULL_PROTOCOL_SINCE:
+            answer["protocolName"] = None
+        return answer
+
+    async def _join(self, asked: Asked) -> Fields:
         fields = asked.fields
         name, member_id = fields["groupId"], fields["memberId"]
         if not name:
