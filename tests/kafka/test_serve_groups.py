@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import (
@@ -16,11 +19,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from tests.fixtures_data import log_dir, truth_offsets
+from tests.fixtures_data import log_dir, truth_offsets, truth_records
 from tests.kafka import jars
 from tests.kafkafs.serve.serving import Served, serving
 
 SECONDS = 30
+HERE = Path(__file__).parent
+CODECS = ("codec-gzip", "codec-lz4", "codec-snappy", "codec-zstd")
+"""Topics of one partition."""
 TOPICS = ["^codec-.*", "txn"]
 PARTITIONS = 5
 PROTOCOLS = {
@@ -190,6 +196,65 @@ def test_a_java_consumer_goes_on_where_the_last_one_of_its_group_ended(served, p
     second = java_consumer(served, f"java-{protocol}", protocol, 5)
     assert first == list(range(10))
     assert second == list(range(10, 15))
+
+
+def offsets_of(topics: Iterable[str]) -> list[tuple[str, int]]:
+    """The topics and offsets of all records in topics of one partition."""
+    return [
+        (topic, record.offset)
+        for topic in sorted(topics)
+        for record in truth_records("current", f"{topic}-0")
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_two_java_consumers_share_the_partitions_and_read_each_record_once(served, protocol):
+    said = jars.run_java(
+        jars.CURRENT, str(HERE / "GroupMembers.java"), served.bootstrap, f"java-pair-{protocol}", protocol, *CODECS
+    )  # fmt: skip
+    told: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for line in said.splitlines():
+        what, topic, number = line.split()
+        told[what].append((topic, int(number)))
+    whole = {(topic, 0) for topic in CODECS}
+    assert set(told["alone"]) == set(told["heir"]) == whole
+    assert sorted(told["first"] + told["second"]) == sorted(whole)
+    assert sorted(told["record"]) == offsets_of(CODECS)
+
+
+def test_two_consumers_of_kafka_python_share_the_partitions_and_read_each_record_once(served):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # how it reads its schemas
+        from kafka import KafkaConsumer
+        from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+
+    settings = {
+        "bootstrap_servers": served.bootstrap, "group_id": "python-pair", "auto_offset_reset": "earliest",
+        "max_poll_records": 10, "heartbeat_interval_ms": 300,
+        "partition_assignment_strategy": [RoundRobinPartitionAssignor],
+    }  # fmt: skip
+    members = [KafkaConsumer(*CODECS, **settings)]
+    read: list[tuple[str, int]] = []
+
+    def until_so(condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + SECONDS
+        while not condition():
+            assert time.monotonic() < end, [each.assignment() for each in members]
+            for member in members:
+                for batch in member.poll(timeout_ms=50).values():
+                    read.extend((each.topic, each.offset) for each in batch)
+
+    def shares() -> list[int]:
+        return [len(each.assignment()) for each in members]
+
+    until_so(lambda: shares() == [len(CODECS)])
+    members.append(KafkaConsumer(*CODECS, **settings))
+    until_so(lambda: all(shares()) and sum(shares()) == len(CODECS))
+    assert not members[0].assignment() & members[1].assignment()
+    members.pop(0).close()
+    until_so(lambda: shares() == [len(CODECS)] and len(read) >= len(offsets_of(CODECS)))
+    members.pop().close()
+    assert sorted(read) == offsets_of(CODECS)
 
 
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
