@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -66,13 +67,22 @@ class Member:
             target=lambda: found.append(request(*args, **fields)), daemon=True
         )
         thread.start()
-        thread.join(0.4)
 
         def answer() -> Fields:
             thread.join(30)
             return found[0]
 
         return answer
+
+    def wait_for(self, state: str) -> None:
+        """Wait until the group is in a state."""
+        end = time.monotonic() + 30
+        while True:
+            answer = self._peer.ask(DESCRIBE, 4, {"groups": [self.group]}).fields or {}
+            if answer["groups"][0]["groupState"] == state:
+                return
+            assert time.monotonic() < end, answer
+            time.sleep(0.02)
 
     def _shown(self, value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
@@ -331,6 +341,7 @@ def a_rebalance(me: Member) -> None:
 def _rebalance(me: Member, first: str, other: Member) -> None:
     given = str(other.join()["memberId"])
     joined = other.later(other.join, given)
+    me.wait_for("PreparingRebalance")
     me.beat(first)
     me.sync(first)
     me.commit(first, 1)
