@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.files.source_files import SourceRoot
-from engine.log.earlier_view import earlier_view
 from engine.log.log_contents import LogContext
 from engine.log.log_follower import LogFollower
 from engine.log.log_view import LogView
@@ -194,7 +193,7 @@ class PartitionLog:
         whole = follower.look()
         view = self._view
         if view is None or whole is not self._whole:
-            view = whole if self.before is None else earlier_view(whole, self.before)
+            view = whole if self.before is None else _earlier(whole, self.before)
         self._whole, self._view = whole, view
         self._checked = now
         return view
@@ -275,3 +274,10 @@ class PartitionLog:
                 found=max(most, 0),
             )
         return min(len(view), most) * _FILES_PER_SEGMENT
+
+
+def _earlier(view: LogView, time: Timestamp) -> LogView:
+    # Imported here: few look-ups are of an earlier time.
+    from engine.log.earlier_view import earlier_view
+
+    return earlier_view(view, time)

@@ -103,7 +103,7 @@ def sql(
     kafkafs sql 'select count(*) from orders' /var/lib/kafka/data
     kafkafs sql 'select "offset", value from "pay.eu" where partition = 0
                  and "offset" >= 4711 limit 5' /backup/broker-1 --json
-    kafkafs sql 'select decodedValue.city, count(*) from orders group by all' data --csv
+    kafkafs sql 'select decodedValue.city, count(*) from orders group by all' data
     kafkafs sql "select decodedValue ->> 'city' from notes" data
     kafkafs sql 'from orders select max(timestamp)' data --explain
 
