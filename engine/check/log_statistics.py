@@ -70,7 +70,7 @@ class TimeCounts:
         return found
 
     def at_least(self, width: int) -> TimeCounts:
-        """Return the counts in steps of a width that begins each of the present ones, or in the present, wider steps."""
+        """Return the counts in steps of at least a width, a multiple of the present one; wider counts stay as they are."""
         found = TimeCounts(self._most)
         found.merge(self)
         while found.width < width:
