@@ -21,7 +21,7 @@ from kafkafs.export.export_task import (
     TaskResult,
     tasks_of,
 )
-from kafkafs.export.file_columns import USUAL, USUAL_DECODED, check_columns, decodes
+from kafkafs.export.file_columns import USUAL, USUAL_DECODED, check_columns, decodes, file_type
 from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.ledger import (
     DAMAGE,
@@ -199,7 +199,7 @@ def export(
     typed = None
     if options.decode == "columns":
         topics = {partition.topic for partition in logs}
-        typed = typed_topics(topics, options.store, types_done(earlier))
+        typed = typed_topics(topics, options.store, types_done(earlier), file_type)
     take_plan(sum(chunk.size for chunk in chunks))
     with files.lock(LOCK):
         before = ledger.begin(options.manifest)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kafkafs.export.errors import OptionError
-from kafkafs.export.file_columns import file_type
 from kafkafs.schemas.store import SchemaStore
+from kafkafs.table.typed.retyped import TypeOf
 from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes, Types, typed_as
 
 
@@ -31,7 +31,10 @@ class TypedTopics:
 
 
 def typed_topics(
-    topics: Collection[str], store: SchemaStore | None, before: Mapping[str, Mapping[str, str]]
+    topics: Collection[str],
+    store: SchemaStore | None,
+    before: Mapping[str, Mapping[str, str]],
+    type_of: TypeOf,
 ) -> TypedTopics:
     """Return the columns of the newest schemas; of those that the files of a topic have already.
 
@@ -39,13 +42,14 @@ def typed_topics(
         topics: names of the topics.
         store: the schemas; None without any.
         before: types in the files of earlier chunks, by topic.
+        type_of: returns the type in which files have a column.
 
     Raises:
         OptionError: no schema gives types to any of the topics, or those of earlier files are not known any more.
     """
     found, without = {}, []
     for topic in sorted(topics):
-        columns = None if store is None else _columns(topic, store, before.get(topic))
+        columns = None if store is None else _columns(topic, store, before.get(topic), type_of)
         if columns is not None:
             found[topic] = columns
         elif before.get(topic):
@@ -61,14 +65,14 @@ def typed_topics(
 
 
 def _columns(
-    topic: str, store: SchemaStore, before: Mapping[str, str] | None
+    topic: str, store: SchemaStore, before: Mapping[str, str] | None, type_of: TypeOf
 ) -> TypedBesideBytes | None:
     if before == {}:
         return None
     try:
         if before is None:
-            return TypedBesideBytes(topic, store, file_type)
-        return typed_as(topic, store, file_type, lambda types: _texts(types) == before)
+            return TypedBesideBytes(topic, store, type_of)
+        return typed_as(topic, store, type_of, lambda types: _texts(types) == before)
     except ValueError:
         return None
 

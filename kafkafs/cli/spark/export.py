@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
 
-from kafkafs.cli.arguments import source_argument
+from kafkafs.cli.arguments import DEFAULT_SCHEMAS, schemas_option, source_argument
 from kafkafs.cli.spark.job import job_options, run_job
 from kafkafs.cli.spark.selection import selected, selection_options
 
@@ -35,6 +36,13 @@ FORMATS = ("parquet", "json", "csv", "orc")
     "--compression", metavar="CODEC", help="Codec of the files; by default that of Spark."
 )
 @click.option(
+    "--decode",
+    type=click.Choice(["json", "columns"]),
+    help="Add decoded keys and values: JSON (not in csv), or columns of the types of each topic's newest schema "
+    "(in parquet).",
+)
+@schemas_option
+@click.option(
     "--where",
     metavar="SQL",
     help='Take only records that match this condition, such as "partition = 0 and value is not null".',
@@ -59,6 +67,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     kafkafs spark export /snapshots/broker-1 /lake -t orders --from 2024-01-01
     kafkafs spark export /snapshots/broker-1 /lake/orders --topic orders --resume
     kafkafs spark export data out --format json --where "key is not null"
+    kafkafs spark export data lake --topic orders --decode columns
     kafkafs spark export /mnt/broker-1 s3a://lake/kafka --master yarn
 
     Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC); Spark and other readers
@@ -69,6 +78,10 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     keywords = selected(sources, given)
     names = ("form", "values", "compression", "where", "resume", "chunk_bytes")
     keywords |= {name: given[name] for name in names}
+    if given["decode"] is not None:
+        keywords["decode"] = {"json": "true"}.get(given["decode"], given["decode"])
+    if given["schemas"] != DEFAULT_SCHEMAS:
+        keywords["schemas"] = json.dumps(given["schemas"])
 
     def job(spark: Any, on_progress: Any) -> Any:  # noqa: ANN401
         from kafkafs.spark.jobs.export import export as run

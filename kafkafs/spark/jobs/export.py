@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Observation, functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructField, StructType
@@ -22,8 +22,11 @@ from kafkafs.export.ledger import (
     Moved,
     offsets_done,
     topic_ids_done,
+    types_done,
 )
 from kafkafs.export.summary import ExportSummary
+from kafkafs.export.typed_topics import TypedTopics, typed_topics
+from kafkafs.schemas.fixed_schemas import FixedSchemas
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
 from kafkafs.spark.jobs.files.export_plan import plan_chunks
@@ -33,8 +36,11 @@ from kafkafs.spark.jobs.progress import JobWatch, OnProgress
 from kafkafs.spark.jobs.selection import JobSelection, OptionValue
 from kafkafs.spark.jobs.split_frames import records_of, settings
 from kafkafs.spark.reading import Moment
-from kafkafs.spark.source.columns import CONNECTOR, CORRUPT, DECODED, RECORDS
+from kafkafs.spark.source.columns import CONNECTOR, CORRUPT, DECODED, RECORDS, WITH_TYPES
 from kafkafs.spark.source.schemas import with_schemas
+from kafkafs.spark.source.typed_values import arrow_type, shown_types
+from kafkafs.table.splits.split import Split
+from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes, Types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,7 +82,8 @@ def export(
 
     Args:
         spark: session; its time zone is UTC during the job.
-        path, topics, partitions, since, until, options: records to read, as for `kafkafs.spark.read`.
+        path, topics, partitions, since, until, options: records to read, as for `kafkafs.spark.read`; with
+            decode="columns" each topic has the types of its own schemas, in Parquet.
         target: folder, empty or absent: a path, or a URI of a file system for Hadoop's client.
         form: "parquet", "orc", "json" or "csv"; see `exported_rows` for the columns.
         values: form of bytes in JSON and CSV: "text" (base64 where bytes are not UTF-8) or "base64".
@@ -110,6 +117,21 @@ def _checked_form(form: str, values: str) -> tuple[str, str]:
     return form, values
 
 
+class _Part(NamedTuple):
+    """Part of a chunk that is one frame.
+
+    Attributes:
+        topics, splits: its topics and their splits.
+        schema: the columns to read.
+        typed: the decoded columns that have types; None without any.
+    """
+
+    topics: Sequence[str]
+    splits: Sequence[Split]
+    schema: StructType
+    typed: TypedBesideBytes | None
+
+
 class _Export:
     """One run of an export."""
 
@@ -127,15 +149,16 @@ class _Export:
         self._where = where
         self._compression = compression
         options = selection.checked(*_ITS_OWN)
-        if options.has_types:
-            raise OptionError(
-                "'decode' of this job is true or false: kafkafs export has --decode columns"
-            )
+        if options.has_types and self._form != "parquet":
+            raise OptionError("'decode' has columns for parquet: with 'true' it has JSON")
         if options.decode and self._form == "csv":
             raise OptionError("'decode' is for parquet, orc and json")
-        names = [*CONNECTOR, "headers", *(DECODED if options.decode else ()), CORRUPT]
-        self._record = StructType([StructField(name, RECORDS[name]) for name in names])
-        self._options = with_schemas(options, self._record)
+        self._has_types = options.has_types
+        decoded = () if not options.decode else WITH_TYPES if options.has_types else DECODED
+        self._names = (*CONNECTOR, "headers", *decoded, CORRUPT)
+        # The types of one topic are not those of all: see `_parts`.
+        self._options = with_schemas(replace(options, has_types=False), self._record({}))
+        self._typed: TypedTopics | None = None
         check_condition(spark, where)
         self._files = target_files(spark, target)
         outside_of(self._files, self._options.paths)
@@ -151,6 +174,8 @@ class _Export:
         chunks = plan_chunks(
             self._options, done, topic_ids_done(earlier), chunk_bytes or self._chunk_bytes()
         )
+        if self._has_types and chunks:
+            self._typed = self._types_of(chunks, earlier)
         watch = JobWatch(self._spark, "export", on_progress)
         with self._files.lock(LOCK):
             before = ledger.begin(manifest)
@@ -164,7 +189,19 @@ class _Export:
                 with watch.step(name, ends[place] / total, ends[place + 1] / total):
                     written.append(self._write(ledger, len(before) + place + 1, chunk))
             ledger.end()
-        return ExportSummary(self._files.uri, self._form, written, before)
+        untyped = [] if self._typed is None else self._typed.without
+        return ExportSummary(self._files.uri, self._form, written, before, untyped=untyped)
+
+    def _types_of(self, chunks: Sequence[ExportChunk], earlier: Sequence[Done]) -> TypedTopics:
+        topics = {topic for chunk in chunks for topic in chunk.topics}
+        known = self._options.decoder_of
+        assert isinstance(known, FixedSchemas)
+        return typed_topics(topics, known.store, types_done(earlier), arrow_type)
+
+    def _record(self, types: Types) -> StructType:
+        """Return the columns to read; of decoded ones, those that have no type are JSON."""
+        known = RECORDS | shown_types(types)
+        return StructType([StructField(name, known[name]) for name in self._names])
 
     def _chunk_bytes(self) -> int:
         cores: int = self._spark.sparkContext.defaultParallelism
@@ -172,12 +209,16 @@ class _Export:
 
     def _filters(self) -> dict[str, str]:
         options = self._options
+        decode = ",".join(options.schemas) if options.decode else None
+        if self._has_types:
+            # Other types than those of kafkafs export, which does not continue these files.
+            decode = f"columns of Spark, {decode}"
         found = {
             "where": self._where,
             "keyEquals": None if options.key is None else options.key.hex(),
             "keyPattern": options.key_pattern,
             "isolationLevel": "read_committed" if options.committed else None,
-            "decode": ",".join(options.schemas) if options.decode else None,
+            "decode": decode,
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -192,42 +233,67 @@ class _Export:
         if damaged:
             self._write_damage(chunk, f"{staged}/damage")
             files += ledger.moved(number, f"{staged}/damage", DAMAGE)
-        done = chunk.done(number, records, files, damaged)
+        types = None if self._typed is None else self._typed.types
+        done = chunk.done(number, records, files, damaged, types)
         ledger.record(done)
         return done
 
     def _write_records(self, chunk: ExportChunk, staged: str) -> tuple[dict[str, int], int]:
-        topics = chunk.topics
+        records, damaged = dict.fromkeys(chunk.topics, 0), 0
         with settings(
             self._spark,
             spark__sql__session__timeZone="UTC",
             spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS",
         ):
-            frame = self._read(chunk, self._record)
-            holes = Observation(f"holes-{secrets.token_hex(8)}")
-            counts = Observation(f"counts-{secrets.token_hex(8)}")
-            frame = frame.observe(holes, F.count(CORRUPT).alias("damaged"))
-            frame = frame.where(F.col(CORRUPT).isNull()).drop(CORRUPT)
-            if self._where is not None:
-                frame = frame.where(self._where)
-            by_topic = [
-                F.count_if(F.col("topic") == topic).alias(f"topic {place}")
-                for place, topic in enumerate(topics)
-            ]
-            writer = files_writer(
-                frame.observe(counts, *by_topic), self._form, self._values, self._compression
-            )
-            writer.save(f"{self._files.uri}/{staged}")
+            for part in self._parts(chunk):
+                found, holes = self._write_part(part, staged)
+                records |= found
+                damaged += holes
+        return records, damaged
+
+    def _parts(self, chunk: ExportChunk) -> Iterator[_Part]:
+        """Yield the parts of a chunk that have the same columns."""
+        if self._typed is None:
+            yield _Part(chunk.topics, chunk.splits, self._record({}), None)
+            return
+        for topic in chunk.topics:
+            splits = [split for split in chunk.splits if split.partition.topic == topic]
+            typed = self._typed.columns.get(topic)
+            if splits:
+                schema = self._record({} if typed is None else typed.types)
+                yield _Part([topic], splits, schema, typed)
+
+    def _write_part(self, part: _Part, staged: str) -> tuple[dict[str, int], int]:
+        """Write files; return the number of records by topic, and of damaged places."""
+        frame = self._read(part)
+        holes = Observation(f"holes-{secrets.token_hex(8)}")
+        counts = Observation(f"counts-{secrets.token_hex(8)}")
+        frame = frame.observe(holes, F.count(CORRUPT).alias("damaged"))
+        frame = frame.where(F.col(CORRUPT).isNull()).drop(CORRUPT)
+        if self._where is not None:
+            frame = frame.where(self._where)
+        by_topic = [
+            F.count_if(F.col("topic") == topic).alias(f"topic {place}")
+            for place, topic in enumerate(part.topics)
+        ]
+        writer = files_writer(
+            frame.observe(counts, *by_topic), self._form, self._values, self._compression
+        )
+        writer.mode("append").save(f"{self._files.uri}/{staged}")
         found = counts.get
-        records = {topic: int(found[f"topic {place}"]) for place, topic in enumerate(topics)}
+        records = {topic: int(found[f"topic {place}"]) for place, topic in enumerate(part.topics)}
         return records, int(holes.get["damaged"])
 
     def _write_damage(self, chunk: ExportChunk, staged: str) -> None:
-        places = self._read(chunk, _PLACE).where(F.col(CORRUPT).isNotNull())
+        places = self._read(_Part(chunk.topics, chunk.splits, _PLACE, None)).where(
+            F.col(CORRUPT).isNotNull()
+        )
         facts = places.withColumnRenamed(CORRUPT, "damage")
         facts.write.format("json").save(f"{self._files.uri}/{staged}")
 
-    def _read(self, chunk: ExportChunk, schema: StructType) -> DataFrame:
+    def _read(self, part: _Part) -> DataFrame:
         how = self._options.on_corrupt
-        options = replace(self._options, on_corrupt="fail" if how == "fail" else "row")
-        return records_of(self._spark, chunk.splits, schema, options)
+        options = replace(
+            self._options, on_corrupt="fail" if how == "fail" else "row", typed=part.typed
+        )
+        return records_of(self._spark, part.splits, part.schema, options)

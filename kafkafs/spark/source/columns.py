@@ -43,7 +43,7 @@ DECODED: dict[str, DataType] = dict.fromkeys(DECODED_FIELDS, StringType())
 TYPED = ("decodedKey", "decodedValue")
 """Columns that have the types of schemas with decode=columns."""
 
-_WITH_TYPES = (*TYPED, "keyNote", "valueNote")
+WITH_TYPES = (*TYPED, "keyNote", "valueNote")
 """Columns of decode=columns; those of schemas cost far more than typed columns."""
 
 RECORDS: dict[str, DataType] = {
@@ -126,7 +126,7 @@ def schema_of(options: ReadOptions, typed: Mapping[str, DataType] | None = None)
     else:
         names = list(CONNECTOR)
         names += ["headers"] * options.include_headers
-        names += [] if not options.decode else _WITH_TYPES if options.has_types else DECODED
+        names += [] if not options.decode else WITH_TYPES if options.has_types else DECODED
         names += [CORRUPT] * (options.on_corrupt == "row")
     known = {**VIEWS[options.view], **(typed or {})}
     return StructType([StructField(name, known[name]) for name in names])
