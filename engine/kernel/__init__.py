@@ -42,11 +42,13 @@ if TYPE_CHECKING:
         read_batch,
         read_line,
         read_lines,
+        read_message,
         read_record,
         record_facts,
         summarize,
         text_piece,
         walk,
+        write_message,
     )
 
 try:
@@ -88,12 +90,14 @@ __all__ = [
     "read_batch",
     "read_line",
     "read_lines",
+    "read_message",
     "read_record",
     "record_facts",
     "summarize",
     "text_piece",
     "use",
     "walk",
+    "write_message",
 ]
 
 _SAME_IN_BOTH = {

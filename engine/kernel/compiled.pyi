@@ -23,11 +23,13 @@ from engine.kernel.python import (
     read_batch as read_batch,
     read_line as read_line,
     read_lines as read_lines,
+    read_message as read_message,
     read_record as read_record,
     record_facts as record_facts,
     summarize as summarize,
     text_piece as text_piece,
     walk as walk,
+    write_message as write_message,
 )
 
 def checksum(name: str, data: bytes) -> int:

@@ -9,10 +9,12 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.buffer cimport (
     PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 import os
 
@@ -1476,3 +1478,8 @@ def gather_headers(columns, indices):
     with nogil:
         kfs_gather_headers(of, &sums, &to)
     return list_bits, lists, (None, keys, key_data), (value_bits, values, value_data)
+
+
+# ---- messages -----------------------------------------------------------------------------------
+
+include "messages.pxi"

@@ -48,7 +48,10 @@ from engine.lines.line_writer import Fates, LineWriter, column_lines as column_l
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions
 from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
-from engine.units import Offset, Position, Timestamp
+from engine.topics.message.decoding import CountedBytes, read_message as read_fields
+from engine.topics.message.encoding import write_message as write_message
+from engine.topics.message.schema import Message
+from engine.units import MAX_INT32, Offset, Position, Timestamp
 
 ENOUGH = 64 << 20
 """Decoding stops after the batch that brings arena and rows to this many bytes."""
@@ -355,3 +358,26 @@ def contains(
     sought = Needle(bytes(needle), fold)
     found = [decoder.may_hold(row, sought) for row in range(first_row, last_row)]
     return np.array(found, np.uint8)
+
+
+# Messages
+
+
+def read_message(
+    message: Message,
+    version: int,
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    most_elements: int = MAX_INT32,
+) -> tuple[dict[str, Any], int]:
+    """Return the fields of the message at a position, and the position after it.
+
+    Args:
+        most_elements: most elements of all arrays together.
+
+    Raises:
+        UnknownVersionError: the schema does not have the version.
+        CorruptMessageError: the bytes do not parse.
+    """
+    return read_fields(message, version, CountedBytes.of(bytes(buffer), most_elements), position)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 from zlib import crc32
 
+from engine import kernel
 from engine.files.file_names import (
     parse_file_name,
     parse_folder_name,
@@ -25,6 +26,7 @@ from engine.topics import internal_topics as topics
 from engine.topics.internal_topics import decoder_for
 from engine.topics.message import control_records as schema
 from engine.topics.message.decoding import read_message
+from engine.topics.message.encoding import write_message
 from engine.topics.message.schema import Message
 from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import required_literal
@@ -95,6 +97,11 @@ def messages() -> Target:
         message, version = kinds[number % len(kinds)]
         _, end = read_message(message, version, data[2:], lenient=bool(number % 2))
         assert 0 <= end <= len(data) - 2
+        found = kernel.read_message(message, version, data[2:])
+        assert repr(found) == repr(read_message(message, version, data[2:]))
+        assert kernel.write_message(message, version, found[0]) == write_message(
+            message, version, found[0]
+        )
 
     return Target(make, read)
 
