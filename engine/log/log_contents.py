@@ -258,9 +258,9 @@ class LogContents:
         return sum(self.segment_at(place).size for place in range(len(self)))
 
     def segments_from(self, offset: Offset) -> Iterator[LogSegment]:
-        """Yield the segment that may hold an offset, or else the first one, and those after it."""
-        for place in range(max(bisect_right(self.base_offsets, offset) - 1, 0), len(self)):
-            yield self.segment_at(place)
+        """Return the segment that may hold an offset, or else the first one, and those after it."""
+        bases = self.base_offsets
+        return map(self.segment_at, range(max(bisect_right(bases, offset) - 1, 0), len(bases)))
 
     def next_base(self, segment: LogSegment) -> Offset:
         """Return the base offset of the next segment; the log end for the last one."""

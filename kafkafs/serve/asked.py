@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of a message by Kafka's names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request.
 
     Attributes:
@@ -21,7 +19,6 @@ class Asked:
         client_id: what the client calls itself.
         client_host: address of the client, as brokers tell it.
         size: bytes of the request.
-        connection: number of the connection.
     """
 
     version: int
@@ -32,4 +29,3 @@ class Asked:
     client_id: str = ""
     client_host: str = ""
     size: int = 0
-    connection: int = field(default=0)

@@ -59,6 +59,7 @@ class _Client:
         name: address and port.
         socket: the connection below TLS.
         host, port: where clients are told to connect to.
+        shown_host: its address, as brokers tell it.
         login: the state of its login, until it is complete; None where nobody has to log in.
         user: its name, after the login.
         until: time by which it has to have logged in.
@@ -68,6 +69,7 @@ class _Client:
     socket: trio.socket.SocketType
     host: str
     port: int
+    shown_host: str
     login: Login | None
     user: str | None = None
     until: float = 0.0
@@ -85,7 +87,7 @@ class _LaterFetch(NamedTuple):
 class _LoginFailed(Exception):
     """A client proved nothing; `answer` tells it so."""
 
-    def __init__(self, reason: str, answer: tuple[Piece, ...]) -> None:
+    def __init__(self, reason: str, answer: list[Piece]) -> None:
         super().__init__(reason)
         self.answer = answer
 
@@ -134,7 +136,8 @@ class Connections:
         host, port = self._advertised or (here[0], here[1])
         login = None if self._logins is None else Login(self._logins)
         until = trio.current_time() + self._budgets.frame_seconds
-        client = _Client(name, stream.socket, host, port, login, until=until)
+        shown = f"/{name.rpartition(':')[0]}"
+        client = _Client(name, stream.socket, host, port, shown, login, until=until)
         counters.enter()
         _set_buffer(stream)
         try:
@@ -205,15 +208,16 @@ class Connections:
         reader: RequestReader,
         sender: Sender,
         client: _Client,
-        pieces: tuple[Piece, ...],
-    ) -> tuple[Piece, ...]:
+        pieces: list[Piece],
+    ) -> list[Piece]:
         """Send an answer, and those to requests that follow at once; return one that had to wait."""
         fetched: list[tuple[int, int, bool]] = []
 
         def answer(frame: bytes) -> Following[_LaterFetch] | None:
             return self._answer_now(frame, client, fetched)
 
-        following = FollowingRequests(reader, answer, lambda: self._threads.available_tokens > 0)
+        may_pause = self._threads.available_tokens > 1
+        following = FollowingRequests(reader, answer, may_pause=may_pause)
         self.counters.bytes_sent += size_of(pieces)
         statistics = self._statistics(FETCH.key)
         try:
@@ -224,7 +228,7 @@ class Connections:
                 statistics.errors += is_failed
                 self.counters.bytes_sent += size
         if later is None:
-            return ()
+            return []
         found = await self.gone.answer(client.socket, self._broker.fetches.finish(later.waiting))
         statistics.add(perf_counter_ns() - later.start)
         return write_response(FETCH.key, later.version, later.correlation, found)
@@ -258,7 +262,7 @@ class Connections:
             return await reader.length(least=0, most=most)
         return await reader.length(most=most)
 
-    async def _answer(self, frame: bytes, client: _Client) -> tuple[Piece, ...] | None:
+    async def _answer(self, frame: bytes, client: _Client) -> list[Piece] | None:
         """Return the bytes of the answer; None to close the connection without one."""
         if client.login is not None and client.login.takes_tokens:
             return await self._answer_token(frame, client.login, client)
@@ -320,14 +324,14 @@ class Connections:
 
     async def _answer_token(
         self, token: bytes, login: Login, client: _Client
-    ) -> tuple[Piece, ...] | None:
+    ) -> list[Piece] | None:
         """Answer the bytes of a mechanism, which come without the header of a request."""
         try:
             answer = await trio.to_thread.run_sync(login.token, token, limiter=self._threads)
         except LoginRefused as refused:
-            raise _LoginFailed(str(refused), ()) from None
+            raise _LoginFailed(str(refused), []) from None
         self._enter(client, login)
-        return (len(answer).to_bytes(4, "big"), answer)
+        return [len(answer).to_bytes(4, "big") + answer]
 
     @staticmethod
     def _enter(client: _Client, login: Login) -> None:
@@ -346,9 +350,9 @@ def _asked(
         client.host,
         client.port,
         f"{client.name} ({client_id})",
-        client_id=client_id or "",
-        size=size,
-        client_host=f"/{client.name.rpartition(':')[0]}",
+        client_id or "",
+        client.shown_host,
+        size,
     )
 
 

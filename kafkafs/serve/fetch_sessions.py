@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
 from threading import Lock
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from engine.units import MAX_INT32, Offset
 from kafkafs.serve.asked import Fields
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.partition_fetch import FetchedBatches, WantedBatches
-
-Key: TypeAlias = tuple[str, int]
-"""Name or id of a topic, and number of a partition."""
+from kafkafs.serve.records.partition_look import Key
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -47,18 +44,20 @@ class FetchSession:
         self.id = number
         self.epoch = 1
         self.has_ids = has_ids
-        self.wanted: OrderedDict[Key, WantedBatches] = OrderedDict()
+        self.wanted: dict[Key, WantedBatches] = {}
         self._told: dict[Key, Told] = {}
         self.is_full = True
 
     def changed(
-        self, answers: Iterable[tuple[Key, FetchedBatches]]
+        self, answers: list[tuple[Key, FetchedBatches]]
     ) -> list[tuple[Key, FetchedBatches]]:
         """Return the answers that the client has to see, and remember them as told.
 
         A new session reads in the order of its first answer. From then on, partitions with records are read last the
         next time, so that all get their turn.
         """
+        if not self.id:
+            return answers
         shown = []
         for key, answer in answers:
             told = Told(answer.high_watermark, answer.log_start_offset)
@@ -67,8 +66,8 @@ class FetchSession:
                 shown.append((key, answer))
             # An error is told again each time, as the client drops what it knew.
             self._told[key] = Told(-1, -1) if answer.error else told
-            if self.id and (answer.size or self.is_full) and key in self.wanted:
-                self.wanted.move_to_end(key)
+            if (answer.size or self.is_full) and key in self.wanted:
+                self.wanted[key] = self.wanted.pop(key)
         return shown
 
     def forget(self, key: Key) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from engine.coding.layout import Buffer
@@ -21,6 +22,9 @@ Piece: TypeAlias = "FileSlice | Buffer"
 """A part of an answer."""
 
 
-def size_of(pieces: tuple[Piece, ...]) -> int:
+def size_of(pieces: Sequence[Piece]) -> int:
     """Return the bytes of pieces together."""
-    return sum(piece.size if isinstance(piece, FileSlice) else len(piece) for piece in pieces)
+    size = 0
+    for piece in pieces:
+        size += piece.size if isinstance(piece, FileSlice) else len(piece)
+    return size

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import trio
 
-from engine.log.partition_log import PartitionLog
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.budgets import ServeBudgets
-from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
+from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.fetch_sessions import FetchSession, FetchSessions, Key
+from kafkafs.serve.fetch_sessions import FetchSession, FetchSessions
 from kafkafs.serve.records.partition_fetch import FetchedBatches, PartitionFetch
+from kafkafs.serve.records.partition_look import Key
 
 IDS_SINCE = 13
 _LEADERS_SINCE = 16
 POLL_SECONDS = 0.1
 """Time between two looks at the logs while a client waits for records."""
 _NO_REPLICA = -1
-_UNKNOWN_ID = FetchedBatches(ErrorCode.UNKNOWN_TOPIC_ID, aborted=[])
-_UNKNOWN_PARTITION = FetchedBatches(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[])
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+Answer: TypeAlias = tuple[Key, FetchedBatches]
 
 
 class WaitingFetch(NamedTuple):
@@ -75,83 +75,86 @@ class Fetches:
         if isinstance(session, ErrorCode):
             return {"errorCode": session, "sessionId": 0, "responses": []}
         wait = min(max(fields["maxWaitMs"], 0) / 1000, self._budgets.wait_seconds)
-        return self._look(WaitingFetch(session, asked, monotonic() + wait))
+        end = monotonic() + wait
+        return self._look(session, asked, end) or WaitingFetch(session, asked, end)
 
     async def finish(self, waiting: WaitingFetch) -> Fields:
         """Return the answer to a request as soon as there are enough records, or its time is over."""
         while True:
             await trio.sleep(min(max(waiting.end - monotonic(), 0), POLL_SECONDS))
-            found = await trio.to_thread.run_sync(self._look, waiting, limiter=self._limiter)
-            if not isinstance(found, WaitingFetch):
+            found = await trio.to_thread.run_sync(self._look, *waiting, limiter=self._limiter)
+            if found is not None:
                 return found
 
-    def _look(self, waiting: WaitingFetch) -> Fields | WaitingFetch:
-        """Read all partitions once; runs in a thread."""
-        session, asked, end = waiting
+    def _look(self, session: FetchSession, asked: Asked, end: float) -> Fields | None:
+        """Read all partitions once; return None to wait for records. Runs in a thread."""
         fields = asked.fields
-        answers = self._read(session, fields)
-        size = sum(answer.size for _, answer in answers)
-        is_enough = size >= min(fields["minBytes"], fields["maxBytes"])
-        is_news = any(each.error or each.diverging is not None for _, each in answers)
-        if not is_enough and not is_news and answers and monotonic() < end:
-            return waiting
+        answers, size = self._read(session, fields)
+        is_enough = not answers or size >= min(fields["minBytes"], fields["maxBytes"])
+        is_fenced = False
+        for _, each in answers:
+            if each.error or each.diverging is not None:
+                is_enough = True
+                if asked.version < _LEADERS_SINCE:
+                    each.current_epoch = NO_PARTITION_LEADER_EPOCH
+                is_fenced |= each.current_epoch >= 0
+        if not is_enough and monotonic() < end:
+            return None
         node = self._cluster.node_id
-        if asked.version < _LEADERS_SINCE:
-            answers = [
-                (key, each._replace(current_epoch=NO_PARTITION_LEADER_EPOCH))
-                for key, each in answers
-            ]
-        is_fenced = any(each.current_epoch >= 0 for _, each in answers)
-        leader = {"nodeId": node, "host": asked.host, "port": asked.port, "rack": None}
-        shown = session.changed(answers)
-        name = "topicId" if session.has_ids else "topic"
-        return {
+        found: Fields = {
             "errorCode": ErrorCode.NONE,
             "sessionId": session.id,
-            "responses": [
-                {name: topic, "partitions": [_partition(key, each, node) for key, each in group]}
-                for topic, group in groupby(shown, key=lambda item: item[0][0])
-            ],
-            "nodeEndpoints": [leader] if is_fenced else [],
+            "responses": _topics(session, session.changed(answers), node),
         }
+        if is_fenced:
+            leader = {"nodeId": node, "host": asked.host, "port": asked.port, "rack": None}
+            found["nodeEndpoints"] = [leader]
+        return found
 
-    def _read(self, session: FetchSession, fields: Fields) -> list[tuple[Key, FetchedBatches]]:
-        """Read all partitions of a session once, those that are not here last."""
+    def _read(self, session: FetchSession, fields: Fields) -> tuple[list[Answer], int]:
+        """Read all partitions of a session once, those that are not here last; return answers and bytes."""
         left = min(fields["maxBytes"], self._budgets.fetch_bytes)
-        is_first = True
-        answers, unknown_ids, unknown = [], [], []
+        committed = fields["isolationLevel"] == 1
+        read = 0
+        answers: list[Answer] = []
+        unknown: list[Answer] = []
         for key, wanted in list(session.wanted.items()):
-            log = self._log(key, has_ids=session.has_ids)
-            if log is None:
-                if session.has_ids and self._cluster.topic_of_id(key[0]) is None:
-                    unknown_ids.append((key, _UNKNOWN_ID))
-                else:
-                    unknown.append((key, _UNKNOWN_PARTITION))
-                continue
             found = self._partitions.fetch(
-                log,
+                key,
                 wanted,
                 left,
-                committed=fields["isolationLevel"] == 1,
-                min_one_batch=is_first,
+                has_id=session.has_ids,
+                committed=committed,
+                min_one_batch=not read,
             )
-            if found.size:
-                is_first = False
-            left = max(left - found.size, 0)
+            if found.error in _UNKNOWN:
+                unknown.append((key, found))
+                continue
+            size = found.size
+            read += size
+            left = max(left - size, 0)
             answers.append((key, found))
-        return answers + unknown_ids + unknown
-
-    def _log(self, key: Key, *, has_ids: bool) -> PartitionLog | None:
-        topic, number = key
-        if not has_ids:
-            return self._cluster.log(topic, number)
-        found = None if topic == NO_TOPIC_ID else self._cluster.topic_of_id(topic)
-        return None if found is None else found.logs.get(number)
+        unknown.sort(key=lambda answer: answer[1].error != ErrorCode.UNKNOWN_TOPIC_ID)
+        return answers + unknown, read
 
 
-def _partition(key: Key, found: FetchedBatches, node: int) -> Fields:
+def _topics(session: FetchSession, answers: list[Answer], node: int) -> list[Fields]:
+    """Return the answers by topic, in their order."""
+    name = "topicId" if session.has_ids else "topic"
+    topics: list[Fields] = []
+    last = None
+    for (topic, number), found in answers:
+        if topic != last:
+            partitions: list[Fields] = []
+            topics.append({name: topic, "partitions": partitions})
+            last = topic
+        partitions.append(_partition(number, found, node))
+    return topics
+
+
+def _partition(number: int, found: FetchedBatches, node: int) -> Fields:
     answer: Fields = {
-        "partitionIndex": key[1],
+        "partitionIndex": number,
         "errorCode": found.error,
         "highWatermark": found.high_watermark,
         "lastStableOffset": found.last_stable_offset,

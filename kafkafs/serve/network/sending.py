@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -25,6 +25,7 @@ Later = TypeVar("Later")
 
 _ROOM_MS = 20
 """Time that a thread waits for room on a connection before it lets the event loop wait."""
+_MORE = int(socket.MSG_MORE)
 _READ = 128 * 1024
 """Bytes of a file that are in memory at the same time for a client with TLS."""
 
@@ -41,7 +42,7 @@ class Following(NamedTuple, Generic[Later]):
         later: what the next answer waits for; None if it is here.
     """
 
-    pieces: tuple[Piece, ...] = ()
+    pieces: list[Piece] = []  # noqa: RUF012 - read only
     later: Later | None = None
 
 
@@ -65,10 +66,8 @@ class Sender:
         self._limiter = limiter
         self._patience = patience
 
-    async def send(
-        self, pieces: Iterable[Piece], following: Next[Later] | None = None
-    ) -> Later | None:
-        """Send all pieces in order. A thread that calls sendfile(2) sends also what follows at once.
+    async def send(self, pieces: list[Piece], following: Next[Later] | None = None) -> Later | None:
+        """Send all pieces in order, none of which is empty. A thread that calls sendfile(2) sends also what follows at once.
 
         Returns:
             what the answer waits for that comes next; None if nothing is known of one.
@@ -78,11 +77,10 @@ class Sender:
             trio.TooSlowError: the client has no room.
             trio.BrokenResourceError, OSError: the client is gone.
         """
-        left = _joined(pieces)
-        has_parts = any(isinstance(piece, FileSlice) for piece in left)
+        has_parts = any(isinstance(piece, FileSlice) for piece in pieces)
         if has_parts and isinstance(self._stream, trio.SocketStream):
-            return await self._send_in_threads(self._stream.socket, left, following)
-        for piece in left:
+            return await self._send_in_threads(self._stream.socket, pieces, following)
+        for piece in pieces:
             if isinstance(piece, FileSlice):
                 await self._send_copy(piece)
             else:
@@ -120,32 +118,17 @@ class Sender:
             position += len(data)
 
 
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return the pieces with neighbouring buffers joined, without empty ones."""
-    found: list[Piece] = []
-    buffers = bytearray()
-    for piece in pieces:
-        if not isinstance(piece, FileSlice):
-            buffers += piece
-        elif piece.size:
-            if buffers:
-                found.append(buffers)
-                buffers = bytearray()
-            found.append(piece)
-    if buffers:
-        found.append(buffers)
-    return found
-
-
 def _send_in_thread(
     number: int, left: list[Piece], following: Next[Later] | None
 ) -> tuple[list[Piece], Later | None]:
     """Send until a client has no room, or the event loop has to wait; return what is left, and what comes next."""
+    room = select.poll()
+    room.register(number, select.POLLOUT)
     with _borrowed(number) as connection:
         while True:
             left = _send_some(connection, left)
             if left:
-                if not is_ready(connection, select.POLLOUT, _ROOM_MS):
+                if not room.poll(_ROOM_MS):
                     return left, None
                 continue
             found = None if following is None else following(connection)
@@ -153,7 +136,7 @@ def _send_in_thread(
                 return [], None
             if found.later is not None:
                 return [], found.later
-            left = _joined(found.pieces)
+            left = found.pieces
 
 
 @contextmanager
@@ -166,40 +149,29 @@ def _borrowed(number: int) -> Iterator[socket.socket]:
         connection.detach()
 
 
-def is_ready(connection: socket.socket, event: int, milliseconds: int) -> bool:
-    """Return whether a connection has bytes or room within a time."""
-    poll = select.poll()
-    poll.register(connection.fileno(), event)
-    return bool(poll.poll(milliseconds))
-
-
 def _send_some(connection: socket.socket, pieces: list[Piece]) -> list[Piece]:
     """Send until the connection has no more room; return what is left."""
+    number, last = connection.fileno(), len(pieces) - 1
     for place, piece in enumerate(pieces):
-        more = socket.MSG_MORE if place + 1 < len(pieces) else 0
-        while True:
-            try:
-                if isinstance(piece, FileSlice):
-                    piece = _send_part(connection, piece)
-                    if not piece.size:
-                        break
-                else:
-                    sent = connection.send(piece, more)
+        try:
+            if isinstance(piece, FileSlice):
+                file, position, size = piece
+                while size:
+                    sent = os.sendfile(number, file.fd, position, size)
+                    if not sent:
+                        raise _short(piece, position)
+                    position += sent
+                    size -= sent
+            else:
+                while True:
+                    sent = connection.send(piece, _MORE if place < last else 0)
                     if sent == len(piece):
                         break
                     piece = memoryview(piece)[sent:]
-            except BlockingIOError:
-                return [piece, *pieces[place + 1 :]]
+        except BlockingIOError:
+            rest = FileSlice(file, position, size) if isinstance(piece, FileSlice) else piece
+            return [rest, *pieces[place + 1 :]]
     return []
-
-
-def _send_part(connection: socket.socket, piece: FileSlice) -> FileSlice:
-    """Send some of a part of a file; return the rest."""
-    position, size = piece.position, piece.size
-    sent = os.sendfile(connection.fileno(), piece.file.fd, position, size)
-    if not sent:
-        raise _short(piece, position)
-    return piece._replace(position=position + sent, size=size - sent)
 
 
 def _short(piece: FileSlice, position: int) -> ShortFileError:

@@ -8,7 +8,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.fetch import offset_metadata
 from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset, Position
-from kafkafs.serve.records.proven_ranges import ProvenRanges
+from kafkafs.serve.records.partition_look import PartitionLook
 
 
 class GoodBatches(NamedTuple):
@@ -18,11 +18,13 @@ class GoodBatches(NamedTuple):
         segment: the segment.
         start: position of the first batch.
         first_size: bytes of the first batch.
+        end: end of the good batches, or of the bytes that were asked for.
     """
 
     segment: LogSegment
     start: Position
     first_size: int
+    end: Position
 
 
 class DamagedOffsets(NamedTuple):
@@ -44,34 +46,64 @@ class DamagedOffsets(NamedTuple):
 Found: TypeAlias = "GoodBatches | DamagedOffsets"
 
 
-def find_batches(view: LogView, offset: Offset, proven: ProvenRanges) -> Found | None:
+def find_batches(
+    look: PartitionLook, offset: Offset, most: int, *, min_one_batch: bool
+) -> Found | None:
     """Return the first batch that reaches an offset of [log start, log end), or the damage there.
 
     None if there is none below the log end, which compaction may have moved away from the last batch.
 
+    Args:
+        look: the log.
+        offset: the offset.
+        most: bytes that are asked for.
+        min_one_batch: whether the first batch is asked for whole, whatever its size.
+
     Raises:
         OSError: a file cannot be read, or is gone.
     """
-    for segment in view.segments_from(offset):
+    for segment in look.view.segments_from(offset):
         located = segment.locate(offset)
         if located is not None and located.base_offset <= offset:
-            _, _, position, size = located
-            if proven.good_end(view, segment, position, position + 1) > position:
-                return GoodBatches(segment, position, size)
-        found = _seek(view, segment, offset)
-        if found is not None:
-            return found
+            found = _good_from(look, segment, located.position, located.size, most, min_one_batch)
+            if found.end > found.start:
+                return found
+        place = _seek(look.view, segment, offset)
+        if isinstance(place, DamagedOffsets):
+            return place
+        if place is not None:
+            return _good_from(look, segment, *place, most, min_one_batch)
     return None
 
 
-def _seek(view: LogView, segment: LogSegment, offset: Offset) -> Found | None:
-    """Find the first good batch of a segment with every checksum checked; None if all are below the offset."""
+def _good_from(
+    look: PartitionLook,
+    segment: LogSegment,
+    position: Position,
+    size: int,
+    most: int,
+    min_one_batch: bool,
+) -> GoodBatches:
+    """Prove the batches that are asked for, from the one at a position on, and at least that one."""
+    least = size if min_one_batch else 1
+    stop = min(position + (max(least, most)), segment.end)
+    end = look.proof(segment).good_end(segment, position, stop)
+    return GoodBatches(segment, position, size, end)
+
+
+def _seek(
+    view: LogView, segment: LogSegment, offset: Offset
+) -> tuple[Position, int] | DamagedOffsets | None:
+    """Find position and size of the first good batch of a segment with every checksum checked.
+
+    None if all are below the offset.
+    """
     landing = segment.seek(offset)
     batch, damage = landing.batch, landing.damage
     if batch is not None:
         base, position, size = (int(batch[name][0]) for name in ("base_offset", "position", "size"))
         if damage is None or landing.position == position or base <= offset:
-            return GoodBatches(segment, position, size)
+            return position, size
         return DamagedOffsets(segment, landing.position, base, damage.reason)
     if damage is None or view.next_base(segment) <= offset:
         return None

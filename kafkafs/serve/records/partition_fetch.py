@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
@@ -31,13 +32,14 @@ from kafkafs.serve.records.batch_choice import (
     position_of,
 )
 from kafkafs.serve.records.conversions import Conversions, OldFormats
-from kafkafs.serve.records.proven_ranges import ProvenRanges
+from kafkafs.serve.records.partition_look import (
+    UNKNOWN_OFFSET,
+    Key,
+    PartitionLook,
+    PartitionLooks,
+)
 
 logger = logging.getLogger(__name__)
-
-_UNKNOWN_OFFSET = -1
-_CHEAP_LOG = 16 * 1024 * 1024
-"""Size of a log that is read for its open transactions, though the consumer does not ask for committed records."""
 
 
 class WantedBatches(NamedTuple):
@@ -56,7 +58,8 @@ class WantedBatches(NamedTuple):
     last_epoch: int = NO_PARTITION_LEADER_EPOCH
 
 
-class FetchedBatches(NamedTuple):
+@dataclass(slots=True)
+class FetchedBatches:
     """Answer for a partition.
 
     Attributes:
@@ -69,9 +72,9 @@ class FetchedBatches(NamedTuple):
     """
 
     error: ErrorCode = ErrorCode.NONE
-    high_watermark: Offset = _UNKNOWN_OFFSET
-    last_stable_offset: Offset = _UNKNOWN_OFFSET
-    log_start_offset: Offset = _UNKNOWN_OFFSET
+    high_watermark: Offset = UNKNOWN_OFFSET
+    last_stable_offset: Offset = UNKNOWN_OFFSET
+    log_start_offset: Offset = UNKNOWN_OFFSET
     pieces: tuple[Piece, ...] = ()
     aborted: list[Aborted] | None = None
     diverging: EpochEntry | None = None
@@ -99,77 +102,95 @@ DEFAULT_RULES = FetchRules()
 
 
 class PartitionFetch:
-    """Fetches from partitions; safe from several threads."""
+    """Fetches from partitions; safe from several threads.
+
+    Args:
+        cluster: the source.
+        rules: what the operator chose.
+    """
 
     def __init__(self, cluster: ClusterView, rules: FetchRules) -> None:
         self._cluster = cluster
         self._rules = rules
-        self._proven = ProvenRanges()
+        self._looks = PartitionLooks(cluster)
         self._conversions = Conversions()
 
     def fetch(
         self,
-        log: PartitionLog | None,
+        key: Key,
         wanted: WantedBatches,
         most: int,
         *,
+        has_id: bool,
         committed: bool,
         min_one_batch: bool,
     ) -> FetchedBatches:
         """Return batches of a partition, or the error.
 
         Args:
-            log: the partition; None for an unknown one.
+            key: the partition.
             wanted: offset and limits of the consumer.
             most: bytes that are left for the whole answer.
+            has_id: whether the key has the topic's id, not its name.
             committed: whether to stop at the last stable offset.
             min_one_batch: return the first batch whole, whatever its size.
         """
-        if log is None:
-            return FetchedBatches(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         try:
-            return self._fetch(log, wanted, min(wanted.most, most), committed, min_one_batch)
+            look = self._looks.of(key, has_id=has_id)
+            if look is None:
+                return FetchedBatches(self._why_unknown(key, has_id=has_id), aborted=[])
+            return self._fetch(look, wanted, min(wanted.most, most), committed, min_one_batch)
         except FileNotFoundError:
             # A broker deleted the segment or the partition after the look; the consumer asks again.
             return FetchedBatches(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         except (OSError, KafkaStorageError) as error:
-            logger.warning("%s: offset %d: %s", log.name, wanted.offset, error)
+            logger.warning("%s-%d: offset %d: %s", *key, wanted.offset, error)
             return FetchedBatches(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _why_unknown(self, key: Key, *, has_id: bool) -> ErrorCode:
+        if has_id and self._cluster.topic_of_id(key[0]) is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _fetch(
         self,
-        log: PartitionLog,
+        look: PartitionLook,
         wanted: WantedBatches,
         most: int,
         committed: bool,
         min_one_batch: bool,
     ) -> FetchedBatches:
-        error = self.epoch_error(log, max(wanted.current_epoch, NO_PARTITION_LEADER_EPOCH))
-        if error:
-            is_fenced = error == ErrorCode.FENCED_LEADER_EPOCH
-            epoch = self._cluster.leader_epoch(log) if is_fenced else NO_PARTITION_LEADER_EPOCH
-            return FetchedBatches(error, current_epoch=epoch)
-        view = log.view()
+        view, offset = look.view, wanted.offset
+        if wanted.current_epoch >= 0:
+            error = self.epoch_error(look.log, wanted.current_epoch)
+            if error:
+                is_fenced = error == ErrorCode.FENCED_LEADER_EPOCH
+                none = NO_PARTITION_LEADER_EPOCH
+                epoch = self._cluster.leader_epoch(look.log) if is_fenced else none
+                return FetchedBatches(error, current_epoch=epoch)
+        start, end = view.log_start_offset, view.log_end_offset
         answer = FetchedBatches(
-            high_watermark=view.log_end_offset,
-            last_stable_offset=_stable_offset(view, committed),
-            log_start_offset=view.log_start_offset,
+            ErrorCode.NONE,
+            end,
+            look.stable_offset(committed=committed),
+            start,
             aborted=[] if committed else None,
         )
         if wanted.last_epoch >= 0:
-            end = view.leader_epochs.end_offset_for(wanted.last_epoch, view.log_end_offset)
-            if end is None or wanted.offset < view.log_start_offset:
+            found = view.leader_epochs.end_offset_for(wanted.last_epoch, end)
+            if found is None or offset < start:
                 return FetchedBatches(ErrorCode.OFFSET_OUT_OF_RANGE)
-            if end[0] < wanted.last_epoch or end[1] < wanted.offset:
-                return answer._replace(diverging=EpochEntry(*end), aborted=None)
-        if not view.log_start_offset <= wanted.offset <= view.log_end_offset:
+            if found[0] < wanted.last_epoch or found[1] < offset:
+                answer.diverging, answer.aborted = EpochEntry(*found), None
+                return answer
+        if not start <= offset <= end:
             return FetchedBatches(ErrorCode.OFFSET_OUT_OF_RANGE)
-        bound = answer.last_stable_offset if committed else view.log_end_offset
-        if wanted.offset >= bound:
+        bound = answer.last_stable_offset if committed else end
+        if offset >= bound:
             return answer
         if most < 0:
             return FetchedBatches(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self._with_batches(view, wanted.offset, bound, answer, most, min_one_batch)
+        return self._with_batches(look, offset, bound, answer, most, min_one_batch)
 
     def epoch_error(self, log: PartitionLog, stated: int) -> ErrorCode:
         """Return the error for the leader epoch that a client states, NONE if it is right or unknown here."""
@@ -183,38 +204,38 @@ class PartitionFetch:
 
     def _with_batches(
         self,
-        view: LogView,
+        look: PartitionLook,
         offset: Offset,
         bound: Offset,
         answer: FetchedBatches,
         most: int,
         min_one_batch: bool,
     ) -> FetchedBatches:
-        found = find_batches(view, offset, self._proven)
+        view = look.view
+        found = find_batches(look, offset, most, min_one_batch=min_one_batch)
         if found is None:
             return answer
         if isinstance(found, DamagedOffsets):
             return self._without_lost(view, offset, found, answer)
-        segment, start, first_size = found
+        segment, start, first_size, stop = found
         limit = position_of(view, segment, bound)
         most = max(most, first_size) if min_one_batch else most
         if 0 < most < first_size:
-            return answer._replace(aborted=None)
-        stop = start
-        if most and limit > start:
-            stop = self._proven.good_end(view, segment, start, min(start + most, limit))
+            answer.aborted = None
+            return answer
+        stop = min(stop, start + most, limit)
         if stop > start and self._rules.old_formats is not OldFormats.AS_IS:
-            old, old_end = self._proven.old_part(view, segment, start, limit)
+            old, old_end = look.proof(segment).old_part(start, limit)
             if old == start:
                 return self._without_old(view, offset, found, old_end, answer, most, min_one_batch)
             stop = min(stop, old)
-        pieces = (FileSlice(segment.file, start, stop - start),) if stop > start else ()
+        if stop > start:
+            answer.pieces = (FileSlice(segment.file, start, stop - start),)
         if answer.aborted is not None:
-            has_transactions = self._proven.has_transactions(view, segment)
-            fetched = FetchedRange(segment, offset, start, stop)
-            aborted = aborted_in(view, fetched, has_transactions=has_transactions)
-            answer = answer._replace(aborted=aborted)
-        return answer._replace(pieces=pieces)
+            has_transactions = look.proof(segment).has_transactions
+            fetched = FetchedRange(segment, offset, start, max(stop, start))
+            answer.aborted = aborted_in(view, fetched, has_transactions=has_transactions)
+        return answer
 
     def _without_old(
         self,
@@ -234,7 +255,8 @@ class PartitionFetch:
             return self._without_lost(view, offset, made.failed, answer)
         if len(made.batches[0]) > most and not min_one_batch:
             return answer
-        return answer._replace(pieces=(made.up_to(most),))
+        answer.pieces = (made.up_to(most),)
+        return answer
 
     def _without_lost(
         self, view: LogView, offset: Offset, lost: DamagedOffsets, answer: FetchedBatches
@@ -254,11 +276,5 @@ class PartitionFetch:
             is_transactional=False,
             is_control=False,
         )
-        return answer._replace(pieces=(bytes(empty),))
-
-
-def _stable_offset(view: LogView, committed: bool) -> Offset:
-    """Return the last stable offset; -1 if it is not asked for and a long log would have to be read."""
-    if committed or view.listing.producer_snapshots or view.size < _CHEAP_LOG:
-        return view.last_stable_offset
-    return _UNKNOWN_OFFSET
+        answer.pieces = (bytes(empty),)
+        return answer

@@ -54,86 +54,85 @@ class _Parts:
         self.ends[first:last] = [end]
 
 
-class _FileProof:
-    """What is proven of a file.
+class FileProof:
+    """What is proven of a file; safe from several threads.
 
     Attributes:
-        lock: held while the file is read.
-        good: the parts with good batches.
-        old: those of them with magic 0 or 1.
         has_transactions: whether a proven batch is part of a transaction.
     """
 
-    __slots__ = ("good", "has_transactions", "lock", "old")
+    __slots__ = ("_good", "_lock", "_old", "has_transactions")
 
     def __init__(self) -> None:
-        self.lock = Lock()
-        self.good = _Parts()
-        self.old = _Parts()
+        self._lock = Lock()
+        self._good = _Parts()
+        self._old = _Parts()
         self.has_transactions = False
 
-    def add(self, run: BatchRun) -> None:
-        """Add good batches."""
+    def good_end(self, segment: LogSegment, position: Position, stop: Position) -> Position:
+        """Return the end of the good batches from the start of a batch on, or `stop` if they reach it.
+
+        The bytes that are not known to be good are read, and their checksums are checked.
+
+        Args:
+            segment: the file, as it is now.
+
+        Raises:
+            OSError: the file cannot be read, or is gone.
+        """
+        with self._lock:
+            end = self._good.end_from(position)
+            if end < stop:
+                end = self._prove(segment, end, stop)
+        return min(end, stop)
+
+    def _prove(self, segment: LogSegment, end: Position, stop: Position) -> Position:
+        for item in segment.scan(end):
+            if isinstance(item, Disorder):  # a good batch, which the next run has
+                continue
+            if isinstance(item, Damage) or item.position != end:
+                break
+            self._add(item)
+            end = item.end_position
+            if end >= stop:
+                break
+            del item  # free it before the next read: a batch may be as large as the budget
+        return end
+
+    def _add(self, run: BatchRun) -> None:
         table = run.table
         self.has_transactions |= bool(((table["attributes"] & TRANSACTIONAL_MASK) != 0).any())
         for row in (table["magic"] < CURRENT_MAGIC).nonzero()[0].tolist():
             position = int(table["position"][row])
-            self.old.add(position, position + int(table["size"][row]))
-        self.good.add(run.position, run.end_position)
+            self._old.add(position, position + int(table["size"][row]))
+        self._good.add(run.position, run.end_position)
+
+    def old_part(self, position: Position, stop: Position) -> tuple[Position, Position]:
+        """Return start and end of the first batches of magic 0 or 1 in a proven part; `stop` twice without any."""
+        with self._lock:
+            start = self._old.start_from(position, stop)
+            return start, min(self._old.end_from(start), stop)
 
 
 class ProvenRanges:
     """The proven parts of the files of a source; safe from several threads."""
 
     def __init__(self) -> None:
-        self._files: OrderedDict[_Key, _FileProof] = OrderedDict()
+        self._files: OrderedDict[_Key, FileProof] = OrderedDict()
         self._lock = Lock()
 
-    def good_end(
-        self, view: LogView, segment: LogSegment, position: Position, stop: Position
-    ) -> Position:
-        """Return the end of the good batches from the start of a batch on, or `stop` if they reach it.
-
-        The bytes that are not known to be good are read, and their checksums are checked.
+    def of(self, view: LogView, segment: LogSegment) -> FileProof:
+        """Return what is proven of a segment's file.
 
         Raises:
-            OSError: the file cannot be read, or is gone.
+            OSError: the file cannot be opened, or is gone.
         """
-        proof = self._of(view, segment)
-        with proof.lock:
-            end = proof.good.end_from(position)
-            if end < stop:
-                for item in segment.scan(end):
-                    if isinstance(item, Disorder):  # a good batch, which the next run has
-                        continue
-                    if isinstance(item, Damage) or item.position != end:
-                        break
-                    proof.add(item)
-                    end = item.end_position
-                    if end >= stop:
-                        break
-                    del item  # free it before the next read: a batch may be as large as the budget
-        return min(end, stop)
-
-    def has_transactions(self, view: LogView, segment: LogSegment) -> bool:
-        """Return whether a batch of the proven parts is part of a transaction."""
-        return self._of(view, segment).has_transactions
-
-    def old_part(
-        self, view: LogView, segment: LogSegment, position: Position, stop: Position
-    ) -> tuple[Position, Position]:
-        """Return start and end of the first batches of magic 0 or 1 in a proven part; `stop` twice without any."""
-        old = self._of(view, segment).old
-        start = old.start_from(position, stop)
-        return start, min(old.end_from(start), stop)
-
-    def _of(self, view: LogView, segment: LogSegment) -> _FileProof:
         # A truncated file keeps its inode, and later batches take the place of those that were cut off.
         key = segment.identity, view.rewrites
         with self._lock:
             found = self._files.get(key)
             if found is None:
-                found = self._files[key] = _FileProof()
+                found = self._files[key] = FileProof()
                 if len(self._files) > _MOST_FILES:
                     self._files.popitem(last=False)
             return found

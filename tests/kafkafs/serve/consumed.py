@@ -49,12 +49,24 @@ class Consumer:
         return found
 
     def fetch(
-        self, name: str, offset: int, most: int = 1 << 20, *, committed: bool = False
+        self,
+        name: str,
+        offset: int,
+        most: int = 1 << 20,
+        *,
+        epoch: int = -1,
+        committed: bool = False,
+        min_one_batch: bool = True,
     ) -> FetchedBatches:
         """One fetch of a partition."""
-        wanted = WantedBatches(offset, most)
+        topic, _, number = name.rpartition("-")
         return self.fetches.fetch(
-            self.log(name), wanted, 1 << 30, committed=committed, min_one_batch=True
+            (topic, int(number)),
+            WantedBatches(offset, most, epoch),
+            1 << 30,
+            has_id=False,
+            committed=committed,
+            min_one_batch=min_one_batch,
         )
 
     def records(

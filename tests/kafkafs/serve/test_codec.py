@@ -50,7 +50,6 @@ def test_records_stand_between_the_bytes_around_them(version):
         ]
     }
     pieces = write_response(1, version, 1, answer)
-    assert b"first" in pieces
     data = b"".join(pieces)
     fields, end = read_message(APIS[1].response, version, data, 9 if version >= 12 else 8)
     assert end == len(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,7 +83,7 @@ def test_only_news_is_told_after_the_first_answer():
     assert session.changed(still) == still
     session_of(sessions, session.id, 1, {})
     assert session.changed(still) == []
-    grown = still[1][1]._replace(high_watermark=2)
+    grown = replace(still[1][1], high_watermark=2)
     assert session.changed([still[0], (still[1][0], grown)]) == [(still[1][0], grown)]
 
 

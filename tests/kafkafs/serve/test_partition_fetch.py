@@ -15,7 +15,7 @@ from engine.record.record import Record
 from engine.writing.records.encoding import encode_message
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.conversions import OldFormats
-from kafkafs.serve.records.partition_fetch import FetchRules, WantedBatches
+from kafkafs.serve.records.partition_fetch import FetchRules
 from tests.fixtures_data import (
     WITH_TRUTH,
     copy_of,
@@ -110,11 +110,7 @@ def test_an_answer_has_no_more_bytes_than_asked_after_its_first_batch():
 
 
 def test_without_the_promise_of_one_batch_a_small_limit_gives_none():
-    consumer = Consumer(log_dir("current"))
-    wanted = WantedBatches(0, 10)
-    answer = consumer.fetches.fetch(
-        consumer.log("orders-0"), wanted, 1 << 30, committed=False, min_one_batch=False
-    )
+    answer = Consumer(log_dir("current")).fetch("orders-0", 0, 10, min_one_batch=False)
     assert (answer.error, answer.size) == (ErrorCode.NONE, 0)
 
 
@@ -131,11 +127,8 @@ def test_an_offset_outside_the_log_is_out_of_range(offset):
 )
 def test_a_leader_epoch_above_the_newest_is_unknown(stated, error):
     consumer = Consumer(log_dir("current"))
-    log = consumer.log("orders-0")
-    assert consumer.cluster.leader_epoch(log) == 0
-    answer = consumer.fetches.fetch(
-        log, WantedBatches(0, 1000, stated), 1000, committed=False, min_one_batch=True
-    )
+    assert consumer.cluster.leader_epoch(consumer.log("orders-0")) == 0
+    answer = consumer.fetch("orders-0", 0, 1000, epoch=stated)
     assert answer.error == error
 
 
@@ -303,9 +296,7 @@ def test_a_transaction_index_that_names_a_committed_transaction_hides_no_record(
 def test_a_deleted_folder_makes_the_partition_unknown(tmp_path):
     copy = copy_of("current", tmp_path, ["orders-0", "txn-0"])
     consumer = Consumer(copy)
-    log = consumer.log("orders-0")
+    assert consumer.log("orders-0")
     shutil.rmtree(copy / "orders-0")
-    answer = consumer.fetches.fetch(
-        log, WantedBatches(0, 100), 100, committed=False, min_one_batch=True
-    )
+    answer = consumer.fetch("orders-0", 0, 100)
     assert answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
