@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import threading
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Iterator
 
 import pytest
 
 from tests.fixtures_data import log_dir
 from tests.kafka.wire import directories
 from tests.kafka.wire.directories import Both
-from tests.kafka.wire.peers import Peer
-
-COMMIT, FETCH, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST = 8, 9, 11, 12, 13, 14, 15, 16
-CONSUMER_HEARTBEAT, CONSUMER_DESCRIBE = 68, 69
-NOT_COMPARED = ("throttleTimeMs", "heartbeatIntervalMs", "authorizedOperations")
-ZERO_ID, OTHER_ID = "A" * 22, "AAAAAAAAAAAAAAAAAAAAAQ"
-MADE_ID = re.compile(r".*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}")
-"""An id that a server made up, for a classic member or for one of a consumer group."""
-SUBSCRIPTION = b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff"
-"""What a classic consumer sends; a broker does not answer JoinGroup when it cannot read that."""
-Fields = dict[str, Any]
+from tests.kafka.wire.member import OTHER_ID, Member
+from tests.kafka.wire.migration_scenes import MIGRATIONS
+from tests.kafka.wire.scenes import Scene, Scenes
 
 
 @pytest.fixture(scope="module")
@@ -35,193 +23,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield found
 
 
-class Member:
-    """A client of one server, which notes the answers; ids that the server makes up have numbers."""
-
-    def __init__(self, peer: Peer, group: str) -> None:
-        self._peer = Peer(f"{peer.host}:{peer.port}")
-        self.group = group
-        self.noted: list[object] = []
-        self._ids: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._peer.close()
-
-    def ask(self, key: int, version: int, **fields: Any) -> Fields:
-        """A request and its answer, which is noted."""
-        answer = self._peer.ask(key, version, fields)
-        assert not answer.left
-        assert answer.fields is not None, (key, version, fields)
-        self.noted.append((key, version, self._shown(answer.fields)))
-        return answer.fields
-
-    def later(
-        self, request: Callable[..., Fields], *args: Any, **fields: Any
-    ) -> Callable[[], Fields]:
-        """Send a request that waits for others; what is returned waits for its answer."""
-        found: list[Fields] = []
-        thread = threading.Thread(
-            target=lambda: found.append(request(*args, **fields)), daemon=True
-        )
-        thread.start()
-
-        def answer() -> Fields:
-            thread.join(30)
-            return found[0]
-
-        return answer
-
-    def wait_for(self, state: str) -> None:
-        """Wait until the group is in a state."""
-        end = time.monotonic() + 30
-        while True:
-            answer = self._peer.ask(DESCRIBE, 4, {"groups": [self.group]}).fields or {}
-            if answer["groups"][0]["groupState"] == state:
-                return
-            assert time.monotonic() < end, answer
-            time.sleep(0.02)
-
-    def _shown(self, value: Any, name: str = "") -> Any:
-        if isinstance(value, dict):
-            return {
-                key: self._shown(each, key)
-                for key, each in value.items()
-                if key not in NOT_COMPARED
-            }
-        if isinstance(value, list):
-            shown = [self._shown(each, name) for each in value]
-            if name == "members" and not any("errorCode" in each for each in shown):
-                shown.sort(key=lambda each: str(each["memberId"]))  # a hash map's order
-            return shown
-        if name in ("memberId", "leader") and MADE_ID.fullmatch(value or ""):
-            return self._ids.setdefault(value, f"#{len(self._ids)}")
-        return bool(value) if name == "errorMessage" else value
-
-    def join(self, member: str = "", version: int = 9, **fields: Any) -> Fields:
-        protocols = fields.pop("protocols", {"range": SUBSCRIPTION})
-        given = {
-            "groupId": self.group, "sessionTimeoutMs": 30_000, "rebalanceTimeoutMs": 30_000, "memberId": member,
-            "groupInstanceId": None, "protocolType": "consumer",
-            "protocols": [{"name": name, "metadata": data} for name, data in protocols.items()],
-        }  # fmt: skip
-        return self.ask(
-            JOIN,
-            version,
-            **_known(version, given | fields, groupInstanceId=5, rebalanceTimeoutMs=1),
-        )
-
-    def enter(self, version: int = 9, **fields: Any) -> str:
-        """Both JoinGroups of a dynamic member."""
-        answer = self.join("", version, **fields)
-        if answer["errorCode"] == 79:
-            answer = self.join(answer["memberId"], version, **fields)
-        return str(answer["memberId"])
-
-    def sync(
-        self, member: str, generation: int = 1, version: int = 5, assign: Any = None, **fields: Any
-    ) -> Fields:
-        given = {
-            "groupId": self.group, "generationId": generation, "memberId": member, "groupInstanceId": None,
-            "protocolType": "consumer", "protocolName": "range",
-            "assignments": [{"memberId": name, "assignment": data} for name, data in (assign or {}).items()],
-        }  # fmt: skip
-        return self.ask(
-            SYNC,
-            version,
-            **_known(version, given | fields, groupInstanceId=3, protocolType=5, protocolName=5),
-        )
-
-    def beat(self, member: str, generation: int = 1, version: int = 4, **fields: Any) -> Fields:
-        given = {
-            "groupId": self.group,
-            "generationId": generation,
-            "memberId": member,
-            "groupInstanceId": None,
-        }
-        return self.ask(HEARTBEAT, version, **_known(version, given | fields, groupInstanceId=3))
-
-    def leave(self, *members: tuple[str, str | None], version: int = 5) -> Fields:
-        if version < 3:
-            return self.ask(LEAVE, version, groupId=self.group, memberId=members[0][0])
-        named = [{"memberId": name, "groupInstanceId": instance} for name, instance in members]
-        return self.ask(LEAVE, version, groupId=self.group, members=named)
-
-    def commit(
-        self, member: str = "", generation: int = -1, version: int = 9, **fields: Any
-    ) -> Fields:
-        partition = {
-            "partitionIndex": fields.pop("partition", 0), "committedOffset": fields.pop("offset", 7),
-            "committedLeaderEpoch": 2, "committedMetadata": fields.pop("metadata", "mine"),
-        }  # fmt: skip
-        topic = {"name": fields.pop("topic", "orders"), "topicId": fields.pop("topic_id", ZERO_ID)}
-        given = {
-            "groupId": self.group, "generationIdOrMemberEpoch": generation, "memberId": member, "groupInstanceId": None,
-            "topics": [_known(version, topic | {"partitions": [_known(version, partition, committedLeaderEpoch=6)]},
-                              topicId=10, name=-9)],
-        }  # fmt: skip
-        return self.ask(COMMIT, version, **_known(version, given | fields, groupInstanceId=7))
-
-    def fetch(self, version: int = 9, topics: Any = (), **fields: Any) -> Fields:
-        if topics == ():
-            topics = [{"name": "orders", "partitionIndexes": [0, 1]}]
-        if version < 8:
-            return self.ask(FETCH, version, groupId=self.group, topics=topics)
-        wanted = {"groupId": self.group, "topics": topics} | fields
-        return self.ask(FETCH, version, groups=[wanted])
-
-    def live(self, member: str, epoch: int, version: int = 1, **fields: Any) -> Fields:
-        """ConsumerGroupHeartbeat that states nothing but what the test says."""
-        owned = fields.pop("owned", None)
-        given = {
-            "groupId": self.group, "memberId": member, "memberEpoch": epoch, "instanceId": None, "rackId": None,
-            "rebalanceTimeoutMs": -1, "subscribedTopicNames": None, "serverAssignor": None,
-            "topicPartitions": owned if owned is None else
-            [{"topicId": topic, "partitions": numbers} for topic, numbers in owned.items()],
-        }  # fmt: skip
-        return self.ask(CONSUMER_HEARTBEAT, version, **given | fields)
-
-    def become(self, member: str, **fields: Any) -> Fields:
-        """The first ConsumerGroupHeartbeat of a member."""
-        first: Fields = {
-            "rebalanceTimeoutMs": 30_000,
-            "owned": {},
-            "subscribedTopicNames": ["orders"],
-        }
-        return self.live(member, 0, **first | fields)
-
-    def describe(self) -> None:
-        """All that is told about the group."""
-        for version in (4, 6):
-            self.ask(DESCRIBE, version, groups=[self.group])
-        for version in (0, 1):
-            self.ask(CONSUMER_DESCRIBE, version, groupIds=[self.group])
-        answer = self._peer.ask(LIST, 5, {}).fields or {}
-        self.noted.append([each for each in answer["groups"] if each["groupId"] == self.group])
+GROUPS = Scenes()
 
 
-def _known(version: int, fields: Fields, **since: int) -> Fields:
-    """The fields that a version has; a negative number is the last version with a field."""
-    return {
-        name: value
-        for name, value in fields.items()
-        if name not in since
-        or (version >= since[name] if since[name] >= 0 else version <= -since[name])
-    }
-
-
-Scenario = Callable[[Member], None]
-SCENARIOS: list[Scenario] = []
-
-
-def scenario(act: Scenario) -> Scenario:
-    SCENARIOS.append(act)
-    return act
-
-
-@scenario
+@GROUPS.scene
 def every_version(me: Member) -> None:
     for version in range(10):
         me.group = f"every {version}"
@@ -235,7 +40,7 @@ def every_version(me: Member) -> None:
         me.describe()
 
 
-@scenario
+@GROUPS.scene
 def refused_joins(me: Member) -> None:
     me.join(groupId="")
     me.join("me", groupId="")
@@ -253,7 +58,7 @@ def refused_joins(me: Member) -> None:
     me.describe()
 
 
-@scenario
+@GROUPS.scene
 def unknown_groups(me: Member) -> None:
     for group in ("", "unknown"):
         me.group = group
@@ -268,7 +73,7 @@ def unknown_groups(me: Member) -> None:
             me.commit("me", 1, version)
 
 
-@scenario
+@GROUPS.scene
 def generations_and_protocols(me: Member) -> None:
     member = me.enter()
     me.commit(member, 1)
@@ -298,7 +103,7 @@ def generations_and_protocols(me: Member) -> None:
     me.describe()
 
 
-@scenario
+@GROUPS.scene
 def static_members(me: Member) -> None:
     first = str(me.join(groupInstanceId="one")["memberId"])
     me.sync(first, groupInstanceId="one", assign={first: b"all"})
@@ -318,7 +123,7 @@ def static_members(me: Member) -> None:
     me.describe()
 
 
-@scenario
+@GROUPS.scene
 def pending_ids(me: Member) -> None:
     given = str(me.join()["memberId"])
     me.beat(given, 0)
@@ -329,11 +134,11 @@ def pending_ids(me: Member) -> None:
     me.join(given)
 
 
-@scenario
+@GROUPS.scene
 def a_rebalance(me: Member) -> None:
     first = me.enter()
     me.sync(first, assign={first: b"all"})
-    with Member(me._peer, me.group) as other:
+    with Member(me.peer, me.group) as other:
         _rebalance(me, first, other)
     me.noted += other.noted
 
@@ -359,7 +164,7 @@ def _rebalance(me: Member, first: str, other: Member) -> None:
     other.sync(given, 3, assign={given: b"all"})
 
 
-@scenario
+@GROUPS.scene
 def strategies(me: Member) -> None:
     member = me.enter(protocols={"a": b"1", "b": b"2"})
     me.sync(member, assign={})
@@ -369,7 +174,7 @@ def strategies(me: Member) -> None:
     me.describe()
 
 
-@scenario
+@GROUPS.scene
 def commits(me: Member) -> None:
     for version in range(2, 10):
         me.commit("", -1, version, offset=version)
@@ -400,7 +205,7 @@ def commits(me: Member) -> None:
     me.fetch(topics=None)
 
 
-@scenario
+@GROUPS.scene
 def consumer_requests(me: Member) -> None:
     me.become("")
     me.become("", version=0, groupId="consumer without id")
@@ -421,7 +226,7 @@ def consumer_requests(me: Member) -> None:
     me.describe()
 
 
-@scenario
+@GROUPS.scene
 def a_consumer(me: Member) -> None:
     for version in (0, 1):
         me.group = f"a consumer {version}"
@@ -451,7 +256,7 @@ def a_consumer(me: Member) -> None:
         me.describe()
 
 
-@scenario
+@GROUPS.scene
 def two_consumers(me: Member) -> None:
     epoch = me.become("a")["memberEpoch"]
     me.become("b")
@@ -478,7 +283,7 @@ def two_consumers(me: Member) -> None:
     me.describe()
 
 
-@scenario
+@GROUPS.scene
 def static_consumers(me: Member) -> None:
     me.become("a", instanceId="one")
     me.become("b", instanceId="one")
@@ -496,8 +301,8 @@ def static_consumers(me: Member) -> None:
     me.describe()
 
 
-@pytest.mark.parametrize("act", SCENARIOS, ids=lambda act: act.__name__)
-def test_members_get_the_broker_s_answers(both: Both, act: Scenario) -> None:
+@pytest.mark.parametrize("act", [*GROUPS, *MIGRATIONS], ids=lambda act: act.__name__)
+def test_members_get_the_broker_s_answers(both: Both, act: Scene) -> None:
     with Member(both.broker, act.__name__) as theirs, Member(both.ours, act.__name__) as ours:
         act(theirs)
         act(ours)

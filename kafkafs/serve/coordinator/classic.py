@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.classic_group import (
+    MEMBER_ID_REQUIRED_SINCE,
     ClassicGroup,
     ClassicMember,
     ClassicState,
+    not_joined,
     protocols_size,
+    rebalance_ms,
 )
 from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
-from kafkafs.serve.coordinator.group_table import GroupTable
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.group_table import GroupTable, LiveGroup
+from kafkafs.serve.coordinator.migration.classic_members import ClassicMembers
 from kafkafs.serve.coordinator.replies import Reply, WaitingRoom
+from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
 
 EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
 COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE
 
-MEMBER_ID_REQUIRED_SINCE = 4
-"""Version of JoinGroup from which a new member gets its id first, and joins with it."""
 _SKIPS_ASSIGNMENT_SINCE = 9
 _MANY_SINCE = 3
 """Version of LeaveGroup from which it names several members."""
@@ -29,34 +33,41 @@ class ClassicCoordinator:
 
     Args:
         table: the groups.
+        rebalances: of their groups.
+        in_consumer_groups: answers those of members of consumer groups.
     """
 
-    def __init__(self, table: GroupTable) -> None:
+    def __init__(
+        self, table: GroupTable, rebalances: ClassicRebalances, in_consumer_groups: ClassicMembers
+    ) -> None:
         self._table = table
         self._limits = table.limits
-        self._rebalances = ClassicRebalances(table)
+        self._rebalances = rebalances
+        self._in_consumer_groups = in_consumer_groups
         self._waiting = WaitingRoom(table.limits.waiting_bytes)
 
     # JoinGroup
 
-    async def join(self, asked: Asked, known_generation: int) -> Fields:
+    async def join(self, asked: Asked, now: TopicsNow, known_generation: int) -> Fields:
         """Answer JoinGroup: for a member of a rebalance when that ends.
 
         Args:
+            asked: the request.
+            now: the topics.
             known_generation: generation of the group on disk, from which a new group in memory goes on.
         """
         fields = asked.fields
         member_id = fields["memberId"]
         if not self._waiting.has_room(asked.size):
-            return _not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
+            return not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         group = self._table.get(fields["groupId"])
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self._in_consumer_groups.join(asked, group, now)
         if not isinstance(group, ClassicGroup):
-            if group is not None and not group.is_empty:
-                return _not_joined("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             if member_id:
-                return _not_joined(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+                return not_joined(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
             if group is None and not self._table.has_room():
-                return _not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
+                return not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
             group = ClassicGroup(
                 group_id=fields["groupId"],
                 account=self._table.account,
@@ -66,11 +77,11 @@ class ClassicCoordinator:
         protocols = {each["name"]: each["metadata"] for each in fields["protocols"]}
         if not self._accepts(group, member_id, protocols):
             self._remove_refused(group, member_id)
-            return _not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
+            return not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         if len(fields["protocols"]) > self._limits.protocols or not group.supports(
             fields["protocolType"], protocols
         ):
-            return _not_joined(member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            return not_joined(member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         reply = Reply()
         if member_id:
             self._join_known(group, asked, protocols, reply)
@@ -109,7 +120,7 @@ class ClassicCoordinator:
         elif instance_id is None and asked.version >= MEMBER_ID_REQUIRED_SINCE:
             group.add_pending(new_id)
             self._rebalances.expire_later(group, new_id, fields["sessionTimeoutMs"] / 1000)
-            reply.send(_not_joined(new_id, ErrorCode.MEMBER_ID_REQUIRED))
+            reply.send(not_joined(new_id, ErrorCode.MEMBER_ID_REQUIRED))
         else:
             self._add(group, asked, new_id, protocols, reply)
 
@@ -123,18 +134,18 @@ class ClassicCoordinator:
             return
         error = group.why_not(member_id, instance_id)
         if error:
-            reply.send(_not_joined(member_id, error))
+            reply.send(not_joined(member_id, error))
             return
         member = group.members[member_id]
         is_same = list(member.protocols.items()) == list(protocols.items())
         if group.state is EMPTY:
-            reply.send(_not_joined(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+            reply.send(not_joined(member_id, ErrorCode.UNKNOWN_MEMBER_ID))
         elif is_same and (
             group.state is COMPLETING or (group.state is STABLE and group.leader != member_id)
         ):
             reply.send(group.joined(member_id))  # it did not get the answer to its first JoinGroup
         else:
-            self._update(group, member, fields, protocols, reply)
+            self._update(group, member, asked, protocols, reply)
             self._rebalances.rebalance_or_complete(group)
 
     def _add(
@@ -156,7 +167,7 @@ class ClassicCoordinator:
                 instance_id=fields["groupInstanceId"],
                 client_id=asked.client_id,
                 client_host=asked.client_host,
-                rebalance_ms=_rebalance_ms(fields),
+                rebalance_ms=rebalance_ms(asked),
                 session_ms=fields["sessionTimeoutMs"],
                 protocols=protocols,
                 join=reply,
@@ -181,7 +192,7 @@ class ClassicCoordinator:
         member = group.replace_static(fields["groupInstanceId"], new_id)
         member.client_id, member.client_host = asked.client_id, asked.client_host
         self._rebalances.keep_alive(group, member)
-        self._update(group, member, fields, protocols, reply)
+        self._update(group, member, asked, protocols, reply)
         if group.state is STABLE and group.choose_protocol() == group.protocol:
             is_leader = group.leader == new_id
             answer = group.joined(new_id, skip_assignment=is_leader)
@@ -198,15 +209,15 @@ class ClassicCoordinator:
         self,
         group: ClassicGroup,
         member: ClassicMember,
-        fields: Fields,
+        asked: Asked,
         protocols: dict[str, bytes],
         reply: Reply,
     ) -> None:
         group.update(member, protocols)
-        member.rebalance_ms = _rebalance_ms(fields)
-        member.session_ms = fields["sessionTimeoutMs"]
+        member.rebalance_ms = rebalance_ms(asked)
+        member.session_ms = asked.fields["sessionTimeoutMs"]
         if member.join is not None:  # its client gave up waiting, and asks again
-            member.join.send(_not_joined(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
+            member.join.send(not_joined(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
         member.join = reply
 
     # SyncGroup
@@ -217,6 +228,8 @@ class ClassicCoordinator:
         stated = (fields["protocolType"], fields["protocolName"])
         group = self._table.get(fields["groupId"])
         member_id = fields["memberId"]
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self._in_consumer_groups.sync(asked, group)
         if not isinstance(group, ClassicGroup) or group.is_empty:
             return {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID}
         error = group.why_not(member_id, fields["groupInstanceId"])
@@ -250,6 +263,8 @@ class ClassicCoordinator:
         """Answer Heartbeat."""
         fields = asked.fields
         group = self._table.get(fields["groupId"])
+        if isinstance(group, ConsumerGroup):
+            return self._in_consumer_groups.heartbeat(asked, group)
         if not isinstance(group, ClassicGroup):
             return {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID}
         error = group.why_not(fields["memberId"], fields["groupInstanceId"])
@@ -277,24 +292,37 @@ class ClassicCoordinator:
             if asked.version >= _MANY_SINCE
             else [fields | {"groupInstanceId": None}]
         )
-        group = self._table.get(fields["groupId"])
-        answers = [
-            {
-                "memberId": each["memberId"],
-                "groupInstanceId": each["groupInstanceId"],
-                "errorCode": self._leave(group, each["memberId"], each["groupInstanceId"]),
-            }
+        errors = self._leave(self._table.get(fields["groupId"]), members)
+        if asked.version < _MANY_SINCE:
+            return {"errorCode": errors[0]}
+        return {
+            "errorCode": ErrorCode.NONE,
+            "members": [
+                {
+                    "memberId": each["memberId"],
+                    "groupInstanceId": each["groupInstanceId"],
+                    "errorCode": error,
+                }
+                for each, error in zip(members, errors, strict=True)
+            ],
+        }
+
+    def _leave(self, group: LiveGroup | None, members: list[Fields]) -> list[ErrorCode]:
+        if isinstance(group, ConsumerGroup):
+            return self._in_consumer_groups.leave(members, group)
+        if not isinstance(group, ClassicGroup):
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
+        errors = [
+            self._leave_classic(group, each["memberId"], each["groupInstanceId"])
             for each in members
         ]
-        if isinstance(group, ClassicGroup) and any(not each["errorCode"] for each in answers):
+        if ErrorCode.NONE in errors:
             self._rebalances.after_leaving(group)
-        if asked.version >= _MANY_SINCE:
-            return {"errorCode": ErrorCode.NONE, "members": answers}
-        return {"errorCode": answers[0]["errorCode"]}
+        return errors
 
-    def _leave(self, group: object, member_id: str, instance_id: str | None) -> ErrorCode:
-        if not isinstance(group, ClassicGroup):
-            return ErrorCode.UNKNOWN_MEMBER_ID
+    def _leave_classic(
+        self, group: ClassicGroup, member_id: str, instance_id: str | None
+    ) -> ErrorCode:
         if not member_id and instance_id is not None:
             member_id = group.static.get(instance_id, "")
         if member_id in group.pending:
@@ -305,13 +333,3 @@ class ClassicCoordinator:
         if not error:
             self._rebalances.remove(group, group.members[member_id])
         return error
-
-
-def _not_joined(member_id: str, error: ErrorCode) -> Fields:
-    return {"memberId": member_id, "errorCode": error}
-
-
-def _rebalance_ms(fields: Fields) -> int:
-    """Return the time for a rebalance; version 0 has the session's for it."""
-    stated: int = fields["rebalanceTimeoutMs"]
-    return fields["sessionTimeoutMs"] if stated < 0 else stated

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from uuid import uuid4
 
-from kafkafs.serve.asked import Fields
+from kafkafs.serve.asked import Asked, Fields
+from kafkafs.serve.coordinator.assignors.choice import most_wanted
 from kafkafs.serve.coordinator.limits import ByteAccount
 from kafkafs.serve.coordinator.replies import Reply
 from kafkafs.serve.error_codes import ErrorCode
 
 CONSUMER_PROTOCOL = "consumer"
+MEMBER_ID_REQUIRED_SINCE = 4
+"""Version of JoinGroup from which a new member gets its id first, and joins with it."""
+_REBALANCE_TIMES_SINCE = 1
 _OVERHEAD = 1024
 """Bytes that a member costs besides what it sent."""
 
@@ -62,6 +66,17 @@ class ClassicMember:
     def may_expire(self) -> bool:
         """Return whether a missed heartbeat counts: not while a known member waits for an answer."""
         return self.is_new or (self.join is None and self.sync is None)
+
+
+def not_joined(member_id: str, error: ErrorCode) -> Fields:
+    """Return the answer to a JoinGroup that is refused."""
+    return {"memberId": member_id, "errorCode": error}
+
+
+def rebalance_ms(asked: Asked) -> int:
+    """Return the time of a JoinGroup for a rebalance; version 0 has the session's for it."""
+    name = "rebalanceTimeoutMs" if asked.version >= _REBALANCE_TIMES_SINCE else "sessionTimeoutMs"
+    return int(asked.fields[name])
 
 
 def protocols_size(protocols: Mapping[str, bytes]) -> int:
@@ -196,6 +211,11 @@ class ClassicGroup:
             self.leader = new_id
         return member
 
+    def release(self) -> None:
+        """Give back the bytes of a group that another one takes the place of."""
+        for member_id in (*self.members, *self.pending):
+            self.remove(member_id)
+
     def new_id(self, client_id: str, instance_id: str | None) -> str:
         """Return an id for a new member."""
         return f"{client_id if instance_id is None else instance_id}-{uuid4()}"
@@ -225,8 +245,7 @@ class ClassicGroup:
         """Return the strategy with the most votes among those that all members have."""
         count = len(self.members)
         candidates = {name for name, number in self._supported.items() if number == count}
-        votes = Counter(member.vote(candidates) for member in self.members.values())
-        return votes.most_common(1)[0][0]
+        return most_wanted(member.vote(candidates) for member in self.members.values())
 
     def _support(self, protocols: Iterable[str], change: int) -> None:
         for name in protocols:

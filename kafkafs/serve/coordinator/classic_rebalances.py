@@ -150,6 +150,13 @@ class ClassicRebalances:
         """End the session of a member that is gone."""
         self._timers.cancel(_session_key(group, member_id))
 
+    def forget_all(self, group: ClassicGroup) -> None:
+        """Drop the deadlines of a group that becomes one of another protocol."""
+        self._timers.cancel(_join_key(group))
+        self._timers.cancel(_sync_key(group))
+        for member_id in (*group.members, *group.pending):
+            self.forget(group, member_id)
+
     def expire_later(self, group: ClassicGroup, member_id: str, seconds: float) -> None:
         """Drop a member, or an id that was given, in `seconds`."""
         self._timers.schedule(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
+import trio
 
 from kafkafs.serve.asked import Asked, Fields
-from kafkafs.serve.coordinator.assignors import ASSIGNORS, Place
+from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS
+from kafkafs.serve.coordinator.assignors.subscriber import Place
+from kafkafs.serve.coordinator.classic_group import ClassicGroup
+from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
 from kafkafs.serve.coordinator.consumer_group import (
     LEAVE,
     LEAVE_FOR_NOW,
     ConsumerGroup,
     ConsumerMember,
-    MemberState,
 )
+from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
 from kafkafs.serve.coordinator.group_table import GroupTable
+from kafkafs.serve.coordinator.migration.conversions import upgraded
+from kafkafs.serve.coordinator.replies import MemberRefused
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.patterns import BadPattern, compiled
@@ -22,25 +27,22 @@ _OWN_IDS_SINCE = 1
 """Version from which members choose their ids."""
 
 
-class _Refused(Exception):
-    """A heartbeat that is answered with an error."""
-
-    def __init__(self, code: ErrorCode, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-
-
 class ConsumerCoordinator:
     """Answers the heartbeats of members of consumer groups.
 
     Args:
         table: the groups.
+        rebalances: of classic groups, which become consumer groups.
+        sessions: deadlines of members.
     """
 
-    def __init__(self, table: GroupTable) -> None:
+    def __init__(
+        self, table: GroupTable, rebalances: ClassicRebalances, sessions: ConsumerSessions
+    ) -> None:
         self._table = table
         self._limits = table.limits
-        self._timers = table.timers
+        self._rebalances = rebalances
+        self._sessions = sessions
 
     def heartbeat(self, asked: Asked, now: TopicsNow, known_epoch: int) -> Fields:
         """Answer ConsumerGroupHeartbeat.
@@ -56,32 +58,37 @@ class ConsumerCoordinator:
             if fields["memberEpoch"] in (LEAVE, LEAVE_FOR_NOW):
                 return self._leave(fields)
             return self._beat(asked, now, known_epoch)
-        except _Refused as refused:
+        except MemberRefused as refused:
             return {"errorCode": refused.code, "errorMessage": str(refused)}
 
     def _beat(self, asked: Asked, now: TopicsNow, known_epoch: int) -> Fields:
         fields = asked.fields
         owned = _owned(fields)
-        group = self._group(fields, known_epoch)
-        member, is_new = self._member(group, fields, owned)
+        group = self._group(fields, now, known_epoch)
+        member_id = fields["memberId"] or group.new_id()
+        try:
+            known = self._known(group, fields, member_id, owned)
+            _check_pattern(group, fields["subscribedTopicRegex"])
+        except MemberRefused:
+            if group is not self._table.get(group.group_id):
+                group.release()
+            raise
+        may_resolve = group.may_resolve(trio.current_time())
+        self._keep(group)
+        member = self._member(group, known, fields, member_id)
         before = set(member.assigned)
-        has_changed = self._update(group, member, asked)
-        self._table.put(group)
-        if has_changed or is_new:
-            group.refresh(now)
-            group.epoch += 1
-        elif group.seen is not now and group.refresh(now):
-            group.epoch += 1
+        has_subscribed, is_waiting = _update(group, member, asked)
+        group.note_change(now, has_changed=has_subscribed and not is_waiting)
         if not self._table.account.has_room(0):
-            self._drop(group, member)
-            raise _Refused(
+            self._sessions.remove(group, [member])
+            raise MemberRefused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 "the groups of this server hold as much as they may",
             )
-        if group.epoch > group.assignment_epoch:
-            group.assign(now)
-        group.reconcile(member, owned)
-        self._keep_alive(group, member)
+        group.assign_if_stale(now)
+        group.reconcile(member, owned, has_changed=has_subscribed)
+        self._sessions.keep_alive(group, member)
+        self._sessions.await_revocation(group, member)
         answer: Fields = {
             "errorCode": ErrorCode.NONE,
             "memberId": member.member_id,
@@ -91,24 +98,28 @@ class ConsumerCoordinator:
         }
         if _is_full(fields) or before != member.assigned.keys():
             answer["assignment"] = {"topicPartitions": _by_topic(member.assigned)}
+        if may_resolve:
+            group.resolve(now, trio.current_time())
         return answer
 
-    def _group(self, fields: Fields, known_epoch: int) -> ConsumerGroup:
-        """Return the group of a request; a new one is in the table once its first member is in it."""
+    def _group(self, fields: Fields, now: TopicsNow, known_epoch: int) -> ConsumerGroup:
+        """Return the group of a request; a new one, and one that was classic, is not in the table yet."""
         name, member_id = fields["groupId"], fields["memberId"]
         group = self._table.get(name)
         if isinstance(group, ConsumerGroup):
             return group
-        if group is not None and not group.is_empty:
-            raise _Refused(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"group {name} has members of the classic protocol"
-            )
         if fields["memberEpoch"]:
+            if group is not None:
+                raise MemberRefused(
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"group {name} is no consumer group"
+                )
             raise _unknown(
                 name, member_id
             )  # so a member joins again when the server was started again
+        if isinstance(group, ClassicGroup) and not group.is_empty:
+            return upgraded(group, now)
         if group is None and not self._table.has_room():
-            raise _Refused(
+            raise MemberRefused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED, "the server has as many groups as it may"
             )
         return ConsumerGroup(
@@ -118,76 +129,75 @@ class ConsumerCoordinator:
             assignment_epoch=known_epoch,
         )
 
-    def _member(
-        self, group: ConsumerGroup, fields: Fields, owned: list[Place] | None
-    ) -> tuple[ConsumerMember, bool]:
-        """Return the member that sent a request, and whether it is new; a new one is not added yet."""
+    def _keep(self, group: ConsumerGroup) -> None:
+        """Put a group into the table, in place of the classic one that it was."""
+        before = self._table.get(group.group_id)
+        if before is group:
+            return
+        if isinstance(before, ClassicGroup):
+            self._rebalances.forget_all(before)
+            before.release()
+        self._table.put(group)
+        for member in group.members.values():
+            self._sessions.keep_alive(group, member)
+
+    def _known(
+        self,
+        group: ConsumerGroup,
+        fields: Fields,
+        member_id: str,
+        owned: list[Place] | None,
+    ) -> ConsumerMember | None:
+        """Return the member that sent a request, or the one whose place it takes; None for a new one."""
         epoch, instance_id = fields["memberEpoch"], fields["instanceId"]
-        member_id = fields["memberId"] or group.new_id()
+        if len(group.members) >= self._limits.members and member_id not in group.members:
+            raise MemberRefused(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {group.group_id} has {self._limits.members} members, its most",
+            )
         known = group.members.get(member_id)
         if instance_id is not None:
             known = group.members.get(group.static.get(instance_id, ""))
-            if known is None and epoch:
-                raise _unknown(group.group_id, instance_id)
             if known is not None and known.member_id != member_id:
                 if epoch:
                     raise _fenced_instance(instance_id)
-                if known.epoch != LEAVE_FOR_NOW:
-                    raise _Refused(
+                if known.epoch != LEAVE_FOR_NOW and known.classic is None:
+                    raise MemberRefused(
                         ErrorCode.UNRELEASED_INSTANCE_ID,
                         f"the instance id {instance_id} belongs to member {known.member_id}",
                     )
-                self._forget(group, known)
-                group.replace(known, member_id)
-                return known, False
+                return known
         if known is None:
             if epoch:
-                raise _unknown(group.group_id, member_id)
-            if len(group.members) >= self._limits.members:
-                raise _Refused(
-                    ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    f"group {group.group_id} has {self._limits.members} members, its most",
-                )
-            return ConsumerMember(member_id=member_id, instance_id=instance_id), True
+                raise _unknown(group.group_id, instance_id or member_id)
+            return None
         error = known.why_not(epoch, owned)
         if error:
-            raise _Refused(
+            raise MemberRefused(
                 error,
                 f"member {member_id} has epoch {known.epoch}, not {epoch}: it has to give up its"
                 " partitions and join again",
             )
-        return known, False
+        return known
 
-    def _update(self, group: ConsumerGroup, member: ConsumerMember, asked: Asked) -> bool:
-        """Take over what a request states; return whether the subscription has changed."""
-        fields = asked.fields
-        names, pattern = member.names, member.pattern
-        if fields["subscribedTopicNames"] is not None:
-            names = frozenset(fields["subscribedTopicNames"])
-        if fields["subscribedTopicRegex"] is not None:
-            pattern = fields["subscribedTopicRegex"]
-            _check_pattern(pattern)
-        has_changed = (names, pattern) != (member.names, member.pattern)
-        member.names, member.pattern = names, pattern
-        member.client_id, member.client_host = asked.client_id, asked.client_host
-        if fields["rackId"] is not None:
-            member.rack_id = fields["rackId"]
-        if fields["rebalanceTimeoutMs"] != -1:
-            member.rebalance_ms = fields["rebalanceTimeoutMs"]
-        if fields["serverAssignor"] is not None:
-            member.assignor = fields["serverAssignor"]
-        if member.member_id in group.members:
-            group.measure(member)
-        else:
-            group.add(member)
-        return has_changed
+    def _member(
+        self, group: ConsumerGroup, known: ConsumerMember | None, fields: Fields, member_id: str
+    ) -> ConsumerMember:
+        """Return the member of a request, which is now in the group."""
+        if known is None:
+            known = ConsumerMember(member_id=member_id, instance_id=fields["instanceId"])
+            group.add(known)
+        elif known.member_id != member_id:
+            self._sessions.forget(group, known)
+            group.replace(known, member_id)
+        return known
 
     def _leave(self, fields: Fields) -> Fields:
         name, epoch, instance_id = fields["groupId"], fields["memberEpoch"], fields["instanceId"]
         member_id = fields["memberId"]
         group = self._table.get(name)
         if not isinstance(group, ConsumerGroup):
-            raise _Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {name}")
+            raise MemberRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {name}")
         if instance_id is not None:
             known = group.members.get(group.static.get(instance_id, ""))
             if known is not None and known.member_id != member_id:
@@ -196,36 +206,37 @@ class ConsumerCoordinator:
             known = group.members.get(member_id)
         if known is None:
             raise _unknown(name, member_id)
-        if epoch == LEAVE_FOR_NOW:
+        if instance_id is not None and epoch == LEAVE_FOR_NOW:
             group.rest(known)
         else:
-            self._drop(group, known)
+            self._sessions.remove(group, [known])
         return {"errorCode": ErrorCode.NONE, "memberId": member_id, "memberEpoch": epoch}
 
-    # Deadlines
 
-    def _keep_alive(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """Let the session of a member begin again; one that has to give up partitions has its own time for it."""
-        seconds = self._limits.session_ms / 1000
-        drop = partial(self._drop_if_known, group, member)
-        self._timers.schedule(_key(group, member, "session"), seconds, drop)
-        revoking = _key(group, member, "revoking")
-        if member.state is not MemberState.UNREVOKED:
-            self._timers.cancel(revoking)
-        elif revoking not in self._timers:
-            self._timers.schedule(revoking, member.rebalance_ms / 1000, drop)
+def _update(group: ConsumerGroup, member: ConsumerMember, asked: Asked) -> tuple[bool, bool]:
+    """Take over what a request states.
 
-    def _drop_if_known(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        if group.members.get(member.member_id) is member:
-            self._drop(group, member)
-
-    def _drop(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        self._forget(group, member)
-        group.remove(member)
-
-    def _forget(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        self._timers.cancel(_key(group, member, "session"))
-        self._timers.cancel(_key(group, member, "revoking"))
+    Returns:
+        Whether the subscription has changed, and whether that waits for the topics of a new pattern.
+    """
+    fields = asked.fields
+    names, pattern = member.names, member.pattern
+    if fields["subscribedTopicNames"] is not None:
+        names = frozenset(fields["subscribedTopicNames"])
+    if fields["subscribedTopicRegex"] is not None:
+        pattern = fields["subscribedTopicRegex"]
+    is_waiting = names == member.names and bool(pattern) and pattern not in group.resolved
+    has_changed = group.subscribe(member, names, pattern)
+    member.classic = None
+    member.client_id, member.client_host = asked.client_id, asked.client_host
+    if fields["rackId"] is not None:
+        member.rack_id = fields["rackId"]
+    if fields["rebalanceTimeoutMs"] != -1:
+        member.rebalance_ms = fields["rebalanceTimeoutMs"]
+    if fields["serverAssignor"] is not None:
+        member.assignor = fields["serverAssignor"]
+    group.measure(member)
+    return has_changed, is_waiting
 
 
 def _check(fields: Fields, version: int) -> None:
@@ -251,18 +262,19 @@ def _check(fields: Fields, version: int) -> None:
             raise _invalid("a member that joins has to subscribe")
     assignor = fields["serverAssignor"]
     if assignor is not None and assignor not in ASSIGNORS:
-        raise _Refused(
+        raise MemberRefused(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"there is no assignor {assignor}: choose {' or '.join(ASSIGNORS)}",
         )
 
 
-def _check_pattern(pattern: str) -> None:
-    if pattern:
+def _check_pattern(group: ConsumerGroup, pattern: str | None) -> None:
+    """Refuse a new pattern that RE2 does not take."""
+    if pattern and pattern not in {each.pattern for each in group.members.values()}:
         try:
             compiled(pattern)
         except BadPattern as error:
-            raise _Refused(
+            raise MemberRefused(
                 ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is no pattern of RE2: {error}"
             ) from None
 
@@ -293,19 +305,17 @@ def _by_topic(places: dict[Place, int]) -> list[Fields]:
     return [{"topicId": topic, "partitions": numbers} for topic, numbers in found.items()]
 
 
-def _invalid(reason: str) -> _Refused:
-    return _Refused(ErrorCode.INVALID_REQUEST, reason)
+def _invalid(reason: str) -> MemberRefused:
+    return MemberRefused(ErrorCode.INVALID_REQUEST, reason)
 
 
-def _unknown(group_id: str, member_id: str) -> _Refused:
-    return _Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id} is not a member of group {group_id}")
-
-
-def _fenced_instance(instance_id: str) -> _Refused:
-    return _Refused(
-        ErrorCode.FENCED_INSTANCE_ID, f"the instance id {instance_id} belongs to another member"
+def _unknown(group_id: str, member_id: str) -> MemberRefused:
+    return MemberRefused(
+        ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id} is not a member of group {group_id}"
     )
 
 
-def _key(group: ConsumerGroup, member: ConsumerMember, name: str) -> tuple[str, str, str]:
-    return name, group.group_id, member.member_id
+def _fenced_instance(instance_id: str) -> MemberRefused:
+    return MemberRefused(
+        ErrorCode.FENCED_INSTANCE_ID, f"the instance id {instance_id} belongs to another member"
+    )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from engine.checkpoint.base64_uuid import random_uuid
-from kafkafs.serve.coordinator.assignors import (
-    ASSIGNORS,
-    DEFAULT_ASSIGNOR,
-    Assignment,
-    Place,
-    Subscriber,
-)
+from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS, DEFAULT_ASSIGNOR, most_wanted
+from kafkafs.serve.coordinator.assignors.subscriber import Assignment, Place, Subscriber
 from kafkafs.serve.coordinator.limits import ByteAccount
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
@@ -25,6 +20,8 @@ _OVERHEAD = 2048
 """Bytes that a member costs besides what it sent."""
 _PLACE_BYTES = 400
 """Bytes that a partition costs that is to be assigned."""
+_RESOLVE_SECONDS = 10.0
+"""Least time between two look-ups of the topics that the patterns of a group match, as in brokers."""
 
 
 class MemberState(Enum):
@@ -33,6 +30,23 @@ class MemberState(Enum):
     STABLE = "stable"
     UNREVOKED = "unrevoked"
     UNRELEASED = "unreleased"
+
+
+class ClassicSide(NamedTuple):
+    """What a member of the classic protocol is in a consumer group.
+
+    Attributes:
+        session_ms: its session.
+        protocols: its subscription by the name of the strategy, in its order of preference.
+    """
+
+    session_ms: int
+    protocols: Mapping[str, bytes]
+
+    @property
+    def protocol(self) -> str:
+        """The strategy that it is told."""
+        return next(iter(self.protocols))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -45,7 +59,8 @@ class ConsumerMember:
         assignor: the assignor that it asks for.
         epoch, previous_epoch: its epoch, and the one before.
         assigned: its partitions, with the epochs in which it got them.
-        revoking: partitions that it has to give up first.
+        revoking: partitions that it has to give up first, with these epochs.
+        classic: None for a member of the consumer protocol.
         size: bytes that it costs.
     """
 
@@ -62,12 +77,14 @@ class ConsumerMember:
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE
     assigned: dict[Place, int] = field(default_factory=dict)
-    revoking: set[Place] = field(default_factory=set)
+    revoking: dict[Place, int] = field(default_factory=dict)
+    classic: ClassicSide | None = None
     size: int = 0
 
-    def topics(self, now: TopicsNow) -> frozenset[str]:
-        """Return the ids of its topics."""
-        return now.ids(self.names) | now.matched(self.pattern)
+    def since(self, place: Place) -> int | None:
+        """Return the epoch in which it got a partition that it has or has to give up; None for others."""
+        found = self.assigned.get(place)
+        return self.revoking.get(place) if found is None else found
 
     def why_not(self, epoch: int, owned: Collection[Place] | None) -> ErrorCode:
         """Return why a request of an epoch does not come from the member as it is; NONE if it does.
@@ -95,6 +112,7 @@ class ConsumerGroup:
         owners: who has a partition, or has still to give it up.
         sizes: numbers of partitions of the subscribed topics.
         seen: the topics of which `sizes` is told.
+        resolved: ids of the topics that patterns of members match; a new pattern is looked up after its heartbeat.
     """
 
     group_id: str
@@ -107,6 +125,9 @@ class ConsumerGroup:
     owners: dict[Place, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     seen: TopicsNow | None = None
+    resolved: dict[str, frozenset[str]] = field(default_factory=dict)
+    _resolved_of: TopicsNow | None = None
+    _resolved_at: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -154,16 +175,24 @@ class ConsumerGroup:
 
     def measure(self, member: ConsumerMember) -> None:
         """Count the bytes of a member anew."""
+        protocols = {} if member.classic is None else member.classic.protocols
         names = (
             member.member_id,
             member.instance_id,
             member.client_id,
             member.rack_id,
             *member.names,
+            *protocols,
         )
         size = _OVERHEAD + sum(len(name or "") + 64 for name in names) + len(member.pattern)
+        size += sum(map(len, protocols.values()))
         self.account.held += size - member.size
         member.size = size
+
+    def release(self) -> None:
+        """Give back the bytes of a group that another one takes the place of."""
+        self.account.held -= sum(member.size for member in self.members.values())
+        self.account.held -= _PLACE_BYTES * sum(self.sizes.values())
 
     @staticmethod
     def new_id() -> str:
@@ -173,16 +202,18 @@ class ConsumerGroup:
     def rest(self, member: ConsumerMember) -> None:
         """Let a static member keep its partitions until it comes back, or its session ends."""
         member.epoch = LEAVE_FOR_NOW
-        self._set_owned(member, member.assigned, set())
+        self._set_owned(member, dict.fromkeys(member.assigned, 0), {})
 
-    def remove(self, member: ConsumerMember) -> None:
-        """Remove a member; the others get its partitions in the next epoch."""
-        del self.members[member.member_id]
-        if member.instance_id is not None:
-            self.static.pop(member.instance_id, None)
-        self._set_owned(member, {}, set())
-        self.target.pop(member.member_id, None)
-        self.account.held -= member.size
+    def remove(self, gone: Iterable[ConsumerMember]) -> None:
+        """Remove members; the others get their partitions in the next epoch."""
+        for member in gone:
+            del self.members[member.member_id]
+            if member.instance_id is not None:
+                self.static.pop(member.instance_id, None)
+            self._set_owned(member, {}, {})
+            self.target.pop(member.member_id, None)
+            self.account.held -= member.size
+            self._forget_pattern(member.pattern)
         self.epoch += 1
         if self.seen is not None:
             self.refresh(self.seen)
@@ -197,24 +228,90 @@ class ConsumerGroup:
         member.epoch = member.previous_epoch = 0
         self.add(member)
 
+    # Classic members
+
+    def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
+        """Return whether a classic member has a strategy that all classic members have."""
+        sides = [each.classic for each in self.members.values() if each.classic is not None]
+        return protocol_type == self.protocol_type and any(
+            all(name in side.protocols for side in sides) for name in protocols
+        )
+
+    def is_last_consumer(self, member: ConsumerMember) -> bool:
+        """Return whether a member is the only one that is no classic member."""
+        others = [each for each in self.members.values() if each.classic is None]
+        return others == [member]
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Return whether partitions that a member is to get have an owner yet."""
+        target = self.target.get(member.member_id, set())
+        return any(place in self.owners for place in target if place not in member.assigned)
+
+    # Subscriptions
+
+    def subscribe(self, member: ConsumerMember, names: frozenset[str], pattern: str) -> bool:
+        """Set the subscription of a member; return whether it is another one."""
+        before = member.names, member.pattern
+        member.names, member.pattern = names, pattern
+        if pattern != before[1]:
+            self._forget_pattern(before[1])
+        return (names, pattern) != before
+
+    def _forget_pattern(self, pattern: str) -> None:
+        if all(each.pattern != pattern for each in self.members.values()):
+            self.resolved.pop(pattern, None)
+
+    def may_resolve(self, now_seconds: float) -> bool:
+        """Return whether patterns may be looked up again."""
+        return not self.resolved or now_seconds > self._resolved_at + _RESOLVE_SECONDS
+
+    def resolve(self, now: TopicsNow, now_seconds: float) -> None:
+        """Look up the topics of patterns; if they are others, the group has a new epoch."""
+        patterns = {each.pattern for each in self.members.values() if each.pattern}
+        if not patterns or (patterns == self.resolved.keys() and now is self._resolved_of):
+            return
+        found = {pattern: now.matched(pattern) for pattern in patterns}
+        has_changed = any(
+            topics != self.resolved.get(each, frozenset()) for each, topics in found.items()
+        )
+        self.resolved, self._resolved_of, self._resolved_at = found, now, now_seconds
+        if self.refresh(now) or has_changed:
+            self.epoch += 1
+
+    def topics(self, member: ConsumerMember) -> frozenset[str]:
+        """Return the ids of the topics of a member; a pattern that has not been looked up matches none."""
+        if self.seen is None:
+            return frozenset()
+        matched = self.resolved.get(member.pattern, frozenset())
+        return self.seen.ids(member.names) | (matched & self.seen.sizes.keys())
+
     # Assignment
+
+    def note_change(self, now: TopicsNow, *, has_changed: bool) -> None:
+        """Begin the next epoch if a subscription has changed, or the topics that are subscribed to."""
+        if (has_changed or self.seen is not now) and (self.refresh(now) or has_changed):
+            self.epoch += 1
 
     def refresh(self, now: TopicsNow) -> bool:
         """Look at the topics of all members; return whether they are others than before."""
-        wanted = {topic for member in self.members.values() for topic in member.topics(now)}
+        self.seen = now
+        wanted = {topic for each in self.members.values() for topic in self.topics(each)}
         sizes = {topic: now.sizes[topic] for topic in wanted}
         has_changed = sizes != self.sizes
         self.account.held += _PLACE_BYTES * (sum(sizes.values()) - sum(self.sizes.values()))
-        self.sizes, self.seen = sizes, now
+        self.sizes = sizes
         return has_changed
 
-    def assign(self, now: TopicsNow) -> None:
-        """Compute the target assignment of the present epoch."""
+    def assign_if_stale(self, now: TopicsNow) -> None:
+        """Compute the target assignment of the present epoch, if it is older."""
+        if self.epoch <= self.assignment_epoch:
+            return
         subscribers = [
             Subscriber(
                 member.member_id,
                 (member.instance_id is None, member.instance_id or member.member_id),
-                member.topics(now),
+                (member.names, member.pattern),
+                self.topics(member),
                 frozenset(self.target.get(member.member_id, ())),
             )
             for member in self.members.values()
@@ -222,15 +319,24 @@ class ConsumerGroup:
         self.target = ASSIGNORS[self.assignor](subscribers, now.sizes)
         self.assignment_epoch = self.epoch
 
+    def give(self, member: ConsumerMember, places: Iterable[Place]) -> None:
+        """Let a member have partitions, as its target too."""
+        self._set_owned(member, dict.fromkeys(places, member.epoch), {})
+        self.target[member.member_id] = set(member.assigned)
+
     @property
     def assignor(self) -> str:
         """The assignor that most members ask for."""
-        asked = Counter(
-            each.assignor for each in self.members.values() if each.assignor is not None
-        )
-        return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNOR
+        wishes = [each.assignor for each in self.members.values() if each.assignor is not None]
+        return most_wanted(wishes, DEFAULT_ASSIGNOR)
 
-    def reconcile(self, member: ConsumerMember, owned: Collection[Place] | None) -> None:
+    def reconcile(
+        self,
+        member: ConsumerMember,
+        owned: Collection[Place] | None,
+        *,
+        has_changed: bool = False,
+    ) -> None:
         """Bring a member closer to its target.
 
         It gives up partitions first; then it gets those that are free; others come when their owners give them up.
@@ -238,39 +344,56 @@ class ConsumerGroup:
         Args:
             member: the member.
             owned: the partitions that it says to have; None if it does not say.
+            has_changed: whether its subscription has.
         """
-        epoch = member.epoch
-        if self.is_reconciled(member):
+        topics = self.topics(member)
+        if self.is_reconciled(member) or (
+            member.state is MemberState.UNREVOKED and _has_any(owned, member.revoking)
+        ):
+            if has_changed:
+                self._shed(member, owned, topics)
             return
-        if member.state is MemberState.UNREVOKED:
-            if _has_any(owned, member.revoking):
-                return
-            epoch += 1
-            self._set_owned(member, member.assigned, set())
-        target = self.target.get(member.member_id, set())
+        target = {place for place in self.target.get(member.member_id, ()) if place[0] in topics}
         kept = {place: since for place, since in member.assigned.items() if place in target}
-        lost = member.assigned.keys() - kept.keys()
+        lost = {place: since for place, since in member.assigned.items() if place not in target}
         if lost and _has_any(owned, lost):
-            self._move(member, epoch, MemberState.UNREVOKED)
+            self._move(member, member.epoch, MemberState.UNREVOKED)
             self._set_owned(member, kept, lost)
             return
-        free = {place for place in target - kept.keys() if place not in self.owners}
-        is_whole = len(kept) + len(free) == len(target)
+        wanted = target - kept.keys()
+        free = {each for each in wanted if each not in self.owners or each in member.revoking}
+        is_whole = len(free) == len(wanted)
         self._move(
             member,
             self.assignment_epoch,
             MemberState.STABLE if is_whole else MemberState.UNRELEASED,
         )
-        self._set_owned(member, kept | dict.fromkeys(free, self.assignment_epoch), set())
+        self._set_owned(member, kept | dict.fromkeys(free, self.assignment_epoch), {})
+
+    def _shed(
+        self, member: ConsumerMember, owned: Collection[Place] | None, topics: frozenset[str]
+    ) -> None:
+        """Take the partitions of topics from a member that it does not subscribe to any more."""
+        kept = {place: since for place, since in member.assigned.items() if place[0] in topics}
+        if len(kept) == len(member.assigned):
+            return
+        revoking = member.revoking | {
+            place: since for place, since in member.assigned.items() if place not in kept
+        }
+        if _has_any(owned, revoking):
+            self._move(member, member.epoch, MemberState.UNREVOKED)
+            self._set_owned(member, kept, revoking)
+        else:
+            self._move(member, member.epoch, member.state)
+            self._set_owned(member, kept, member.revoking)
 
     @staticmethod
     def _move(member: ConsumerMember, epoch: int, state: MemberState) -> None:
-        if epoch != member.epoch:
-            member.previous_epoch, member.epoch = member.epoch, epoch
+        member.previous_epoch, member.epoch = member.epoch, epoch
         member.state = state
 
     def _set_owned(
-        self, member: ConsumerMember, assigned: dict[Place, int], revoking: set[Place]
+        self, member: ConsumerMember, assigned: dict[Place, int], revoking: dict[Place, int]
     ) -> None:
         for place in (*member.assigned, *member.revoking):
             self.owners.pop(place, None)

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 
 from kafkafs.serve.coordinator.classic import ClassicCoordinator
 from kafkafs.serve.coordinator.classic_group import ClassicGroup, ClassicState
+from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
 from kafkafs.serve.coordinator.commits.commit_file import CommitFile
 from kafkafs.serve.coordinator.commits.commit_store import CommitStore
 from kafkafs.serve.coordinator.commits.newest import Commits, Place
 from kafkafs.serve.coordinator.consumer import ConsumerCoordinator
-from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup, ConsumerMember
+from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
 from kafkafs.serve.coordinator.group_table import GroupTable
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS, GroupLimits
+from kafkafs.serve.coordinator.migration.classic_members import ClassicMembers
 from kafkafs.serve.error_codes import ErrorCode
 
 _CONSUMERS_SINCE = 9
@@ -40,8 +43,11 @@ class Coordinator:
     ) -> None:
         self.limits = limits
         self.table = GroupTable(limits)
-        self.classic = ClassicCoordinator(self.table)
-        self.consumer = ConsumerCoordinator(self.table)
+        rebalances = ClassicRebalances(self.table)
+        sessions = ConsumerSessions(self.table, rebalances)
+        in_consumer_groups = ClassicMembers(limits, sessions)
+        self.classic = ClassicCoordinator(self.table, rebalances, in_consumer_groups)
+        self.consumer = ConsumerCoordinator(self.table, rebalances, sessions)
         self.commits = Commits(self.table.account)
         self.store = CommitStore(self.commits, commit_file)
 
@@ -57,7 +63,7 @@ class Coordinator:
         member = group.members.get(member_id or "")
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.NONE if epoch == member.epoch else _stale(member)
 
     def why_no_commit(
         self,
@@ -102,14 +108,17 @@ def _why_no_consumer_commit(
     member = group.members.get(member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if version < _CONSUMERS_SINCE:
+    if version < _CONSUMERS_SINCE and member.classic is None:
         return ErrorCode.UNSUPPORTED_VERSION
     if epoch == member.epoch:
         return ErrorCode.NONE
-    names = {} if group.seen is None else group.seen.names
-    since = {
-        (names.get(topic), number): since for (topic, number), since in member.assigned.items()
-    }
+    ids = {} if group.seen is None else group.seen.ids_by_name
     # A member that has not yet heard of its new epoch still commits what it had before.
-    has_all = all(since.get(place, epoch + 1) <= epoch for place in places)
-    return ErrorCode.NONE if epoch < member.epoch and has_all else ErrorCode.STALE_MEMBER_EPOCH
+    since = [member.since((ids.get(topic, ""), number)) for topic, number in places]
+    has_all = all(each is not None and each <= epoch for each in since)
+    return ErrorCode.NONE if epoch < member.epoch and has_all else _stale(member)
+
+
+def _stale(member: ConsumerMember) -> ErrorCode:
+    """Return the error of an epoch that is not the member's."""
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION

@@ -6,6 +6,19 @@ import trio
 
 from kafkafs.serve.asked import Fields
 from kafkafs.serve.coordinator.limits import ByteAccount
+from kafkafs.serve.error_codes import ErrorCode
+
+
+class MemberRefused(Exception):
+    """A request of a member that is answered with an error.
+
+    Attributes:
+        code: the error.
+    """
+
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 class Reply:

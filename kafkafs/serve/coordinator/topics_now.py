@@ -32,6 +32,7 @@ class TopicsNow:
     def __init__(self, topics: Mapping[str, KnownTopic]) -> None:
         self._topics = topics
         self.sizes = {topic.topic_id: topic.size for topic in topics.values()}
+        self.ids_by_name = {name: topic.topic_id for name, topic in topics.items()}
         self.names = {topic.topic_id: name for name, topic in topics.items()}
         self._matched: dict[str, frozenset[str]] = {}
 

@@ -8,7 +8,8 @@ import trio
 
 from engine.replay.groups.group import Group
 from kafkafs.serve.asked import Asked, Fields
-from kafkafs.serve.coordinator.assignors import DEFAULT_ASSIGNOR, Place
+from kafkafs.serve.coordinator.assignors.choice import DEFAULT_ASSIGNOR
+from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup, ConsumerMember
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.topics_now import TopicsNow
@@ -18,7 +19,7 @@ from kafkafs.serve.handlers.groups.served_topics import ServedTopics
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
 
 _EMPTY = "Empty"
-_CONSUMER_MEMBER = 1
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
 class ConsumerDescriptions:
@@ -108,7 +109,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, now: TopicsNow) -> Fie
         "subscribedTopicRegex": member.pattern,
         "assignment": _assignment((*member.assigned, *member.revoking), now),
         "targetAssignment": _assignment(group.target.get(member.member_id, ()), now),
-        "memberType": _CONSUMER_MEMBER,
+        "memberType": _CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     }
 
 

@@ -59,7 +59,8 @@ class Membership:
         known = await self._on_disk(name)
         if known is not None and not is_joinable(known):
             return {"memberId": "", "errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
-        return await self._classic.join(asked, _epoch(known, CLASSIC))
+        now = await self._topics.now()
+        return await self._classic.join(asked, now, _epoch(known, CLASSIC))
 
     async def consumer_heartbeat(self, asked: Asked) -> Fields:
         """Answer ConsumerGroupHeartbeat."""

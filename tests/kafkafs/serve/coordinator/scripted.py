@@ -12,9 +12,12 @@ from kafkafs.serve.asked import Asked
 from kafkafs.serve.coordinator.classic_group import ClassicGroup
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.limits import GroupLimits
+from kafkafs.serve.coordinator.topics_now import KnownTopic, TopicsNow
 
 LIMITS = GroupLimits(first_rebalance_seconds=3.0, members=4, bytes=100_000)
 GROUP = "billing"
+T, U = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+TOPICS = TopicsNow({"orders": KnownTopic(T, 4), "audit": KnownTopic(U, 2)})
 Answer = dict[str, Any]
 
 
@@ -76,7 +79,9 @@ class Script:
             "groupInstanceId": None, "protocolType": "consumer",
             "protocols": [{"name": name, "metadata": data} for name, data in protocols.items()],
         }  # fmt: skip
-        return await self.coordinator.classic.join(asked(version, given | fields, size), known)
+        return await self.coordinator.classic.join(
+            asked(version, given | fields, size), TOPICS, known
+        )
 
     async def enter(self, **fields: Any) -> Waiting:
         """Both JoinGroups of a new dynamic member; the second waits."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 from random import Random
 
 import pytest
 
-from kafkafs.serve.coordinator.assignors import (
-    Assignment,
-    Subscriber,
-    assign_ranges,
-    assign_uniformly,
-)
+from kafkafs.serve.coordinator.assignors.ranges import assign_ranges
+from kafkafs.serve.coordinator.assignors.subscriber import Assignment, Subscriber
+from kafkafs.serve.coordinator.assignors.uniform import assign_uniformly
+
+
+def topic(number: int) -> str:
+    """A topic id."""
+    return base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode()[:22]
+
+
+T, U, GONE = map(topic, (100, 101, 102))
 
 
 def member(
@@ -19,7 +25,8 @@ def member(
 ) -> Subscriber:
     """A member as an assignor sees it."""
     mine = frozenset((current or {}).get(name, ()))
-    return Subscriber(name, (instance is None, instance or name), frozenset(topics), mine)
+    stated = frozenset(topics), ""
+    return Subscriber(name, (instance is None, instance or name), stated, frozenset(topics), mine)
 
 
 def loads(found: Assignment) -> list[int]:
@@ -33,66 +40,64 @@ def moved(before: Assignment, after: Assignment) -> int:
 
 
 def test_ranges_are_consecutive_and_the_first_members_get_more():
-    found = assign_ranges([member("b", "t"), member("a", "t"), member("c", "u")], {"t": 5, "u": 2})
+    found = assign_ranges([member("b", T), member("a", T), member("c", U)], {T: 5, U: 2})
     assert found == {
-        "a": {("t", 0), ("t", 1), ("t", 2)},
-        "b": {("t", 3), ("t", 4)},
-        "c": {("u", 0), ("u", 1)},
+        "a": {(T, 0), (T, 1), (T, 2)},
+        "b": {(T, 3), (T, 4)},
+        "c": {(U, 0), (U, 1)},
     }
 
 
 def test_ranges_of_static_members_come_first():
-    found = assign_ranges([member("a", "t"), member("z", "t", instance="one")], {"t": 3})
-    assert found == {"z": {("t", 0), ("t", 1)}, "a": {("t", 2)}}
+    found = assign_ranges([member("a", T), member("z", T, instance="one")], {T: 3})
+    assert found == {"z": {(T, 0), (T, 1)}, "a": {(T, 2)}}
 
 
 def test_more_members_than_partitions_leave_some_without():
-    assert loads(assign_ranges([member(each, "t") for each in "abc"], {"t": 2})) == [0, 1, 1]
-    assert loads(assign_uniformly([member(each, "t") for each in "abc"], {"t": 2})) == [0, 1, 1]
+    assert loads(assign_ranges([member(each, T) for each in "abc"], {T: 2})) == [0, 1, 1]
+    assert loads(assign_uniformly([member(each, T) for each in "abc"], {T: 2})) == [0, 1, 1]
 
 
 def test_uniform_spreads_topics_of_one_partition():
-    sizes = {f"t{number}": 1 for number in range(7)}
+    sizes = {topic(number): 1 for number in range(7)}
     assert loads(assign_uniformly([member("a", *sizes), member("b", *sizes)], sizes)) == [3, 4]
 
 
 def test_uniform_moves_only_what_a_new_member_gets():
-    sizes = {"t": 12}
-    before = assign_uniformly([member("a", "t"), member("b", "t")], sizes)
-    after = assign_uniformly([member(each, "t", current=before) for each in "abc"], sizes)
+    sizes = {T: 12}
+    before = assign_uniformly([member("a", T), member("b", T)], sizes)
+    after = assign_uniformly([member(each, T, current=before) for each in "abc"], sizes)
     assert loads(after) == [4, 4, 4]
     assert moved(before, after) == 4
 
 
 def test_uniform_keeps_what_the_others_have_when_a_member_leaves():
-    sizes = {"t": 12}
-    before = assign_uniformly([member(each, "t") for each in "abc"], sizes)
-    after = assign_uniformly([member(each, "t", current=before) for each in "ab"], sizes)
+    sizes = {T: 12}
+    before = assign_uniformly([member(each, T) for each in "abc"], sizes)
+    after = assign_uniformly([member(each, T, current=before) for each in "ab"], sizes)
     assert loads(after) == [6, 6]
     assert moved({name: before[name] for name in "ab"}, after) == 0
 
 
 def test_uniform_follows_subscriptions():
-    sizes = {"t": 4, "u": 4}
-    found = assign_uniformly([member("a", "t"), member("b", "t", "u")], sizes)
+    sizes = {T: 4, U: 4}
+    found = assign_uniformly([member("a", T), member("b", T, U)], sizes)
     assert found == {
-        "a": {("t", each) for each in range(4)},
-        "b": {("u", each) for each in range(4)},
+        "a": {(T, each) for each in range(4)},
+        "b": {(U, each) for each in range(4)},
     }
 
 
 def test_a_topic_that_is_gone_or_smaller_leaves_nothing_behind():
-    before = {"a": {("t", 0), ("t", 5), ("gone", 0)}}
-    assert assign_uniformly([member("a", "t", current=before)], {"t": 2}) == {
-        "a": {("t", 0), ("t", 1)}
-    }
+    before = {"a": {(T, 0), (T, 5), (GONE, 0)}}
+    assert assign_uniformly([member("a", T, current=before)], {T: 2}) == {"a": {(T, 0), (T, 1)}}
 
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("assign", [assign_ranges, assign_uniformly])
 def test_every_partition_has_one_owner_that_subscribes_to_it(assign, seed):
     random = Random(seed)
-    sizes = {f"t{number}": random.randint(1, 9) for number in range(random.randint(1, 8))}
+    sizes = {topic(number): random.randint(1, 9) for number in range(random.randint(1, 8))}
     current: Assignment = {}
     for _ in range(4):
         names = random.sample("abcdefgh", random.randint(1, 8))

@@ -8,10 +8,17 @@ import trio
 
 from kafkafs.serve.coordinator.limits import GroupLimits
 from kafkafs.serve.coordinator.topics_now import KnownTopic, TopicsNow
-from tests.kafkafs.serve.coordinator.scripted import GROUP, Answer, Script, asked, scripted
+from tests.kafkafs.serve.coordinator.scripted import (
+    GROUP,
+    TOPICS,
+    Answer,
+    Script,
+    T,
+    U,
+    asked,
+    scripted,
+)
 
-T, U = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-TOPICS = TopicsNow({"orders": KnownTopic(T, 4), "audit": KnownTopic(U, 2)})
 UNKNOWN_MEMBER, INVALID_REQUEST, GROUP_NOT_FOUND, GROUP_IS_FULL, FENCED_INSTANCE = (
     25,
     42,
@@ -26,7 +33,6 @@ FENCED_EPOCH, UNRELEASED_INSTANCE, UNSUPPORTED_ASSIGNOR, STALE_EPOCH, BAD_PATTER
     113,
     128,
 )
-INCONSISTENT_PROTOCOL = 23
 
 
 def beat(
@@ -213,9 +219,34 @@ async def test_a_pattern_subscribes_to_the_topics_that_it_matches_as_a_whole(
     script: Script,
 ) -> None:
     answer = enter(script, "a", subscribedTopicNames=None, subscribedTopicRegex="ord.*|aud")
+    assert (answer["memberEpoch"], places(answer)) == (0, {})  # it is looked up afterwards
+    answer = beat(script, "a", 0, owned={}, rebalanceTimeoutMs=1, subscribedTopicNames=[])
     assert places(answer) == {T: [0, 1, 2, 3]}
     both = enter(script, "b", "audit", subscribedTopicRegex="none")
     assert places(both) == {U: [0, 1]}
+
+
+@scripted
+async def test_another_pattern_is_looked_up_after_ten_seconds(script: Script) -> None:
+    enter(script, "a", subscribedTopicNames=None, subscribedTopicRegex="ord.*", known=1)
+    assert places(beat(script, "a", 1)) == {T: [0, 1, 2, 3]}
+    enter(script, "b", subscribedTopicNames=None, subscribedTopicRegex="aud.*")
+    assert places(beat(script, "b", 2)) is None
+    await trio.sleep(10.1)
+    assert places(beat(script, "b", 2)) is None
+    assert places(beat(script, "b", 2)) == {U: [0, 1]}
+
+
+@scripted
+async def test_a_pattern_that_takes_the_place_of_the_only_one_is_looked_up_at_the_next_heartbeat(
+    script: Script,
+) -> None:
+    enter(script, "a", subscribedTopicNames=None, subscribedTopicRegex="ord.*", known=1)
+    beat(script, "a", 1)
+    told = beat(script, "a", 2, subscribedTopicRegex="aud.*", owned={T: [0, 1, 2, 3]})
+    assert places(told) == {}
+    beat(script, "a", 2, owned={})
+    assert places(beat(script, "a", 2, owned={})) == {U: [0, 1]}
 
 
 @scripted
@@ -296,17 +327,6 @@ async def test_requests_that_no_client_sends_are_refused(script: Script) -> None
 async def test_members_of_groups_that_the_server_does_not_know_join_again(script: Script) -> None:
     assert beat(script, "a", 7)["errorCode"] == UNKNOWN_MEMBER
     assert beat(script, "a", -1)["errorCode"] == GROUP_NOT_FOUND
-
-
-@scripted
-async def test_the_two_protocols_do_not_mix_in_a_group(script: Script) -> None:
-    (member,) = await script.stable(1)
-    assert enter(script, "a")["errorCode"] == GROUP_NOT_FOUND
-    script.leave((member, None))
-    assert places(enter(script, "a")) == {T: [0, 1, 2, 3]}
-    assert (await script.join())["errorCode"] == INCONSISTENT_PROTOCOL
-    beat(script, "a", -1)
-    assert (await script.join(version=3))["generationId"] == 1
 
 
 # Commits and offsets

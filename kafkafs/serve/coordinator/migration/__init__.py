@@ -1,0 +1,1 @@
+"""Groups between the protocols: their conversions, and members of the classic protocol in consumer groups."""

@@ -1,0 +1,102 @@
+"""What classic consumers send to each other through their coordinator: subscriptions and assignments, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from engine.coding.fixed_width import read_int16
+from engine.errors import CorruptMessageError
+from engine.topics.message.consumer_protocol import (
+    CONSUMER_PROTOCOL_ASSIGNMENT,
+    CONSUMER_PROTOCOL_SUBSCRIPTION,
+)
+from engine.topics.message.decoding import read_message
+from engine.topics.message.schema import Message
+from kafkafs.serve.asked import Fields
+from kafkafs.serve.coordinator.assignors.subscriber import Place
+from kafkafs.serve.coordinator.topics_now import TopicsNow
+
+_NULL_DATA = b"\xff\xff\xff\xff"
+
+
+class EmbeddedSubscription(NamedTuple):
+    """A subscription.
+
+    Attributes:
+        topics: names of topics.
+        owned: the partitions that the member has, of topics that exist.
+        rack_id: its rack, or None.
+    """
+
+    topics: frozenset[str]
+    owned: list[Place]
+    rack_id: str | None
+
+
+def read_subscription(data: bytes, now: TopicsNow) -> EmbeddedSubscription:
+    """Return the subscription in some bytes.
+
+    Raises:
+        CorruptMessageError: the bytes are none.
+    """
+    fields = _read(CONSUMER_PROTOCOL_SUBSCRIPTION, data)
+    return EmbeddedSubscription(
+        frozenset(fields["topics"]), _places(fields["ownedPartitions"], now), fields["rackId"]
+    )
+
+
+def read_assignment(data: bytes, now: TopicsNow) -> tuple[list[Place], bytes]:
+    """Return the partitions of an assignment whose topics exist, and the data of its assignor.
+
+    Raises:
+        CorruptMessageError: the bytes are no assignment.
+    """
+    fields = _read(CONSUMER_PROTOCOL_ASSIGNMENT, data)
+    return _places(fields["assignedPartitions"], now), fields["userData"] or b""
+
+
+def assignment_bytes(
+    places: Iterable[Place], names: Mapping[str, str], subscription: bytes
+) -> bytes:
+    """Return the bytes of an assignment, in the version of the subscription of its member.
+
+    Args:
+        places: the partitions.
+        names: names of topics by id.
+        subscription: the bytes of the subscription.
+    """
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(places):
+        if topic in names:
+            topics.setdefault(names[topic], []).append(number)
+    version = min(_version(subscription), CONSUMER_PROTOCOL_ASSIGNMENT.last_version)
+    parts = [_number(version, 2), _number(len(topics), 4)]
+    for name, numbers in topics.items():
+        text = name.encode()
+        parts += (_number(len(text), 2), text, _number(len(numbers), 4))
+        parts += (_number(number, 4) for number in numbers)
+    return b"".join((*parts, _NULL_DATA))
+
+
+def _read(message: Message, data: bytes) -> Fields:
+    return read_message(message, _version(data), data, 2, lenient=True)[0]
+
+
+def _version(data: bytes) -> int:
+    if len(data) < 2:
+        raise CorruptMessageError("a message of a consumer is cut off within its version")
+    return read_int16(data)
+
+
+def _places(topics: Iterable[Fields], now: TopicsNow) -> list[Place]:
+    return [
+        (topic_id, number)
+        for each in topics
+        for topic_id in now.ids([each["topic"]])
+        for number in each["partitions"]
+    ]
+
+
+def _number(value: int, size: int) -> bytes:
+    return value.to_bytes(size, "big", signed=True)
