@@ -24,6 +24,7 @@ from kafkafs.serve.handlers import (
 )
 from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS, answer_or_error
 from kafkafs.serve.handlers.fetch import Fetches
+from kafkafs.serve.handlers.groups.commits import GroupCommits
 from kafkafs.serve.handlers.groups.consumer_descriptions import ConsumerDescriptions
 from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
 from kafkafs.serve.handlers.groups.disk_groups import DiskGroups
@@ -131,10 +132,11 @@ class Broker:
         topics = ServedTopics(self._cluster, self._limiter)
         members = Membership(self.coordinator, disk, topics, self._limiter)
         offsets = GroupOffsets(self._cluster, self.coordinator, disk, self._limiter)
+        commits = GroupCommits(self._cluster, self.coordinator, disk, self._limiter)
         descriptions = GroupDescriptions(self.coordinator, disk, self._limiter)
         consumers = ConsumerDescriptions(self.coordinator, disk, topics, self._limiter)
         return {
-            OFFSET_COMMIT: offsets.commit,
+            OFFSET_COMMIT: commits.commit,
             OFFSET_FETCH: offsets.fetch,
             JOIN_GROUP: members.join_group,
             HEARTBEAT: members.heartbeat,

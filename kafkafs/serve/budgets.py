@@ -32,6 +32,8 @@ class ServeBudgets:
     """Time without a request, or without room for an answer, after which a connection is closed."""
     wait_seconds: int = 60
     """Longest time for which a Fetch waits for records, whatever its request allows."""
+    first_rebalance_milliseconds: int = 500
+    """Time for more members to come before the first rebalance of a classic group ends."""
     failed_login_milliseconds: int = 1000
     """Time after which a client is told that its login failed."""
     workers: int = 16

@@ -112,7 +112,11 @@ async def serve(
     with _commit_file(options, cluster) as commit_file:
         # Whoever waits for others keeps most of the room for requests free.
         waiting = min(DEFAULT_GROUP_LIMITS.waiting_bytes, options.budgets.pending_bytes // 4)
-        limits = replace(DEFAULT_GROUP_LIMITS, waiting_bytes=waiting)
+        limits = replace(
+            DEFAULT_GROUP_LIMITS,
+            waiting_bytes=waiting,
+            first_rebalance_seconds=options.budgets.first_rebalance_milliseconds / 1000,
+        )
         coordinator = Coordinator(limits, commit_file)
         broker = Broker(cluster, options.rules, options.budgets, coordinator)
         await _serve(cluster, options, broker, ready, log_text)

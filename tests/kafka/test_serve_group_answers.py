@@ -18,8 +18,7 @@ from tests.kafka.wire.scenes import Scene, Scenes
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     home = tmp_path_factory.mktemp("groups")
     directories.copied(log_dir("current"), home)
-    settings = {"group.initial.rebalance.delay.ms": 100, "group.consumer.assignment.interval.ms": 0}
-    with directories.both(home, settings) as found:
+    with directories.both(home, first_rebalance_ms=100) as found:
         yield found
 
 

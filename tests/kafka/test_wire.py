@@ -24,10 +24,15 @@ from tests.kafka.wire.differences import (
 from tests.kafka.wire.directories import Both
 from tests.kafka.wire.generator import Generator
 from tests.kafka.wire.known import Known, known
+from tests.kafka.wire.members.conversation import MemberConversation
+from tests.kafka.wire.members.ids import Ids
 from tests.kafka.wire.peers import API_VERSIONS_KEY, Answer
 
 SEED = 1
 BATCHES, BATCH = 50, 100
+MEMBERS = 30
+"""Batches of requests of members of groups."""
+OF_MEMBERS = {8, 9, 10, 11, 12, 13, 14, 15, 16, 68, 69}
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +61,34 @@ def test_random_requests_have_the_broker_s_answers(both: Both, facts: Known) -> 
         for key in WEIGHTS
         for version in range(APIS[key].request.first_version, APIS[key].request.last_version + 1)
     }
+
+
+def test_members_of_groups_have_the_broker_s_answers(both: Both, facts: Known) -> None:
+    found: list[Difference] = []
+    asked: set[tuple[int, int]] = set()
+    parted = 0
+    for number in range(MEMBERS):
+        name = f"{SEED} {number * BATCH}"
+        with MemberConversation(both, facts, Random(name), f"members {name}") as conversation:
+            found += conversation.run(BATCH)
+        asked |= conversation.asked.keys()
+        parted += conversation.parted
+    assert found == [], "\n".join(map(str, found[:5]))
+    assert asked == {
+        (key, version)
+        for key in OF_MEMBERS
+        for version in range(APIS[key].request.first_version, APIS[key].request.last_version + 1)
+    }
+    assert parted < MEMBERS
+
+
+def test_members_are_told_apart_by_the_ids_that_both_servers_gave_them() -> None:
+    ids = Ids()
+    theirs, ours = (f"wire-{digit * 8}-1111-1111-1111-111111111111" for digit in "ab")
+    ids.learn({"memberId": theirs}, {"memberId": ours})
+    assert ids.shown({"leader": theirs}, 0) == ids.shown({"leader": ours}, 1) == {"leader": "#0"}
+    assert ids.shown({"leader": theirs}, 1) == {"leader": "wire-?"}
+    assert ids.shown({"leader": "own"}, 0) == {"leader": "own"}
 
 
 def test_a_difference_in_any_field_is_told(both: Both, facts: Known) -> None:

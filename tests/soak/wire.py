@@ -41,6 +41,29 @@ def answer_alike(job: Job, kind: str) -> None:
                 both.ours.close()
 
 
+def members_answer_alike(job: Job) -> None:
+    """Members of random groups at both servers of a directory; an input is a request."""
+    from tests.kafka.wire import directories
+    from tests.kafka.wire.known import known
+    from tests.kafka.wire.members.conversation import MemberConversation
+
+    with tempfile.TemporaryDirectory(prefix="soak-members-") as work:
+        home = Path(work, "home")
+        directories.copied(log_dir("current"), home)
+        with directories.both(home) as both:
+            facts = known(both.broker)
+            job.start()
+            for numbers in job.batches(BATCH):
+                name = f"{job.seed} {numbers.start}"
+                with MemberConversation(both, facts, Random(name), f"members {name}") as talk:
+                    found = list(talk.run(len(numbers)))
+                if found:
+                    job.find(numbers.start, "\n".join(map(str, found)), count=len(numbers))
+                job.note("groups that a broker's hash map parted", talk.parted)
+                both.broker.close()
+                both.ours.close()
+
+
 PARTS = (
     Part(
         "wire/current",
@@ -54,6 +77,13 @@ PARTS = (
         "a directory with every shape, served by both",
         "requests",
         lambda job: answer_alike(job, "written"),
+        obstacle,
+    ),
+    Part(
+        "wire/members",
+        "groups with members, at a broker and at kafkafs",
+        "requests",
+        members_answer_alike,
         obstacle,
     ),
 )

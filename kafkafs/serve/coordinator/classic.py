@@ -129,8 +129,11 @@ class ClassicCoordinator:
     ) -> None:
         fields = asked.fields
         member_id, instance_id = fields["memberId"], fields["groupInstanceId"]
-        if member_id in group.pending and instance_id is None:
-            self._add(group, asked, member_id, protocols, reply)
+        if member_id in group.pending:
+            if instance_id is None:
+                self._add(group, asked, member_id, protocols, reply)
+            else:  # brokers fail here, too
+                reply.send(not_joined("", ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         error = group.why_not(member_id, instance_id)
         if error:

@@ -59,7 +59,11 @@ class ConsumerCoordinator:
                 return self._leave(fields)
             return self._beat(asked, now, known_epoch)
         except MemberRefused as refused:
-            return {"errorCode": refused.code, "errorMessage": str(refused)}
+            is_told = refused.code != ErrorCode.UNKNOWN_SERVER_ERROR
+            return {
+                "errorCode": refused.code,
+                "errorMessage": str(refused) if is_told else None,
+            }
 
     def _beat(self, asked: Asked, now: TopicsNow, known_epoch: int) -> Fields:
         fields = asked.fields
@@ -74,6 +78,7 @@ class ConsumerCoordinator:
                 group.release()
             raise
         may_resolve = group.may_resolve(trio.current_time())
+        newcomer = None if member_id in group.members else member_id
         self._keep(group)
         member = self._member(group, known, fields, member_id)
         before = set(member.assigned)
@@ -85,7 +90,7 @@ class ConsumerCoordinator:
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 "the groups of this server hold as much as they may",
             )
-        group.assign_if_stale(now)
+        group.assign_if_stale(now, newcomer)
         group.reconcile(member, owned, has_changed=has_subscribed)
         self._sessions.keep_alive(group, member)
         self._sessions.await_revocation(group, member)
@@ -158,15 +163,17 @@ class ConsumerCoordinator:
         known = group.members.get(member_id)
         if instance_id is not None:
             known = group.members.get(group.static.get(instance_id, ""))
-            if known is not None and known.member_id != member_id:
-                if epoch:
-                    raise _fenced_instance(instance_id)
+            if known is not None and not epoch:
                 if known.epoch != LEAVE_FOR_NOW and known.classic is None:
                     raise MemberRefused(
                         ErrorCode.UNRELEASED_INSTANCE_ID,
                         f"the instance id {instance_id} belongs to member {known.member_id}",
                     )
                 return known
+            if known is None and not epoch:
+                return group.members.get(member_id)
+            if known is not None and known.member_id != member_id:
+                raise _fenced_instance(instance_id)
         if known is None:
             if epoch:
                 raise _unknown(group.group_id, instance_id or member_id)
@@ -184,12 +191,17 @@ class ConsumerCoordinator:
         self, group: ConsumerGroup, known: ConsumerMember | None, fields: Fields, member_id: str
     ) -> ConsumerMember:
         """Return the member of a request, which is now in the group."""
+        instance_id = fields["instanceId"]
         if known is None:
-            known = ConsumerMember(member_id=member_id, instance_id=fields["instanceId"])
+            known = ConsumerMember(member_id=member_id, instance_id=instance_id)
             group.add(known)
-        elif known.member_id != member_id:
-            self._sessions.forget(group, known)
-            group.replace(known, member_id)
+        elif instance_id is not None and not fields["memberEpoch"]:
+            if instance_id in group.static:
+                self._sessions.forget(group, known)
+                group.replace(known, member_id)
+            else:
+                known.instance_id = instance_id
+                group.static[instance_id] = member_id
         return known
 
     def _leave(self, fields: Fields) -> Fields:

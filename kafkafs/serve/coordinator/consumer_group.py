@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from engine.checkpoint.base64_uuid import random_uuid
 from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS, DEFAULT_ASSIGNOR, most_wanted
+from kafkafs.serve.coordinator.assignors.hash_order import in_hash_order, in_table_order
 from kafkafs.serve.coordinator.assignors.subscriber import Assignment, Place, Subscriber
 from kafkafs.serve.coordinator.limits import ByteAccount
 from kafkafs.serve.coordinator.topics_now import TopicsNow
@@ -126,6 +127,8 @@ class ConsumerGroup:
     sizes: Mapping[str, int] = field(default_factory=dict)
     seen: TopicsNow | None = None
     resolved: dict[str, frozenset[str]] = field(default_factory=dict)
+    _are_alike: bool = True
+    _most: int = 0
     _resolved_of: TopicsNow | None = None
     _resolved_at: float = 0.0
 
@@ -214,6 +217,7 @@ class ConsumerGroup:
             self.target.pop(member.member_id, None)
             self.account.held -= member.size
             self._forget_pattern(member.pattern)
+        self._compare_members()
         self.epoch += 1
         if self.seen is not None:
             self.refresh(self.seen)
@@ -289,8 +293,10 @@ class ConsumerGroup:
 
     def note_change(self, now: TopicsNow, *, has_changed: bool) -> None:
         """Begin the next epoch if a subscription has changed, or the topics that are subscribed to."""
-        if (has_changed or self.seen is not now) and (self.refresh(now) or has_changed):
-            self.epoch += 1
+        if has_changed or self.seen is not now:
+            self._compare_members()
+            if self.refresh(now) or has_changed:
+                self.epoch += 1
 
     def refresh(self, now: TopicsNow) -> bool:
         """Look at the topics of all members; return whether they are others than before."""
@@ -302,22 +308,47 @@ class ConsumerGroup:
         self.sizes = sizes
         return has_changed
 
-    def assign_if_stale(self, now: TopicsNow) -> None:
-        """Compute the target assignment of the present epoch, if it is older."""
-        if self.epoch <= self.assignment_epoch:
-            return
+    def assign_if_stale(self, now: TopicsNow, newcomer: str | None = None) -> None:
+        """Compute the target assignment of the present epoch, if it is older.
+
+        As in brokers, a member that waits for the topics of a new pattern is not compared with the others before.
+
+        Args:
+            now: the topics.
+            newcomer: id of the member that is new with this request.
+        """
+        if self.epoch > self.assignment_epoch:
+            self._assign(now, newcomer)
+        self._compare_members()
+
+    def _assign(self, now: TopicsNow, newcomer: str | None) -> None:
+        known = [name for name in self.members if name != newcomer]
+        ordered = in_table_order(known, self._most)
+        ordered += [newcomer] if newcomer is not None else []
         subscribers = [
             Subscriber(
                 member.member_id,
                 (member.instance_id is None, member.instance_id or member.member_id),
-                (member.names, member.pattern),
-                self.topics(member),
+                self._in_order(self.topics(member), now),
                 frozenset(self.target.get(member.member_id, ())),
             )
-            for member in self.members.values()
+            for member in map(self.members.__getitem__, ordered)
         ]
-        self.target = ASSIGNORS[self.assignor](subscribers, now.sizes)
+        self._most = max(self._most, len(self.members))
+        self.target = ASSIGNORS[self.assignor](subscribers, now.sizes, self._are_alike)
         self.assignment_epoch = self.epoch
+
+    @staticmethod
+    def _in_order(topics: Iterable[str], now: TopicsNow) -> tuple[str, ...]:
+        by_name = {now.names[topic]: topic for topic in topics}
+        return tuple(by_name[name] for name in in_hash_order(sorted(by_name)))
+
+    def _compare_members(self) -> None:
+        """Note whether all members state the same names or the same pattern; who states both is unlike others."""
+        stated = {(each.names, each.pattern) for each in self.members.values()}
+        self._are_alike = len(stated) < 2 and all(
+            not names or not pattern for names, pattern in stated
+        )
 
     def give(self, member: ConsumerMember, places: Iterable[Place]) -> None:
         """Let a member have partitions, as its target too."""

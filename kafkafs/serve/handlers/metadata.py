@@ -16,7 +16,7 @@ NO_OPERATIONS = -(2**31)
 """The authorized operations of an answer that does not tell them."""
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 """Types of coordinators."""
-_SHARE_KEY = re.compile(r"[^:]+:[^:]+:\d+")
+_SHARE_KEY = re.compile(r"[^:]+:[\w-]{22}:\d+", re.ASCII)
 """Group, topic id and partition."""
 _NO_COORDINATOR = "the key or its type is not one of a coordinator"
 _KEYS_SINCE, _SHARES_SINCE = 4, 6

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from engine.clock import SystemClock
 from tests.kafka.wire.peers import API_VERSIONS_KEY, Answer, Fields
 
-DESCRIBE_CONFIGS, DESCRIBE_PRODUCERS = 32, 61
+DESCRIBE_CONFIGS, DESCRIBE_PRODUCERS, CONSUMER_HEARTBEAT = 32, 61, 68
+UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND = 25, 69
 NO_OPERATIONS = -(2**31)
 """Authorized operations that are not told."""
 
@@ -44,6 +45,7 @@ OTHER: tuple[Allowed, ...] = (
     Allowed("logEndOffset", "time: the controller goes on writing its log", (55,)),
     Allowed("lastFetchTimestamp", "time: when a voter fetched is in no file", (55,)),
     Allowed("lastCaughtUpTimestamp", "time: when a voter fetched is in no file", (55,)),
+    Allowed("heartbeatIntervalMs", "time: kafkafs asks members more often", (68,)),
 )
 """Fields that are not compared."""
 TOLD: tuple[Allowed, ...] = (
@@ -60,15 +62,12 @@ TOLD: tuple[Allowed, ...] = (
         "authorizedOperations", "kafkafs allows no writes; whether operations are told is compared"
     ),
     Allowed("errorCode", "tokens are off; a broker refuses clients without a login first", (41,)),
-    Allowed(
-        "errorCode", "to a server that was started again, members of groups are unknown", (68,)
-    ),
 )
 """Fields of which only the presence is compared."""
 _HASH_MAP = "a broker answers in the order of a hash map"
 UNORDERED: tuple[Allowed, ...] = (
     Allowed("topics", _HASH_MAP, (2, 3, 9, 23)),
-    Allowed("topics.*.partitions", _HASH_MAP, (2, 3)),
+    Allowed("topics.*.partitions", _HASH_MAP, (2, 3, 9)),
     Allowed("results", _HASH_MAP, (32, 50)),
     Allowed("results.*.configs", _HASH_MAP, (32,)),
     Allowed("results.*.topics", _HASH_MAP, (35,)),
@@ -85,6 +84,15 @@ UNORDERED: tuple[Allowed, ...] = (
     Allowed("groups", _HASH_MAP, (15, 16, 69, 77, 89)),
     Allowed("groups.*.topics", _HASH_MAP, (9,)),
     Allowed("groups.*.topics.*.partitions", _HASH_MAP, (9,)),
+    Allowed("members", _HASH_MAP, (11,)),
+    Allowed("groups.*.members", _HASH_MAP, (15, 69)),
+    Allowed("groups.*.members.*.subscribedTopicNames", _HASH_MAP, (69,)),
+    Allowed("groups.*.members.*.assignment.topicPartitions", _HASH_MAP, (69,)),
+    Allowed("groups.*.members.*.assignment.topicPartitions.*.partitions", _HASH_MAP, (69,)),
+    Allowed("groups.*.members.*.targetAssignment.topicPartitions", _HASH_MAP, (69,)),
+    Allowed("groups.*.members.*.targetAssignment.topicPartitions.*.partitions", _HASH_MAP, (69,)),
+    Allowed("assignment.topicPartitions", _HASH_MAP, (68,)),
+    Allowed("assignment.topicPartitions.*.partitions", _HASH_MAP, (68,)),
 )
 """Arrays that are compared in one order."""
 
@@ -123,6 +131,8 @@ def differences(key: int, broker: Answer, ours: Answer) -> list[str]:
             one, other = ("the broker", "we") if broker.fields is None else ("we", "the broker")
             found.append(f"{one} closed the connection, {other} answered")
         return found
+    if key == CONSUMER_HEARTBEAT and broker.fields["errorCode"] == GROUP_ID_NOT_FOUND:
+        _allow_unknown_member(ours.fields)
     pair = without(key, broker.fields), without(key, ours.fields)
     if key == API_VERSIONS_KEY:
         theirs, own = (
@@ -138,6 +148,12 @@ def differences(key: int, broker: Answer, ours: Answer) -> list[str]:
             if theirs.get(api, versions if api in TELEMETRY else None) != versions
         ]
     return found + list(_different("", *pair))
+
+
+def _allow_unknown_member(fields: Fields) -> None:
+    """Let a member of a group that is not in memory join anew: the server may have been started again."""
+    if fields["errorCode"] == UNKNOWN_MEMBER_ID:
+        fields["errorCode"] = GROUP_ID_NOT_FOUND
 
 
 def _different(path: str, broker: Any, ours: Any) -> Iterator[str]:
@@ -195,7 +211,7 @@ def _sort(fields: Any, names: list[str]) -> None:
         for each in fields:
             _sort(each, rest)
     elif rest:
-        if fields.get(name):
+        if isinstance(fields.get(name), dict | list):
             _sort(fields[name], rest)
     elif fields.get(name):
         fields[name].sort(key=repr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -46,8 +46,9 @@ STILL: dict[str, object] = SECURED | {
     "transaction.remove.expired.transaction.cleanup.interval.ms": _NEVER,
     "producer.id.expiration.check.interval.ms": _NEVER,
     "max.incremental.fetch.session.cache.slots": 100_000,
+    "group.consumer.assignment.interval.ms": 0,
 }
-"""Settings of a broker that keeps its directory as it is: no compaction, no retention, no expiry."""
+"""Settings of a broker that keeps its directory as it is, without compaction, retention and expiry, and assigns at once."""
 START_SECONDS = 60.0
 _OPEN: list[Producer] = []
 """Producers with open transactions, which would end with them."""
@@ -62,13 +63,15 @@ class Both(NamedTuple):
 
 
 @contextmanager
-def both(home: Path, settings: Mapping[str, object] | None = None) -> Iterator[Both]:
+def both(home: Path, first_rebalance_ms: int = 1) -> Iterator[Both]:
     """Start a broker with its log dir in `home`/data, and a server over the same files."""
+    settings = STILL | {"group.initial.rebalance.delay.ms": first_rebalance_ms}
+    wait = ("-o", f"first_rebalance_milliseconds={first_rebalance_ms}")
     with ExitStack() as stack:
-        broker = stack.enter_context(Broker(home, settings={**STILL, **(settings or {})}))
+        broker = stack.enter_context(Broker(home, settings=settings))
         theirs = stack.enter_context(Peer(broker.bootstrap))
         _settle(theirs)
-        server = stack.enter_context(serving(broker.log_dir, home, "--snapshot"))
+        server = stack.enter_context(serving(broker.log_dir, home, "--snapshot", *wait))
         ours = stack.enter_context(Peer(server.bootstrap))
         yield Both(theirs, ours, server)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Self
 
+from tests.kafka.wire.embedded import subscription
+from tests.kafka.wire.members.ids import MADE
 from tests.kafka.wire.peers import Peer
 
 COMMIT, FETCH, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST = 8, 9, 11, 12, 13, 14, 15, 16
 CONSUMER_HEARTBEAT, CONSUMER_DESCRIBE = 68, 69
 NOT_COMPARED = ("throttleTimeMs", "heartbeatIntervalMs", "authorizedOperations")
 ZERO_ID, OTHER_ID = "A" * 22, "AAAAAAAAAAAAAAAAAAAAAQ"
-MADE_ID = re.compile(r".*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}")
-"""An id that a server made up, for a classic member or for one of a consumer group."""
-SUBSCRIPTION = b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff"
+SUBSCRIPTION = subscription(["orders"], version=0)
 """What a classic consumer sends; a broker does not answer JoinGroup when it cannot read that."""
 Fields = dict[str, Any]
 
@@ -88,7 +87,7 @@ class Member:
             if name == "members" and not any("errorCode" in each for each in shown):
                 shown.sort(key=lambda each: str(each["memberId"]))  # a hash map's order
             return shown
-        if name in ("memberId", "leader") and MADE_ID.fullmatch(value or ""):
+        if name in ("memberId", "leader") and MADE.fullmatch(value or ""):
             return self._ids.setdefault(value, f"#{len(self._ids)}")
         return bool(value) if name == "errorMessage" else value
 

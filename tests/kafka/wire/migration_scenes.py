@@ -4,44 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.topics.message.consumer_protocol import (
-    CONSUMER_PROTOCOL_ASSIGNMENT,
-    CONSUMER_PROTOCOL_SUBSCRIPTION,
-)
+from tests.kafka.wire.embedded import assignment, subscription
 from tests.kafka.wire.member import Fields, Member
 from tests.kafka.wire.scenes import Scenes
-from tests.messages import encode
 
 MIGRATIONS = Scenes()
 REBALANCING = 27
 
 
-def subscription(*topics: str, version: int = 1, owned: Any = (), rack: str | None = None) -> bytes:
-    """The bytes of a subscription."""
-    mine = [{"topic": "orders", "partitions": list(owned)}] if owned else []
-    fields = {
-        "topics": list(topics or ("orders",)), "userData": None, "ownedPartitions": mine, "generationId": -1,
-        "rackId": rack,
-    }  # fmt: skip
-    return version.to_bytes(2, "big") + encode(CONSUMER_PROTOCOL_SUBSCRIPTION, version, fields)
+ORDERS = subscription(["orders"], version=1)
+ALL = assignment({"orders": [0, 1, 2]})
 
 
-def assignment(*numbers: int, data: bytes | None = None, topic: str = "orders") -> bytes:
-    """The bytes of an assignment."""
-    mine = [{"topic": topic, "partitions": list(numbers)}]
-    fields = {"assignedPartitions": mine, "userData": data}
-    return b"\0\1" + encode(CONSUMER_PROTOCOL_ASSIGNMENT, 1, fields)
-
-
-def places(answer: Fields) -> dict[str, list[int]]:
-    """What the answer to a consumer says that it has."""
-    return {each["topicId"]: each["partitions"] for each in answer["assignment"]["topicPartitions"]}
+def having(*numbers: int) -> dict[str, bytes]:
+    """The strategy of a member that has partitions."""
+    return {"range": subscription(["orders"], {"orders": numbers}, version=1)}
 
 
 def _settled(me: Member, **fields: Any) -> str:
     """The only member of a stable classic group, which has all partitions."""
     member = me.enter(**fields)
-    me.sync(member, assign={member: assignment(0, 1, 2)})
+    me.sync(member, assign={member: ALL})
     return member
 
 
@@ -81,13 +64,13 @@ def a_consumer_upgrades_a_group_and_its_leave_downgrades_it(me: Member) -> None:
     me.commit(member, 2)
     me.fetch(memberId=member, memberEpoch=1)
     me.fetch(memberId=member, memberEpoch=2)
-    again = me.join(member, protocols={"range": subscription(owned=(0, 1, 2))})
+    again = me.join(member, protocols=having(0, 1, 2))
     me.describe()
     _sync(me, member, again)
     me.beat(member, again["generationId"])
     told = me.live("a", joined["memberEpoch"])
     assert told["assignment"] is None or told["assignment"]["topicPartitions"] == []
-    kept = me.join(member, protocols={"range": subscription(owned=(0, 1))})
+    kept = me.join(member, protocols=having(0, 1))
     _sync(me, member, kept)
     me.beat(member, kept["generationId"])
     me.describe()
@@ -97,7 +80,7 @@ def a_consumer_upgrades_a_group_and_its_leave_downgrades_it(me: Member) -> None:
     me.describe()
     me.beat(member, kept["generationId"])
     again = me.join(member)
-    _sync(me, member, again, assign={member: assignment(0, 1, 2)})
+    _sync(me, member, again, assign={member: ALL})
     me.describe()
 
 
@@ -114,7 +97,7 @@ def a_group_is_upgraded_while_it_rebalances(me: Member) -> None:
         me.beat(member)
         again = other.join(given)
         _sync(other, given, again)
-        again = me.join(member, protocols={"range": subscription(owned=(0, 1, 2))})
+        again = me.join(member, protocols=having(0, 1, 2))
         me.beat(member, again["generationId"])
         _sync(me, member, again)
         me.live("a", 1)
@@ -125,11 +108,11 @@ def a_group_is_upgraded_while_it_rebalances(me: Member) -> None:
 @MIGRATIONS.scene
 def groups_that_cannot_be_upgraded(me: Member) -> None:
     for name, fields, assigned in (
-        ("connect", {"protocolType": "connect"}, assignment(0)),
-        ("data", {}, assignment(0, data=b"mine")),
+        ("connect", {"protocolType": "connect"}, assignment({"orders": [0]})),
+        ("data", {}, assignment({"orders": [0]}, b"mine")),
         ("malformed", {}, b"all"),
         ("short", {}, b"\0"),
-        ("unknown topic", {}, assignment(0, topic="gone")),
+        ("unknown topic", {}, assignment({"gone": [0]})),
         ("nothing", {}, b""),
     ):
         me.group = f"not upgraded: {name}"
@@ -147,13 +130,13 @@ def classic_members_join_a_consumer_group(me: Member) -> None:
         me.join("", version)
         me.join(f"own {version}", version)
     me.describe()
-    me.join("own 3", protocols={"sticky": subscription()})
+    me.join("own 3", protocols={"sticky": ORDERS})
     me.join("own 3", protocols={})
     me.join("own 3", protocolType="connect")
     me.join("own 3", protocols={"range": b""})
     me.join("own 3", sessionTimeoutMs=1)
-    me.join("own 3", protocols={"range": subscription(), "sticky": subscription()})
-    me.join("own 3", protocols={"sticky": subscription(), "range": subscription()})
+    me.join("own 3", protocols={"range": ORDERS, "sticky": ORDERS})
+    me.join("own 3", protocols={"sticky": ORDERS, "range": ORDERS})
     me.join("", 9, groupInstanceId="one")
     me.join("own 3", 9, groupInstanceId="one")
     me.join("own 3", 9, groupInstanceId="two")
@@ -171,7 +154,7 @@ def classic_members_join_a_consumer_group(me: Member) -> None:
 @MIGRATIONS.scene
 def generations_of_classic_members(me: Member) -> None:
     me.become("a", subscribedTopicNames=[])
-    joined = me.join("own", protocols={"range": subscription("orders", rack="r", version=3)})
+    joined = me.join("own", protocols={"range": subscription(["orders"], rack="r")})
     generation = joined["generationId"]
     me.sync("own", generation - 1)
     me.sync("own", generation + 1)
@@ -192,27 +175,27 @@ def generations_of_classic_members(me: Member) -> None:
 
 @MIGRATIONS.scene
 def a_static_member_changes_its_protocol(me: Member) -> None:
-    first = me.join("", groupInstanceId="one", protocols={"range": subscription()})
+    first = me.join("", groupInstanceId="one", protocols={"range": ORDERS})
     member = str(first["memberId"])
-    _sync(me, member, first, groupInstanceId="one", assign={member: assignment(0, 1, 2)})
+    _sync(me, member, first, groupInstanceId="one", assign={member: ALL})
     me.become("a", instanceId="one")
     me.describe()
     me.beat(member, first["generationId"], groupInstanceId="one")
     me.become("b", instanceId="one")
-    again = me.join("", groupInstanceId="one", protocols={"range": subscription()})
+    again = me.join("", groupInstanceId="one", protocols={"range": ORDERS})
     me.describe()
     member = str(again["memberId"])
     me.beat(member, again["generationId"], groupInstanceId="one")
     me.become("c", instanceId="one", subscribedTopicNames=["codec-zstd"])
-    me.join("", groupInstanceId="one", protocols={"range": subscription()})
+    me.join("", groupInstanceId="one", protocols={"range": ORDERS})
     me.describe()
 
 
 @MIGRATIONS.scene
 def a_static_member_with_a_pattern_that_cannot_be_read(me: Member) -> None:
-    first = me.join("", groupInstanceId="one", protocols={"range": subscription()})
+    first = me.join("", groupInstanceId="one", protocols={"range": ORDERS})
     member = str(first["memberId"])
-    _sync(me, member, first, groupInstanceId="one", assign={member: assignment(0, 1, 2)})
+    _sync(me, member, first, groupInstanceId="one", assign={member: ALL})
     bad: Fields = {"instanceId": "one", "subscribedTopicNames": None, "subscribedTopicRegex": "("}
     me.become("a", **bad)
     me.describe()
@@ -226,15 +209,15 @@ def a_static_member_with_a_pattern_that_cannot_be_read(me: Member) -> None:
 @MIGRATIONS.scene
 def members_of_both_protocols_leave_together(me: Member) -> None:
     me.become("a")
-    me.join("own", protocols={"range": subscription()})
-    me.join("other", protocols={"range": subscription()})
+    me.join("own", protocols={"range": ORDERS})
+    me.join("other", protocols={"range": ORDERS})
     me.describe()
     me.leave(("a", None), ("other", None))
     me.describe()
     me.leave(("own", None))
     me.describe()
     me.become("a")
-    me.join("own", protocols={"range": subscription()})
+    me.join("own", protocols={"range": ORDERS})
     me.leave(("a", None), ("own", None))
     me.describe()
 
@@ -242,9 +225,9 @@ def members_of_both_protocols_leave_together(me: Member) -> None:
 @MIGRATIONS.scene
 def a_consumer_becomes_a_classic_member_without_leaving(me: Member) -> None:
     me.become("a")
-    me.join("a", protocols={"range": subscription()})
+    me.join("a", protocols={"range": ORDERS})
     me.describe()
-    me.join("b", protocols={"range": subscription()})
+    me.join("b", protocols={"range": ORDERS})
     me.describe()
     me.become("b")
     me.describe()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from contextlib import suppress
@@ -69,8 +70,26 @@ class Peer:
 
     def ask(self, key: int, version: int, fields: Fields) -> Answer:
         """Return the answer to a request. Raises TimeoutError without one."""
+        self.send(key, version, fields)
+        return self.answer(key, version)
+
+    def send(self, key: int, version: int, fields: Fields) -> None:
+        """Send a request, whose answer may take long."""
         self._number += 1
-        data = self._exchange(request_bytes(key, version, self._number, fields))
+        if self._socket is None:
+            self._socket = socket.create_connection((self.host, self.port), ANSWER_SECONDS)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(ConnectionResetError, BrokenPipeError):
+            self._socket.sendall(request_bytes(key, version, self._number, fields))
+
+    def is_answered(self, seconds: float) -> bool:
+        """Return whether an answer has begun to come within some time."""
+        assert self._socket is not None
+        return bool(select.select([self._socket], [], [], seconds)[0])
+
+    def answer(self, key: int, version: int) -> Answer:
+        """Return the answer to the request that was sent last. Raises TimeoutError without one."""
+        data = self._received()
         if data is None:
             return Answer(None)
         (number,) = struct.unpack_from(">i", data)
@@ -78,12 +97,8 @@ class Peer:
             return Answer({}, f"an answer to request {number}, not {self._number}")
         return decoded(key, version, data)
 
-    def _exchange(self, data: bytes) -> bytes | None:
-        if self._socket is None:
-            self._socket = socket.create_connection((self.host, self.port), ANSWER_SECONDS)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def _received(self) -> bytes | None:
         with suppress(ConnectionResetError, BrokenPipeError):
-            self._socket.sendall(data)
             head = self._receive(4)
             if len(head) == 4:
                 (size,) = struct.unpack(">i", head)

@@ -14,19 +14,17 @@ class Subscriber(NamedTuple):
 
     Attributes:
         order: its place among the members for `range`: static members by instance id, then the others.
-        stated: names of topics and pattern that it stated.
-        topics: ids of its topics, all of which exist.
+        topics: ids of its topics, all of which exist, in the order of a broker.
         current: what it has been assigned.
     """
 
     member_id: str
     order: tuple[bool, str]
-    stated: tuple[frozenset[str], str]
-    topics: frozenset[str]
+    topics: tuple[str, ...]
     current: frozenset[Place]
 
 
 Assignment: TypeAlias = dict[str, set[Place]]
 """Partitions by member id."""
-Assignor: TypeAlias = Callable[[Sequence[Subscriber], Mapping[str, int]], Assignment]
-"""Assigns partitions to members; it gets the numbers of partitions by topic id, too."""
+Assignor: TypeAlias = Callable[[Sequence[Subscriber], Mapping[str, int], bool], Assignment]
+"""Assigns partitions to members, by numbers of partitions by topic id, and whether all subscribe to the same."""

@@ -14,16 +14,19 @@ from kafkafs.serve.coordinator.assignors.hash_order import (
 from kafkafs.serve.coordinator.assignors.subscriber import Assignment, Place, Subscriber
 
 
-def assign_uniformly(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> Assignment:
+def assign_uniformly(
+    members: Sequence[Subscriber], sizes: Mapping[str, int], are_alike: bool
+) -> Assignment:
     """Give all members numbers of partitions that differ as little as possible, and move few.
 
     Args:
-        members: the members.
+        members: the members, in the order in which a broker adds them to a hash map.
         sizes: numbers of partitions by topic id.
+        are_alike: whether all subscribe to the topics of the first member.
     """
     by_id = {member.member_id: member for member in members}
     ordered = [_of_now(by_id[name], sizes) for name in in_hash_order(by_id)]
-    if _are_alike(ordered):
+    if are_alike:
         return _assign_alike(ordered, sizes)
     return Balancing(ordered, sizes).assigned()
 
@@ -33,12 +36,6 @@ def _of_now(member: Subscriber, sizes: Mapping[str, int]) -> Subscriber:
     return member._replace(
         current=frozenset(place for place in member.current if place[1] < sizes.get(place[0], 0))
     )
-
-
-def _are_alike(members: Iterable[Subscriber]) -> bool:
-    """Return whether all members state the same names or the same pattern; who states both is unlike others."""
-    stated = {member.stated for member in members}
-    return len(stated) == 1 and all(not names or not pattern for names, pattern in stated)
 
 
 def _assign_alike(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> Assignment:
@@ -52,7 +49,7 @@ def _assign_alike(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> As
     for place, member in enumerate(members):
         has_more = more > 0
         quota = least + has_more
-        held = [each for each in _in_order(member.current) if each[0] in member.topics]
+        held = [each for each in _in_order(member.current) if each[0] in members[0].topics]
         found[member.member_id] = set(held[:quota])
         free += held[quota:]
         quota = max(quota - len(held), 0)
@@ -71,6 +68,6 @@ def _in_order(places: Iterable[Place]) -> Iterator[Place]:
     topics: dict[str, list[int]] = {}
     for topic, number in places:
         topics.setdefault(topic, []).append(number)
-    for topic in ids_in_hash_order(topics):
+    for topic in ids_in_hash_order(sorted(topics)):
         for number in numbers_in_hash_order(topics[topic]):
             yield topic, number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import trio
+
 from engine.errors import CorruptMessageError
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.classic_group import (
@@ -66,6 +68,8 @@ class ClassicMembers:
             subscription = read_subscription(next(iter(protocols.values())), now)
         except CorruptMessageError:
             raise _refused(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        may_resolve = group.may_resolve(trio.current_time())
+        newcomer = None if member_id in group.members else member_id
         is_last = instance_id is not None and known is not None and group.is_last_consumer(known)
         if known is None:
             member = ConsumerMember(member_id=member_id, instance_id=instance_id)
@@ -81,10 +85,12 @@ class ClassicMembers:
             self._downgrade(group, member, subscription, now, has_changed=has_changed)
         else:
             group.note_change(now, has_changed=has_changed)
-            group.assign_if_stale(now)
+            group.assign_if_stale(now, newcomer)
             group.reconcile(member, subscription.owned, has_changed=has_changed)
             self._sessions.keep_alive(group, member)
             self._sessions.await_sync(group, member)
+            if may_resolve:
+                group.resolve(now, trio.current_time())
         return {
             "errorCode": ErrorCode.NONE,
             "memberId": member_id,
@@ -155,15 +161,17 @@ class ClassicMembers:
 
     def leave(self, members: list[Fields], group: ConsumerGroup) -> list[ErrorCode]:
         """Remove members, of either protocol, and return their errors."""
-        errors, gone = [], []
+        errors: list[ErrorCode] = []
+        gone: dict[str, ConsumerMember] = {}
         for each in members:
             try:
-                gone.append(_leaving(group, each["memberId"], each["groupInstanceId"]))
+                member = _leaving(group, each["memberId"], each["groupInstanceId"])
+                gone[member.member_id] = member
                 errors.append(ErrorCode.NONE)
             except MemberRefused as refused:
                 errors.append(refused.code)
         if gone:
-            self._sessions.remove(group, gone)
+            self._sessions.remove(group, gone.values())
         return errors
 
 

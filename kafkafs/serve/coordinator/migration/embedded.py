@@ -14,6 +14,7 @@ from engine.topics.message.consumer_protocol import (
 from engine.topics.message.decoding import read_message
 from engine.topics.message.schema import Message
 from kafkafs.serve.asked import Fields
+from kafkafs.serve.coordinator.assignors.hash_order import ids_in_hash_order, numbers_in_hash_order
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 
@@ -67,13 +68,13 @@ def assignment_bytes(
         subscription: the bytes of the subscription.
     """
     topics: dict[str, list[int]] = {}
-    for topic, number in sorted(places):
+    for topic, number in places:
         if topic in names:
-            topics.setdefault(names[topic], []).append(number)
+            topics.setdefault(topic, []).append(number)
     version = min(_version(subscription), CONSUMER_PROTOCOL_ASSIGNMENT.last_version)
     parts = [_number(version, 2), _number(len(topics), 4)]
-    for name, numbers in topics.items():
-        text = name.encode()
+    for topic in ids_in_hash_order(sorted(topics)):
+        text, numbers = names[topic].encode(), numbers_in_hash_order(topics[topic])
         parts += (_number(len(text), 2), text, _number(len(numbers), 4))
         parts += (_number(number, 4) for number in numbers)
     return b"".join((*parts, _NULL_DATA))

@@ -1,9 +1,8 @@
-"""Answer OffsetFetch and OffsetCommit: the offsets on disk, and those committed to this server over them."""
+"""Answer OffsetFetch: the offsets on disk, and those committed to this server over them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeAlias
 
 import trio
 
@@ -11,25 +10,20 @@ from engine.errors import CorruptMessageError
 from engine.replay.groups.group import CommittedOffset
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.asked import Asked, Fields
-from kafkafs.serve.cluster_view import ClusterView, ServedTopic
+from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.coordinator.commits.newest import NO_OFFSET, Commit, Place
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.groups.disk_groups import CONSUMER, DiskGroups, is_joinable, sent
+from kafkafs.serve.handlers.groups.disk_groups import CONSUMER, DiskGroups, sent
 
 _IDS_SINCE = 10
 _BATCHES_SINCE = 8
 _NULL_TOPICS_SINCE = 2
-_UNKNOWN_GROUP_SINCE = 9
 _NO_EPOCH = -1
 
 Waiting = Collection[Place]
 """Partitions with an offset in an open transaction."""
 Offsets = Mapping[Place, "CommittedOffset | Commit"]
-_Checked: TypeAlias = tuple[
-    "list[tuple[Fields, str | ErrorCode]]", "dict[Place, Commit]", "dict[Place, ErrorCode]"
-]
-"""Topics with their names or errors, the commits to keep, and the errors of those that cannot be kept."""
 
 
 class GroupOffsets:
@@ -53,8 +47,6 @@ class GroupOffsets:
         self._coordinator = coordinator
         self._disk = disk
         self._limiter = limiter
-
-    # OffsetFetch
 
     async def fetch(self, asked: Asked) -> Fields:
         """Answer OffsetFetch: the committed offsets of groups."""
@@ -141,98 +133,6 @@ class GroupOffsets:
             return answer | {"name": name}
         topic = self._cluster.topics().get(name)
         return answer if topic is None else answer | {"topicId": self._cluster.topic_id(topic)}
-
-    # OffsetCommit
-
-    async def commit(self, asked: Asked) -> Fields:
-        """Answer OffsetCommit: keep the offsets in memory, and in the file of `--commit-to`."""
-        fields = asked.fields
-        name = fields["groupId"]
-        topics, found, errors = await trio.to_thread.run_sync(
-            self._checked, fields["topics"], asked.version, limiter=self._limiter
-        )
-        if found:
-            error = await self._why_no_commit(asked, found)
-            if not error:
-                error = await self._coordinator.store.keep(name, found)
-            if error:
-                errors |= dict.fromkeys(found, error)
-        return {
-            "topics": [
-                {
-                    "name": topic["name"],
-                    "topicId": topic["topicId"],
-                    "partitions": [
-                        {
-                            "partitionIndex": each["partitionIndex"],
-                            "errorCode": _error_of(topic_name, each, errors),
-                        }
-                        for each in topic["partitions"]
-                    ],
-                }
-                for topic, topic_name in topics
-            ]
-        }
-
-    def _checked(self, wanted: list[Fields], version: int) -> _Checked:
-        """Return the topics, what is to be kept, and the errors of the rest; runs in a thread."""
-        found: dict[Place, Commit] = {}
-        errors: dict[Place, ErrorCode] = {}
-        topics: list[tuple[Fields, str | ErrorCode]] = []
-        for topic in wanted:
-            served = self._served(topic, version)
-            if isinstance(served, ErrorCode):
-                topics.append((topic, served))
-                continue
-            topics.append((topic, served.name))
-            numbers = {*served.logs, *self._cluster.missing(served)}
-            for each in topic["partitions"]:
-                place = (served.name, each["partitionIndex"])
-                commit = Commit(
-                    each["committedOffset"],
-                    each["committedLeaderEpoch"],
-                    each["committedMetadata"] or "",
-                )
-                if each["partitionIndex"] not in numbers:
-                    errors[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                elif len(commit.metadata) > self._coordinator.limits.commit_metadata:
-                    errors[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
-                    found[place] = commit
-        return topics, found, errors
-
-    def _served(self, topic: Fields, version: int) -> ServedTopic | ErrorCode:
-        if version >= _IDS_SINCE:
-            return self._cluster.topic_of_id(topic["topicId"]) or ErrorCode.UNKNOWN_TOPIC_ID
-        known = self._cluster.topics().get(topic["name"])
-        return known or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    async def _why_no_commit(self, asked: Asked, found: Iterable[Place]) -> ErrorCode:
-        """Return why a request may not commit; NONE if it may."""
-        fields = asked.fields
-        name, epoch = fields["groupId"], fields["generationIdOrMemberEpoch"]
-        error = self._coordinator.why_no_commit(
-            name, fields["memberId"], fields["groupInstanceId"], epoch, asked.version, found
-        )
-        if error is not None:
-            return error
-        group = await trio.to_thread.run_sync(self._disk.find, name, limiter=self._limiter)
-        if group is not None and not is_joinable(group):
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        if epoch < 0:
-            return ErrorCode.NONE
-        if group is not None or self._coordinator.commits.has(name):
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        is_told = asked.version >= _UNKNOWN_GROUP_SINCE
-        return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
-
-
-def _error_of(
-    topic: str | ErrorCode, partition: Fields, errors: Mapping[Place, ErrorCode]
-) -> ErrorCode:
-    if not isinstance(topic, str):
-        return topic
-    return errors.get((topic, partition["partitionIndex"]), ErrorCode.NONE)
 
 
 def _partition(

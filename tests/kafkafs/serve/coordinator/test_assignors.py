@@ -25,8 +25,15 @@ def member(
 ) -> Subscriber:
     """A member as an assignor sees it."""
     mine = frozenset((current or {}).get(name, ()))
-    stated = frozenset(topics), ""
-    return Subscriber(name, (instance is None, instance or name), stated, frozenset(topics), mine)
+    return Subscriber(name, (instance is None, instance or name), topics, mine)
+
+
+def ranges(members: list[Subscriber], sizes: dict[str, int]) -> Assignment:
+    return assign_ranges(members, sizes, len({frozenset(each.topics) for each in members}) == 1)
+
+
+def uniform(members: list[Subscriber], sizes: dict[str, int]) -> Assignment:
+    return assign_uniformly(members, sizes, len({frozenset(each.topics) for each in members}) == 1)
 
 
 def loads(found: Assignment) -> list[int]:
@@ -40,7 +47,7 @@ def moved(before: Assignment, after: Assignment) -> int:
 
 
 def test_ranges_are_consecutive_and_the_first_members_get_more():
-    found = assign_ranges([member("b", T), member("a", T), member("c", U)], {T: 5, U: 2})
+    found = ranges([member("b", T), member("a", T), member("c", U)], {T: 5, U: 2})
     assert found == {
         "a": {(T, 0), (T, 1), (T, 2)},
         "b": {(T, 3), (T, 4)},
@@ -49,39 +56,39 @@ def test_ranges_are_consecutive_and_the_first_members_get_more():
 
 
 def test_ranges_of_static_members_come_first():
-    found = assign_ranges([member("a", T), member("z", T, instance="one")], {T: 3})
+    found = ranges([member("a", T), member("z", T, instance="one")], {T: 3})
     assert found == {"z": {(T, 0), (T, 1)}, "a": {(T, 2)}}
 
 
 def test_more_members_than_partitions_leave_some_without():
-    assert loads(assign_ranges([member(each, T) for each in "abc"], {T: 2})) == [0, 1, 1]
-    assert loads(assign_uniformly([member(each, T) for each in "abc"], {T: 2})) == [0, 1, 1]
+    assert loads(ranges([member(each, T) for each in "abc"], {T: 2})) == [0, 1, 1]
+    assert loads(uniform([member(each, T) for each in "abc"], {T: 2})) == [0, 1, 1]
 
 
 def test_uniform_spreads_topics_of_one_partition():
     sizes = {topic(number): 1 for number in range(7)}
-    assert loads(assign_uniformly([member("a", *sizes), member("b", *sizes)], sizes)) == [3, 4]
+    assert loads(uniform([member("a", *sizes), member("b", *sizes)], sizes)) == [3, 4]
 
 
 def test_uniform_moves_only_what_a_new_member_gets():
     sizes = {T: 12}
-    before = assign_uniformly([member("a", T), member("b", T)], sizes)
-    after = assign_uniformly([member(each, T, current=before) for each in "abc"], sizes)
+    before = uniform([member("a", T), member("b", T)], sizes)
+    after = uniform([member(each, T, current=before) for each in "abc"], sizes)
     assert loads(after) == [4, 4, 4]
     assert moved(before, after) == 4
 
 
 def test_uniform_keeps_what_the_others_have_when_a_member_leaves():
     sizes = {T: 12}
-    before = assign_uniformly([member(each, T) for each in "abc"], sizes)
-    after = assign_uniformly([member(each, T, current=before) for each in "ab"], sizes)
+    before = uniform([member(each, T) for each in "abc"], sizes)
+    after = uniform([member(each, T, current=before) for each in "ab"], sizes)
     assert loads(after) == [6, 6]
     assert moved({name: before[name] for name in "ab"}, after) == 0
 
 
 def test_uniform_follows_subscriptions():
     sizes = {T: 4, U: 4}
-    found = assign_uniformly([member("a", T), member("b", T, U)], sizes)
+    found = uniform([member("a", T), member("b", T, U)], sizes)
     assert found == {
         "a": {(T, each) for each in range(4)},
         "b": {(U, each) for each in range(4)},
@@ -90,11 +97,11 @@ def test_uniform_follows_subscriptions():
 
 def test_a_topic_that_is_gone_or_smaller_leaves_nothing_behind():
     before = {"a": {(T, 0), (T, 5), (GONE, 0)}}
-    assert assign_uniformly([member("a", T, current=before)], {T: 2}) == {"a": {(T, 0), (T, 1)}}
+    assert uniform([member("a", T, current=before)], {T: 2}) == {"a": {(T, 0), (T, 1)}}
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("assign", [assign_ranges, assign_uniformly])
+@pytest.mark.parametrize("assign", [ranges, uniform])
 def test_every_partition_has_one_owner_that_subscribes_to_it(assign, seed):
     random = Random(seed)
     sizes = {topic(number): random.randint(1, 9) for number in range(random.randint(1, 8))}
@@ -114,8 +121,8 @@ def test_every_partition_has_one_owner_that_subscribes_to_it(assign, seed):
             (topic, number) for topic in wanted for number in range(sizes[topic])
         )
         for each in members:
-            assert {topic for topic, _ in current[each.member_id]} <= each.topics
-        if assign is assign_uniformly:
+            assert {topic for topic, _ in current[each.member_id]} <= set(each.topics)
+        if assign is uniform:
             for giver in members:
                 for taker in members:
                     can_move = any(topic in taker.topics for topic, _ in current[giver.member_id])
