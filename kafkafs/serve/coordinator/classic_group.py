@@ -9,7 +9,7 @@ from enum import Enum
 from uuid import uuid4
 
 from kafkafs.serve.asked import Asked, Fields
-from kafkafs.serve.coordinator.assignors.choice import most_wanted
+from kafkafs.serve.coordinator.assignors.hash_order import in_hash_order
 from kafkafs.serve.coordinator.limits import ByteAccount
 from kafkafs.serve.coordinator.replies import Reply
 from kafkafs.serve.error_codes import ErrorCode
@@ -245,7 +245,8 @@ class ClassicGroup:
         """Return the strategy with the most votes among those that all members have."""
         count = len(self.members)
         candidates = {name for name, number in self._supported.items() if number == count}
-        return most_wanted(member.vote(candidates) for member in self.members.values())
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return max(in_hash_order(votes), key=votes.__getitem__)  # of equals a broker's first
 
     def _support(self, protocols: Iterable[str], change: int) -> None:
         for name in protocols:

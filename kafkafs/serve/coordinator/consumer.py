@@ -14,6 +14,7 @@ from kafkafs.serve.coordinator.consumer_group import (
     LEAVE_FOR_NOW,
     ConsumerGroup,
     ConsumerMember,
+    MemberUpdate,
 )
 from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
 from kafkafs.serve.coordinator.group_table import GroupTable
@@ -78,10 +79,12 @@ class ConsumerCoordinator:
                 group.release()
             raise
         may_resolve = group.may_resolve(trio.current_time())
-        newcomer = None if member_id in group.members else member_id
+        is_new = member_id not in group.members
+        # A broker looks for the target of a member by the instance id, which it did not have.
+        has_target = fields["instanceId"] is None or fields["instanceId"] in group.static
         self._keep(group)
         member = self._member(group, known, fields, member_id)
-        before = set(member.assigned)
+        before, assignor = set(member.assigned), member.assignor
         has_subscribed, is_waiting = _update(group, member, asked)
         group.note_change(now, has_changed=has_subscribed and not is_waiting)
         if not self._table.account.has_room(0):
@@ -90,8 +93,8 @@ class ConsumerCoordinator:
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 "the groups of this server hold as much as they may",
             )
-        group.assign_if_stale(now, newcomer)
-        group.reconcile(member, owned, has_changed=has_subscribed)
+        has_target |= group.assign_if_stale(now, MemberUpdate(member, is_new, assignor))
+        group.reconcile(member, owned, has_changed=has_subscribed, has_target=has_target)
         self._sessions.keep_alive(group, member)
         self._sessions.await_revocation(group, member)
         answer: Fields = {
@@ -195,13 +198,9 @@ class ConsumerCoordinator:
         if known is None:
             known = ConsumerMember(member_id=member_id, instance_id=instance_id)
             group.add(known)
-        elif instance_id is not None and not fields["memberEpoch"]:
-            if instance_id in group.static:
-                self._sessions.forget(group, known)
-                group.replace(known, member_id)
-            else:
-                known.instance_id = instance_id
-                group.static[instance_id] = member_id
+        elif instance_id in group.static and not fields["memberEpoch"]:
+            self._sessions.forget(group, known)
+            group.replace(known, member_id)
         return known
 
     def _leave(self, fields: Fields) -> Fields:
@@ -239,6 +238,9 @@ def _update(group: ConsumerGroup, member: ConsumerMember, asked: Asked) -> tuple
         pattern = fields["subscribedTopicRegex"]
     is_waiting = names == member.names and bool(pattern) and pattern not in group.resolved
     has_changed = group.subscribe(member, names, pattern)
+    if fields["instanceId"] is not None:
+        member.instance_id = fields["instanceId"]
+        group.static[member.instance_id] = member.member_id
     member.classic = None
     member.client_id, member.client_host = asked.client_id, asked.client_host
     if fields["rackId"] is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
 from engine.checkpoint.base64_uuid import random_uuid
-from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS, DEFAULT_ASSIGNOR, most_wanted
+from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS, DEFAULT_ASSIGNOR
 from kafkafs.serve.coordinator.assignors.hash_order import in_hash_order, in_table_order
 from kafkafs.serve.coordinator.assignors.subscriber import Assignment, Place, Subscriber
 from kafkafs.serve.coordinator.limits import ByteAccount
@@ -31,6 +32,20 @@ class MemberState(Enum):
     STABLE = "stable"
     UNREVOKED = "unrevoked"
     UNRELEASED = "unreleased"
+
+
+class MemberUpdate(NamedTuple):
+    """What a request changes: the order in which a broker sees members and their wishes depends on it.
+
+    Attributes:
+        member: the member, as the request left it.
+        is_new: whether its id is new in the group.
+        assignor: the assignor that it asked for before.
+    """
+
+    member: ConsumerMember
+    is_new: bool
+    assignor: str | None
 
 
 class ClassicSide(NamedTuple):
@@ -308,23 +323,28 @@ class ConsumerGroup:
         self.sizes = sizes
         return has_changed
 
-    def assign_if_stale(self, now: TopicsNow, newcomer: str | None = None) -> None:
+    def assign_if_stale(self, now: TopicsNow, update: MemberUpdate) -> bool:
         """Compute the target assignment of the present epoch, if it is older.
 
         As in brokers, a member that waits for the topics of a new pattern is not compared with the others before.
 
         Args:
             now: the topics.
-            newcomer: id of the member that is new with this request.
-        """
-        if self.epoch > self.assignment_epoch:
-            self._assign(now, newcomer)
-        self._compare_members()
+            update: the request.
 
-    def _assign(self, now: TopicsNow, newcomer: str | None) -> None:
-        known = [name for name in self.members if name != newcomer]
-        ordered = in_table_order(known, self._most)
-        ordered += [newcomer] if newcomer is not None else []
+        Returns:
+            Whether it was older.
+        """
+        is_stale = self.epoch > self.assignment_epoch
+        if is_stale:
+            self._assign(now, update)
+        self._compare_members()
+        return is_stale
+
+    def _assign(self, now: TopicsNow, update: MemberUpdate) -> None:
+        newcomers = [update.member.member_id] if update.is_new else []
+        known = [name for name in self.members if name not in newcomers]
+        ordered = in_table_order(known, self._most) + newcomers
         subscribers = [
             Subscriber(
                 member.member_id,
@@ -335,7 +355,9 @@ class ConsumerGroup:
             for member in map(self.members.__getitem__, ordered)
         ]
         self._most = max(self._most, len(self.members))
-        self.target = ASSIGNORS[self.assignor](subscribers, now.sizes, self._are_alike)
+        self.target = ASSIGNORS[self._assignor_after(update)](
+            subscribers, now.sizes, self._are_alike
+        )
         self.assignment_epoch = self.epoch
 
     @staticmethod
@@ -358,8 +380,22 @@ class ConsumerGroup:
     @property
     def assignor(self) -> str:
         """The assignor that most members ask for."""
-        wishes = [each.assignor for each in self.members.values() if each.assignor is not None]
-        return most_wanted(wishes, DEFAULT_ASSIGNOR)
+        votes = self._votes()
+        order = in_table_order(list(votes), len(votes))
+        return max(order, key=votes.__getitem__, default=DEFAULT_ASSIGNOR)
+
+    def _assignor_after(self, update: MemberUpdate) -> str:
+        """Return the assignor that most members ask for; of equals the one that only this member asks for."""
+        votes, wish = self._votes(), update.member.assignor
+        others = votes - Counter([] if wish is None else [wish])
+        before = others + Counter([] if update.assignor is None else [update.assignor])
+        order = [name for name in in_table_order(list(before), len(before)) if others[name]]
+        if wish is not None and wish not in order:
+            order.insert(0, wish)
+        return max(order, key=votes.__getitem__, default=DEFAULT_ASSIGNOR)
+
+    def _votes(self) -> Counter[str]:
+        return Counter(each.assignor for each in self.members.values() if each.assignor is not None)
 
     def reconcile(
         self,
@@ -367,6 +403,7 @@ class ConsumerGroup:
         owned: Collection[Place] | None,
         *,
         has_changed: bool = False,
+        has_target: bool = True,
     ) -> None:
         """Bring a member closer to its target.
 
@@ -376,6 +413,7 @@ class ConsumerGroup:
             member: the member.
             owned: the partitions that it says to have; None if it does not say.
             has_changed: whether its subscription has.
+            has_target: whether its target counts.
         """
         topics = self.topics(member)
         if self.is_reconciled(member) or (
@@ -384,7 +422,8 @@ class ConsumerGroup:
             if has_changed:
                 self._shed(member, owned, topics)
             return
-        target = {place for place in self.target.get(member.member_id, ()) if place[0] in topics}
+        aim = self.target.get(member.member_id, ()) if has_target else ()
+        target = {place for place in aim if place[0] in topics}
         kept = {place: since for place, since in member.assigned.items() if place in target}
         lost = {place: since for place, since in member.assigned.items() if place not in target}
         if lost and _has_any(owned, lost):

@@ -30,7 +30,7 @@ class Difference(NamedTuple):
         lines = [
             f"API {self.request.key}, version {self.request.version}: {self.request.fields!r:.3000}"
         ]
-        return "\n  ".join(lines + self.what[:40])
+        return "\n  ".join(lines + self.what[:90])
 
 
 class Session(NamedTuple):

@@ -17,6 +17,7 @@ from kafkafs.serve.coordinator.consumer_group import (
     ConsumerGroup,
     ConsumerMember,
     MemberState,
+    MemberUpdate,
 )
 from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
 from kafkafs.serve.coordinator.limits import GroupLimits
@@ -69,7 +70,7 @@ class ClassicMembers:
         except CorruptMessageError:
             raise _refused(ErrorCode.UNKNOWN_SERVER_ERROR) from None
         may_resolve = group.may_resolve(trio.current_time())
-        newcomer = None if member_id in group.members else member_id
+        is_new = member_id not in group.members
         is_last = instance_id is not None and known is not None and group.is_last_consumer(known)
         if known is None:
             member = ConsumerMember(member_id=member_id, instance_id=instance_id)
@@ -85,7 +86,7 @@ class ClassicMembers:
             self._downgrade(group, member, subscription, now, has_changed=has_changed)
         else:
             group.note_change(now, has_changed=has_changed)
-            group.assign_if_stale(now, newcomer)
+            group.assign_if_stale(now, MemberUpdate(member, is_new, member.assignor))
             group.reconcile(member, subscription.owned, has_changed=has_changed)
             self._sessions.keep_alive(group, member)
             self._sessions.await_sync(group, member)

@@ -29,7 +29,7 @@ from tests.kafka.wire.members.requests import (
 )
 from tests.kafka.wire.peers import Answer, Fields, Peer
 
-GROUPS, _TOLD = 3, 20
+GROUPS, _TOLD = 3, 60
 QUICK_SECONDS, SETTLED_SECONDS, LATE_SECONDS = 0.03, 3.0, 10.0
 """Times for an answer that does not wait, for both groups to be in the same state, for the other server's answer."""
 

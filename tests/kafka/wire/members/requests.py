@@ -189,7 +189,7 @@ class Requests:
         if crowd.protocol_type != "consumer":
             return b"part %d" % number
         topic = self._random.choice(("orders", "orders", "gone"))
-        return b"" if self._is(0.05) else assignment({topic: [number] if number < 3 else []})
+        return b"" if self._is(0.05) else assignment({topic: [number]} if number < 3 else {})
 
     def _beat(self, crowd: Crowd, client: Client, *, is_odd: bool = False) -> Request:
         fields = {
