@@ -12,13 +12,12 @@ from engine.topics.message.consumer_protocol import (
     CONSUMER_PROTOCOL_SUBSCRIPTION,
 )
 from engine.topics.message.decoding import read_message
+from engine.topics.message.encoding import write_message
 from engine.topics.message.schema import Message
 from kafkafs.serve.asked import Fields
 from kafkafs.serve.coordinator.assignors.hash_order import ids_in_hash_order, numbers_in_hash_order
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.topics_now import TopicsNow
-
-_NULL_DATA = b"\xff\xff\xff\xff"
 
 
 class EmbeddedSubscription(NamedTuple):
@@ -71,13 +70,15 @@ def assignment_bytes(
     for topic, number in places:
         if topic in names:
             topics.setdefault(topic, []).append(number)
-    version = min(_version(subscription), CONSUMER_PROTOCOL_ASSIGNMENT.last_version)
-    parts = [_number(version, 2), _number(len(topics), 4)]
-    for topic in ids_in_hash_order(sorted(topics)):
-        text, numbers = names[topic].encode(), numbers_in_hash_order(topics[topic])
-        parts += (_number(len(text), 2), text, _number(len(numbers), 4))
-        parts += (_number(number, 4) for number in numbers)
-    return b"".join((*parts, _NULL_DATA))
+    assigned = [
+        {"topic": names[topic], "partitions": numbers_in_hash_order(topics[topic])}
+        for topic in ids_in_hash_order(sorted(topics))
+    ]
+    message = CONSUMER_PROTOCOL_ASSIGNMENT
+    version = min(_version(subscription), message.last_version)
+    head = version.to_bytes(2, "big", signed=True)
+    pieces = write_message(message, version, {"assignedPartitions": assigned}, head)
+    return b"".join(each for each in pieces if isinstance(each, bytearray))
 
 
 def _read(message: Message, data: bytes) -> Fields:
@@ -97,7 +98,3 @@ def _places(topics: Iterable[Fields], now: TopicsNow) -> list[Place]:
         for topic_id in now.ids([each["topic"]])
         for number in each["partitions"]
     ]
-
-
-def _number(value: int, size: int) -> bytes:
-    return value.to_bytes(size, "big", signed=True)
