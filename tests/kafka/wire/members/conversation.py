@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, Self
 from tests.kafka.wire.conversation import Difference
 from tests.kafka.wire.differences import UNKNOWN_MEMBER_ID, differences
 from tests.kafka.wire.directories import Both
+from tests.kafka.wire.embedded import with_sorted_assignments
 from tests.kafka.wire.generator import Generated
 from tests.kafka.wire.known import Known
 from tests.kafka.wire.members.crowd import Client, Crowd, new_crowd
-from tests.kafka.wire.members.ids import Ids, resolved
+from tests.kafka.wire.members.ids import Each, Ids, resolved
 from tests.kafka.wire.members.requests import (
     CONSUMER_BEAT,
     CONSUMER_DESCRIBE,
@@ -154,9 +155,11 @@ class MemberConversation:
         return found
 
     def _has_to_settle(self, crowd: Crowd, request: Request) -> bool:
-        """Whether something may go on after an answer: patterns are looked up, others join."""
-        return (request.key in (CONSUMER_BEAT, JOIN) and crowd.has_patterns) or (
-            request.client is not None and request.client.is_waiting
+        """Whether something may go on after an answer: patterns are looked up, others join, a generation ends."""
+        return (
+            (request.key == LEAVE)
+            or (request.key in (CONSUMER_BEAT, JOIN) and crowd.has_patterns)
+            or (request.client is not None and request.client.is_waiting)
         )
 
     # Requests that may wait for others
@@ -185,14 +188,15 @@ class MemberConversation:
     def _taken(self, client: Client, crowd: Crowd, request: Request) -> list[str]:
         answered = self._lines[client].answered(LATE_SECONDS)
         if not all(answered):
-            _, ours = self._lines.pop(client)
+            line = self._lines.pop(client)[answered.index(True)]
             if request.key == SYNC and crowd.has_unknown_leader:
                 raise _Parted
-            if answered[1] and request.key == SYNC:
-                told = ours.answer(request.key, request.version).fields or {}
-                if told["errorCode"] == UNKNOWN_MEMBER_ID:
-                    return []  # it left or was dropped meanwhile: a broker never answers
-            return [f"only {'the broker' if answered[0] else 'we'} answered {request.fields}"]
+            told = line.answer(request.key, request.version).fields or {}
+            if answered[1] and request.key == SYNC and told["errorCode"] == UNKNOWN_MEMBER_ID:
+                return []  # it left or was dropped meanwhile: a broker never answers
+            return [
+                f"only {'the broker' if answered[0] else 'we'} answered {request.fields}: {told}"
+            ]
         return self._compared(crowd, request, *self._lines[client].answers(request))
 
     def _end(self, crowd: Crowd) -> Iterator[Difference]:
@@ -216,6 +220,7 @@ class MemberConversation:
         if request.key == CONSUMER_BEAT and not ours.fields["errorCode"]:
             crowd.was_consumer = True
         member_id = self._ids.learn(theirs.fields, ours.fields)
+        crowd.has_made_ids |= isinstance(member_id, Each)
         answer = dict(ours.fields)
         shown = [
             Answer(self._shown(request.key, each.fields, side), each.left)
@@ -246,7 +251,7 @@ class MemberConversation:
             raise _Parted
 
     def _shown(self, key: int, fields: Any, side: int) -> Any:
-        shown = self._ids.shown(fields, side)
+        shown = with_sorted_assignments(self._ids.shown(fields, side))
         if key == LIST:
             names = {each.name for each in self._crowds}
             shown["groups"] = [each for each in shown["groups"] if each["groupId"] in names]
@@ -276,18 +281,9 @@ class MemberConversation:
 
     def _is_parted(self, crowd: Crowd) -> bool:
         """Whether only the order of a hash map over ids that servers made up explains a difference."""
-        if not crowd.was_consumer:
-            return False
-        ids = [
-            each["memberId"]
-            for request in _descriptions(crowd)
-            for each in self._shown(request.key, self._control.ask(request)[1].fields, 1)["groups"][
-                0
-            ]["members"]
-        ]
         return (
-            len(ids) > 1
-            and any(each[:1] == "#" for each in ids)
+            crowd.was_consumer
+            and crowd.has_made_ids
             and bool(self._described(crowd))
             and not self._described(crowd, with_places=False)
         )

@@ -61,6 +61,7 @@ class Crowd:
         lost: ids that nobody uses any more.
         leader: the leader that was told last, or "".
         has_unknown_leader: whether that one's own answer has not come yet, so that both leaders look alike.
+        has_patterns, has_made_ids: whether a member had a pattern, or an id that the servers made up.
         told: its requests with their answers, for the report of a difference.
         was_consumer: whether it was a consumer group at some time.
     """
@@ -76,6 +77,7 @@ class Crowd:
     has_unknown_leader: bool = False
     was_consumer: bool = False
     has_patterns: bool = False
+    has_made_ids: bool = False
     told: list[str] = field(default_factory=list)
     born: float = field(default_factory=time.monotonic)
 
