@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from engine.coding.fixed_width import encode_float64
 from engine.coding.layout import Buffer
@@ -20,26 +20,18 @@ _NULL, _TAGGED_NULL, _NOT_NULL = b"\xff", b"\0", b"\1"
 """The byte before a structure that may be null."""
 
 
-class Elsewhere(Protocol):
-    """Bytes that are not in memory, as a part of a file."""
-
-    @property
-    def size(self) -> int:
-        """Number of the bytes."""
-
-
-Pieces: TypeAlias = "list[bytearray | Elsewhere]"
-"""Consecutive parts of a message, none of them empty but the first."""
+Pieces: TypeAlias = list[Any]
+"""Consecutive parts of a message, none of them empty but the first: bytearrays, and the parts of BYTES that are no buffers."""
 
 
 def write_message(
     message: Message, version: int, values: Mapping[str, Any], head: bytes = b""
 ) -> Pieces:
-    """Return a message: the buffers of its bytes, and between them the bytes that are elsewhere.
+    """Return a message: the buffers of its bytes, and between them the bytes that are elsewhere. The first is a buffer.
 
     Args:
         values: fields by name, in the form that `read_message` gives. Those that are missing have their defaults. BYTES
-            may also be a tuple of parts: buffers, or bytes that are elsewhere.
+            may also be a tuple of parts: buffers, or objects with a `size` for bytes that are elsewhere, as in a file.
         head: bytes before the message.
 
     Raises:

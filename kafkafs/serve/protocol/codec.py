@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, NamedTuple
 
 from engine import kernel
-from engine.coding.fixed_width import read_int16
+from engine.coding.fixed_width import read_int16, read_int32
 from engine.errors import CorruptMessageError
 from engine.topics.message.schema import Message
 from engine.units import MAX_INT32
@@ -17,11 +16,10 @@ from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
 
 MOST_REPEATS = 1000
 """Elements of an array of a request that may be there before."""
-_HEADER = struct.Struct(">hhi")
-"""Key, version and correlation id."""
-_ANSWER = struct.Struct(">ii")
-"""Size of an answer without this number, and correlation id."""
-_SIZE = struct.Struct(">i")
+_HEADER = 8
+"""Bytes of key, version and correlation id."""
+_SIZE = 4
+"""Bytes of the size of an answer, which does not count them."""
 _NO_FIELDS = Message("RequestHeader", (), 32_767, 0, 0)
 
 
@@ -51,13 +49,17 @@ def read_request(frame: bytes, most_elements: int = MAX_INT32) -> ReceivedReques
     Raises:
         CorruptMessageError: the bytes are no request.
     """
-    if len(frame) < _HEADER.size:
+    if len(frame) < _HEADER:
         raise CorruptMessageError("a request is cut off within its header")
-    key, version, correlation = _HEADER.unpack_from(frame)
+    key, version, correlation = (
+        read_int16(frame, 0),
+        read_int16(frame, 2),
+        read_int32(frame, 4),
+    )
     api = APIS.get(key)
     if api is None or not api.request.knows(version):
         return ReceivedRequest(key, version, correlation, None, None)
-    client_id, position = _client_id(frame, _HEADER.size)
+    client_id, position = _client_id(frame, _HEADER)
     if api.request.is_flexible(version):
         _, position = kernel.read_message(_NO_FIELDS, 0, frame, position)
     # Bytes after the request are ignored, as brokers do: librdkafka's Metadata for all topics has three.
@@ -108,10 +110,10 @@ def write_response(key: int, version: int, correlation: int, fields: Fields) -> 
         fields: fields by name; those that are missing have their defaults. Records are a tuple of pieces, other bytes are bytes.
     """
     message = APIS[key].response
-    head = _ANSWER.pack(0, correlation)
+    head = bytes(_SIZE) + correlation.to_bytes(4, "big", signed=True)
     # A client that does not know the versions yet cannot know whether the header has tags.
     if message.is_flexible(version) and key != API_VERSIONS.key:
         head += b"\0"
-    pieces: list[Piece] = kernel.write_message(message, version, fields, head)  # type: ignore[assignment]
-    _SIZE.pack_into(pieces[0], 0, size_of(pieces) - _SIZE.size)  # type: ignore[arg-type]
+    pieces = kernel.write_message(message, version, fields, head)
+    pieces[0][:_SIZE] = (size_of(pieces) - _SIZE).to_bytes(_SIZE, "big")
     return pieces
