@@ -95,7 +95,7 @@ def _compare_columns(
     report: Report, values: list[bytes], decoder: ProtobufDecoder, kind: type[Message]
 ) -> None:
     """Make typed columns of payloads; the framing of records is on no side."""
-    column = ProtobufColumn(decoder)
+    column = ProtobufColumn(decoder, nanoseconds=True)  # as ptars has them
     handler = ptars.HandlerPool([kind.DESCRIPTOR.file]).get_for_message(kind.DESCRIPTOR)
     data = pa.array(values, pa.binary())
 

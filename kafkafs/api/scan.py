@@ -72,6 +72,8 @@ class Scan:
             JSON as text, null where nothing is decoded, beside bytes that stay as they are. "columns" gives the keys
             and values of one topic the Arrow types of its newest Avro or Protobuf schemas, see `kafkafs.table.typed.typed_columns`.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
+        nanoseconds: count times of Protobuf in nanoseconds with `decode="columns"`, which hold the years 1677 to 2262,
+            and not in microseconds without the digits below.
         threads: number of threads; by default one for each core, at most 8.
         typed: decoded columns of one topic that have a type, in place of those of `decode`.
 
@@ -96,11 +98,16 @@ class Scan:
         where: pc.Expression | None = None,
         decode: bool | Literal["columns"] | DecoderOf = False,
         on_corrupt: Corrupt = "raise",
+        nanoseconds: bool = False,
         threads: int | None = None,
         typed: TypedValues | None = None,
     ) -> None:
         self._logs = logs
-        self._typed = _typed(logs, topics) if decode == "columns" else typed
+        if nanoseconds and decode != "columns":
+            raise ValueError('nanoseconds are for decode="columns"')
+        self._typed = typed
+        if decode == "columns":
+            self._typed = _typed(logs, topics, nanoseconds=nanoseconds)
         types = {} if self._typed is None else dict(self._typed.types)
         if columns is None:
             notes = [f"{name}Note" for name in types]
@@ -146,7 +153,7 @@ class Scan:
         self._given = {
             "topics": topics, "columns": columns, "since": since, "until": until, "offsets": offsets,
             "keys": self._keys, "partitioner": partitioner, "isolation": isolation, "where": where,
-            "decode": decode, "on_corrupt": on_corrupt, "threads": threads, "typed": typed,
+            "decode": decode, "on_corrupt": on_corrupt, "nanoseconds": nanoseconds, "threads": threads, "typed": typed,
         }  # fmt: skip
 
     def _check_mask(self, logs: SourceLogs) -> None:
@@ -340,14 +347,15 @@ def _range_text(part: ScanPart) -> str:
     return f"{part.log.name}: offsets {part.wanted.start} to {part.wanted.stop}"
 
 
-def _typed(logs: SourceLogs, topics: Topics | None) -> TypedColumns:
+def _typed(logs: SourceLogs, topics: Topics | None, *, nanoseconds: bool) -> TypedColumns:
     names = [topics] if isinstance(topics, str) else list(topics or ())
     if len(names) != 1:
         raise ValueError(f'decode="columns" takes the schemas of one topic, not of {len(names)}')
     # Imported here: other scans need no decoders of Avro.
     from kafkafs.table.typed.typed_columns import typed_columns
 
-    return typed_columns(names[0], logs.tree.context.schemas.store())
+    store = logs.tree.context.schemas.store()
+    return typed_columns(names[0], store, nanoseconds=nanoseconds)
 
 
 def _several(keys: Iterable[bytes | str | None]) -> list[bytes | str | None]:

@@ -390,7 +390,7 @@ cdef class ProtobufColumnProgram(ColumnProgram):
         if step.kind == PBC_TEXT:
             return shapes.shapes[step.column].kind == KCL_BYTES
         if step.kind == PBC_TIMESTAMP or step.kind == PBC_DURATION:
-            return shapes.is_fixed(step.column, 8) and type.count == 2
+            return shapes.is_fixed(step.column, 8) and type.count == 2 and step.size > 0
         if step.first <= at or step.count < 0 or step.first + <int64_t>step.count > self.count():
             return False
         if step.kind == PBC_WRAPPER:

@@ -34,18 +34,21 @@ class ProtobufColumn(TypedColumn):
     Args:
         decoder: decoder of the schema.
         message: the type in it.
+        nanoseconds: whether times are in nanoseconds.
 
     Raises:
         UndecodableError: the schema has no such message.
         ValueError: the type has more fields than a column may have.
     """
 
-    def __init__(self, decoder: ProtobufDecoder, message: Message = None) -> None:
+    def __init__(
+        self, decoder: ProtobufDecoder, message: Message = None, *, nanoseconds: bool = False
+    ) -> None:
         self._descriptor = decoder.descriptor(message)
-        super().__init__(arrow_type(self._descriptor))
+        super().__init__(arrow_type(self._descriptor, nanoseconds=nanoseconds))
         self._messages = decoder.program(message)
         self._class = GetMessageClass(self._descriptor)
-        self._value = value_of(self._descriptor, decoder.printer)
+        self._value = value_of(self._descriptor, decoder.printer, nanoseconds=nanoseconds)
 
     @cached_property
     def program(self) -> compiled.ProtobufColumnProgram | None:

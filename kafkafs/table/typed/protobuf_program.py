@@ -16,6 +16,7 @@ from kafkafs.schemas.programs import extension
 from kafkafs.table.typed.column_tree import ColumnKind, ColumnTree
 from kafkafs.table.typed.protobuf_types import (
     DURATION,
+    NANOS_A_TICK,
     TIMESTAMP,
     Path,
     fields_of,
@@ -105,7 +106,8 @@ class _Compiler:
             return _Step(FieldStep.TEXT, *own)
         if descriptor.full_name in (TIMESTAMP, DURATION):
             is_time = descriptor.full_name == TIMESTAMP
-            return _Step(FieldStep.TIMESTAMP if is_time else FieldStep.DURATION, *own)
+            kind = FieldStep.TIMESTAMP if is_time else FieldStep.DURATION
+            return _Step(kind, *own, NANOS_A_TICK[column.type.unit])
         if is_wrapper(descriptor):
             first = self.reserve(1)
             self.steps[first] = self._item(descriptor.fields_by_name["value"], column, path)

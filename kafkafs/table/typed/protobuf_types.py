@@ -8,17 +8,20 @@
 | int32, sint32, sfixed32; int64, sint64, sfixed64 | int32; int64 |
 | uint32, fixed32; uint64, fixed64 | uint32; uint64 |
 | enum | string: the name, or the number where it has none |
-| `google.protobuf.Timestamp`, `Duration` | timestamp in UTC, duration; in nanoseconds |
+| `google.protobuf.Timestamp`, `Duration` | timestamp in UTC, duration; in microseconds, digits below are cut |
 | `google.protobuf.Int64Value` and the other wrappers | the value, null where not set |
 | `google.protobuf.Struct`, `Value`, `ListValue`, `Any`; a message inside of itself; types nested deeper than MOST_NESTED | string: the JSON of the value |
 
 A field with presence (`optional`, in a oneof, of proto2) is null where it is not set; any other has its default.
+
+Microseconds hold all times of Protobuf, of the years 1 to 9999, and are what Spark, Parquet's readers and Python's own
+types take. Nanoseconds, on demand, hold all digits of the years 1677 to 2262.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -26,6 +29,7 @@ from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.decoders.protobuf_json import MessagePrinter
 from kafkafs.schemas.decoders.value_decoder import json_bytes
 from kafkafs.schemas.errors import UndecodableError
+from kafkafs.table.typed.retyped import with_leaves
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -46,28 +50,39 @@ _WRAPPERS = {
 }
 _AS_JSON = {f"{_GOOGLE}{name}" for name in ("Struct", "Value", "ListValue", "Any")}
 TIMESTAMP, DURATION = f"{_GOOGLE}Timestamp", f"{_GOOGLE}Duration"
-_NANOS = {TIMESTAMP: pa.timestamp("ns", "UTC"), DURATION: pa.duration("ns")}
+_TIMES = {TIMESTAMP: pa.timestamp("us", "UTC"), DURATION: pa.duration("us")}
+_IN_NANOS = {_TIMES[TIMESTAMP]: pa.timestamp("ns", "UTC"), _TIMES[DURATION]: pa.duration("ns")}
 _MOST_NANOS = 999_999_999
 _SECOND = 1_000_000_000
+NANOS_A_TICK = {"us": 1000, "ns": 1}
+"""Nanoseconds of what times are counted in, by unit."""
 
 
-def arrow_type(descriptor: Descriptor) -> pa.DataType:
+def arrow_type(descriptor: Descriptor, *, nanoseconds: bool = False) -> pa.DataType:
     """Return the Arrow type of a type's messages.
+
+    Args:
+        descriptor: the type.
+        nanoseconds: whether times are in nanoseconds.
 
     Raises:
         ValueError: it has more fields than a column may have.
     """
-    return _arrow_type(descriptor, (), [_MOST_TYPES])
+    found = _arrow_type(descriptor, (), [_MOST_TYPES])
+    return with_leaves(found, lambda kind: _IN_NANOS.get(kind, kind)) if nanoseconds else found
 
 
-def value_of(descriptor: Descriptor, printer: MessagePrinter) -> ValueOf:
+def value_of(
+    descriptor: Descriptor, printer: MessagePrinter, *, nanoseconds: bool = False
+) -> ValueOf:
     """Return the function from a type's messages to what PyArrow takes.
 
     Args:
         descriptor: the type.
         printer: printer of what columns show as JSON.
+        nanoseconds: whether times are in nanoseconds.
     """
-    return _value_of(descriptor, printer, ())
+    return _value_of(descriptor, _Shown(printer, "ns" if nanoseconds else "us"), ())
 
 
 def fields_of(descriptor: Descriptor) -> list[FieldDescriptor]:
@@ -98,8 +113,8 @@ def is_map(field: FieldDescriptor) -> bool:
 def _arrow_type(descriptor: Descriptor, path: Path, left: list[int]) -> pa.DataType:
     if is_text(descriptor, path):
         return pa.string()
-    if descriptor.full_name in _NANOS:
-        return _NANOS[descriptor.full_name]
+    if descriptor.full_name in _TIMES:
+        return _TIMES[descriptor.full_name]
     if is_wrapper(descriptor):
         return _item_type(descriptor.fields_by_name["value"], path, left)
     inside = (*path, descriptor.full_name)
@@ -136,17 +151,24 @@ _SCALARS = {
 # Values
 
 
-def _value_of(descriptor: Descriptor, printer: MessagePrinter, path: Path) -> ValueOf:
+class _Shown(NamedTuple):
+    """How values are shown: with a printer of JSON, and times in a unit."""
+
+    printer: MessagePrinter
+    unit: str
+
+
+def _value_of(descriptor: Descriptor, shown: _Shown, path: Path) -> ValueOf:
     if is_text(descriptor, path):
-        return lambda message: json_bytes(printer.json(message, 0, [MOST_COST])).decode()
-    if descriptor.full_name in _NANOS:
-        return _nanos
+        return lambda message: json_bytes(shown.printer.json(message, 0, [MOST_COST])).decode()
+    if descriptor.full_name in _TIMES:
+        return lambda message: _ticks(message, shown.unit)
     if is_wrapper(descriptor):
-        wrapped = _item_of(descriptor.fields_by_name["value"], printer, path)
+        wrapped = _item_of(descriptor.fields_by_name["value"], shown, path)
         return lambda message: wrapped(message.value)
     inside = (*path, descriptor.full_name)
     fields = [
-        (field.name, field.has_presence, _field_of(field, printer, inside))
+        (field.name, field.has_presence, _field_of(field, shown, inside))
         for field in fields_of(descriptor)
     ]
 
@@ -159,17 +181,17 @@ def _value_of(descriptor: Descriptor, printer: MessagePrinter, path: Path) -> Va
     return value
 
 
-def _field_of(field: FieldDescriptor, printer: MessagePrinter, path: Path) -> ValueOf:
+def _field_of(field: FieldDescriptor, shown: _Shown, path: Path) -> ValueOf:
     if is_map(field):
-        key, value = (_item_of(each, printer, path) for each in fields_of(field.message_type))
+        key, value = (_item_of(each, shown, path) for each in fields_of(field.message_type))
         return lambda items: [(key(each), value(items[each])) for each in sorted(items)]
-    item = _item_of(field, printer, path)
+    item = _item_of(field, shown, path)
     return (lambda items: [item(each) for each in items]) if field.is_repeated else item
 
 
-def _item_of(field: FieldDescriptor, printer: MessagePrinter, path: Path) -> ValueOf:
+def _item_of(field: FieldDescriptor, shown: _Shown, path: Path) -> ValueOf:
     if field.message_type is not None:
-        return _value_of(field.message_type, printer, path)
+        return _value_of(field.message_type, shown, path)
     if field.enum_type is not None:
         return _enum_of(field.enum_type)
     return _string if field.type == field.TYPE_STRING else _same
@@ -192,13 +214,15 @@ def _string(item: Any) -> Any:  # noqa: ANN401
     return item
 
 
-def _nanos(message: Any) -> int:  # noqa: ANN401
-    """Return the nanoseconds of a Timestamp or Duration."""
+def _ticks(message: Any, unit: str) -> int:  # noqa: ANN401
+    """Return a Timestamp or Duration in a unit, without the digits below, whatever the sign of a Duration."""
     seconds, nanos, name = message.seconds, message.nanos, message.DESCRIPTOR.full_name
     least = -_MOST_NANOS if name == DURATION else 0
     if not least <= nanos <= _MOST_NANOS or (name == DURATION and seconds * nanos < 0):
         raise UndecodableError(f"a {name} has {seconds} s and {nanos} ns")
-    found: int = seconds * _SECOND + nanos
+    size = NANOS_A_TICK[unit]
+    part = abs(nanos) // size
+    found: int = seconds * (_SECOND // size) + (part if nanos > 0 else -part)
     if not -(2**63) <= found < 2**63:
-        raise UndecodableError(f"a {name} of {seconds} s is not counted in nanoseconds")
+        raise UndecodableError(f"a {name} of {seconds} s is not counted in {unit}")
     return found

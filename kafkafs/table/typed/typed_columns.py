@@ -42,8 +42,13 @@ _REFUSED, _TOO_LARGE = 2, 3
 _NO_SCHEMA = "the bytes name no schema"
 
 
-def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
+def typed_columns(topic: str, store: SchemaStore, *, nanoseconds: bool = False) -> TypedColumns:
     """Return the columns of a topic's keys and values, as far as their newest schemas are Avro or Protobuf.
+
+    Args:
+        topic: name of the topic.
+        store: the schemas.
+        nanoseconds: whether times of Protobuf are in nanoseconds.
 
     Raises:
         ValueError: neither keys nor values have such a schema, or one has no Arrow type.
@@ -56,7 +61,8 @@ def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
             continue
         given = store.bare(topic, is_key=is_key)
         try:
-            found[name] = _column(make_decoder(schema, store), None if given is None else given[0])
+            framing = None if given is None else given[0]
+            found[name] = _column(make_decoder(schema, store), framing, nanoseconds=nanoseconds)
         except UndecodableError as error:
             raise ValueError(f"{schema.name}: {error}") from error
     if not found:
@@ -64,7 +70,7 @@ def typed_columns(topic: str, store: SchemaStore) -> TypedColumns:
     return TypedColumns(found)
 
 
-def _column(decoder: ValueDecoder, given: Framing | None) -> TypedColumn:
+def _column(decoder: ValueDecoder, given: Framing | None, *, nanoseconds: bool) -> TypedColumn:
     """Return the column of a schema; `given` is the framing of bare payloads."""
     if isinstance(decoder, AvroDecoder):
         return AvroColumn(decoder.schema)
@@ -73,7 +79,8 @@ def _column(decoder: ValueDecoder, given: Framing | None) -> TypedColumn:
     from kafkafs.table.typed.protobuf_column import ProtobufColumn
 
     assert isinstance(decoder, ProtobufDecoder)
-    return ProtobufColumn(decoder, decoder.main_message() if given is None else given.message)
+    message = decoder.main_message() if given is None else given.message
+    return ProtobufColumn(decoder, message, nanoseconds=nanoseconds)
 
 
 class _Side(NamedTuple):

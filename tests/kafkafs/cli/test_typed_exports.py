@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -85,8 +86,10 @@ def plain(value: Any) -> Any:
             return [plain(each) for each in value]
         case Decimal() if value == int(value):
             return int(value)
-        case pd.Timestamp() | pd.Timedelta():
+        case pd.Timestamp():
             return value.value  # in nanoseconds
+        case timedelta():
+            return value // timedelta(microseconds=1)
         case float():
             return repr(value)
         case _:

@@ -20,7 +20,7 @@ typedef struct {
     int32_t kind, column;
     int32_t field;    /* its place among the fields of its message, by number */
     int32_t is_null;  /* what is not set is null, else it has a default */
-    int32_t size;     /* bytes of a number in the column; number of an enum's default */
+    int32_t size;     /* bytes of a number in the column; number of an enum's default; nanoseconds of a time's unit */
     int32_t first, count; /* steps of a message's fields, of items, of a wrapped value, of a map's keys and values */
 } pbc_step;
 
@@ -38,12 +38,12 @@ typedef struct {
 
 static int pbc_message(pbc_run *run, const pbc_step *step, const pb_type *type, pb_node *node);
 
-/* Appends seconds and nanoseconds as nanoseconds. */
-static int pbc_nanos(kcl_column *column, const pb_node *node, int is_duration) {
+/* Appends seconds and nanoseconds in units of `size` nanoseconds, without the digits below. */
+static int pbc_ticks(kcl_column *column, const pb_node *node, int is_duration, int32_t size) {
     const int64_t seconds = (int64_t)node->slots[0].bits, nanos = (int64_t)node->slots[1].bits;
     if (nanos > 999999999 || nanos < (is_duration ? -999999999 : 0)) return PB_ASK;
     if (is_duration && ((seconds > 0 && nanos < 0) || (seconds < 0 && nanos > 0))) return PB_ASK;
-    const __int128 wide = (__int128)seconds * 1000000000 + nanos;
+    const __int128 wide = (__int128)seconds * (1000000000 / size) + nanos / size;
     if (wide < INT64_MIN || wide > INT64_MAX) return PB_ASK;
     const int64_t found = (int64_t)wide;
     return kcl_put_fixed(column, &found, 8);
@@ -79,7 +79,7 @@ static int pbc_put(pbc_run *run, const pbc_step *step, const pb_field *field, co
         return kcl_end_bytes(column);
     case PBC_TIMESTAMP:
     case PBC_DURATION:
-        return pbc_nanos(column, slot->node, step->kind == PBC_DURATION);
+        return pbc_ticks(column, slot->node, step->kind == PBC_DURATION, step->size);
     case PBC_WRAPPER:
         return pbc_put(run, run->steps + step->first, program->type[field->inner].fields, slot->node->slots);
     default:

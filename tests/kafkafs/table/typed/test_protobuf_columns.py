@@ -128,8 +128,8 @@ def test_values_are_those_of_the_message() -> None:
     assert json.loads(row["om"])["i64"] == "1"
     assert json.loads(row["struct"]) == EVERY_FIELD["struct"]
     assert row["mask"] == {"paths": ["foo_bar.b", "c"]}
-    assert array.field("at").cast(pa.int64())[0].as_py() == 1_700_000_000_000_000_001
-    assert array.field("took").cast(pa.int64())[0].as_py() == -1
+    assert array.field("at").cast(pa.int64())[0].as_py() == 1_700_000_000_000_000
+    assert array.field("took").cast(pa.int64())[0].as_py() == 0
     own = {name for name, value in empty.items() if value is None}
     assert own == {
         "m", "oi", "os", "om", "oe", "maybe", "note", "at", "took", "mask", "struct", "value", "list", "any", "wi", "wd",
@@ -144,13 +144,59 @@ def test_values_are_those_of_the_message() -> None:
     )
 
 
-def test_a_time_beyond_nanoseconds_is_null_with_a_note() -> None:
-    column, data = COLUMNS["proto3"], filled(at="9999-12-31T23:59:59Z")
-    field = DecodedField(b"", made_by=ProtobufPayload(DECODERS["proto3"], data, None))
-    array, notes = column.array([field])
-    assert array.to_pylist() == [None]
-    assert "google.protobuf.Timestamp of 253402300799 s is not counted in nanoseconds" in notes[0]
-    assert read(column, column.program, [data]).states == [REFUSED]
+TIMES = {
+    "0001-01-01T00:00:00Z": -62_135_596_800_000_000,
+    "1969-12-31T23:59:59.999999999Z": -1,
+    "1969-12-31T23:59:58.000000001Z": -2_000_000,
+    "1970-01-01T00:00:00.000001999Z": 1,
+    "9999-12-31T23:59:59.999999999Z": 253_402_300_799_999_999,
+}
+DURATIONS = {
+    "-315576000000s": -315_576_000_000_000_000,
+    "-1.000001999s": -1_000_001,
+    "-0.000000999s": 0,
+    "0.000001999s": 1,
+    "315576000000.999999999s": 315_576_000_000_999_999,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ticks"),
+    [
+        *(("at", text, ticks) for text, ticks in TIMES.items()),
+        *(("took", text, ticks) for text, ticks in DURATIONS.items()),
+    ],
+)
+def test_microseconds_hold_all_times_of_protobuf(name: str, text: str, ticks: int) -> None:
+    column, data = COLUMNS["proto3"], filled(**{name: text})
+    check("proto3", data, is_read=True)
+    array, _ = read(column, column.program, [data])
+    assert array.field(name).cast(pa.int64())[0].as_py() == ticks
+
+
+IN_NANOS = ProtobufColumn(DECODERS["proto3"], nanoseconds=True)
+
+
+def test_nanoseconds_hold_all_digits_of_a_time() -> None:
+    data = filled(at=NOW, took="-0.000000001s")
+    array, states = read(IN_NANOS, IN_NANOS.program, [data])
+    assert states == [READ]
+    assert equal(array, by_twin(IN_NANOS, DECODERS["proto3"], data))
+    assert array.field("at").cast(pa.int64())[0].as_py() == 1_700_000_000_000_000_001
+    assert array.field("took").cast(pa.int64())[0].as_py() == -1
+
+
+def test_a_time_that_its_unit_cannot_count_is_null_with_a_note() -> None:
+    beyond = tag(61, 2) + sized(tag(1, 0) + varint(2**50))
+    for column, data, said in (
+        (IN_NANOS, filled(at="9999-12-31T23:59:59Z"), "253402300799 s is not counted in ns"),
+        (COLUMNS["proto3"], beyond, f"{2**50} s is not counted in us"),
+    ):
+        field = DecodedField(b"", made_by=ProtobufPayload(DECODERS["proto3"], data, None))
+        array, notes = column.array([field])
+        assert array.to_pylist() == [None]
+        assert f"a google.protobuf.Timestamp of {said}" in notes[0]
+        assert read(column, column.program, [data]).states == [REFUSED]
 
 
 def test_an_older_message_is_read_by_the_numbers_of_its_fields() -> None:
@@ -207,7 +253,7 @@ def test_columns_have_what_another_reader_of_the_wire_has() -> None:
         },
     ]
     data = [json_format.ParseDict(each, kind()).SerializeToString() for each in shown]
-    column = ProtobufColumn(decoder)
+    column = ProtobufColumn(decoder, nanoseconds=True)
     array, states = read(column, column.program, data)
     handler = ptars.HandlerPool([kind.DESCRIPTOR.file]).get_for_message(kind.DESCRIPTOR)
     theirs = handler.list_to_record_batch(data)

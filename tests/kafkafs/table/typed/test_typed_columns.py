@@ -346,6 +346,21 @@ def test_protobuf_topics_have_the_columns_of_their_newest_schema() -> None:
             assert "it is a message NoPackage.In, not NoPackage" in row["valueNote"]
 
 
+def test_nanoseconds_refuse_the_times_that_microseconds_hold() -> None:
+    with kafkafs.open(CONFLUENT) as source:
+        usual = source.scan("proto-known", decode="columns")
+        finer = pickle.loads(
+            pickle.dumps(source.scan("proto-known", decode="columns", nanoseconds=True))
+        )
+        with pytest.raises(ValueError, match="nanoseconds are for decode"):
+            source.scan("proto-known", nanoseconds=True)
+        for scan, unit, notes in ((usual, "us", set()), (finer, "ns", {1, 7})):
+            table = scan.to_arrow()
+            assert table.schema.field("value").type.field("at").type == pa.timestamp(unit, "UTC")
+            found = zip(table["offset"].to_pylist(), table["valueNote"].to_pylist(), strict=True)
+            assert {offset for offset, note in found if note is not None} == notes
+
+
 def test_only_one_topic_with_a_schema_of_columns_has_them() -> None:
     with kafkafs.open(CONFLUENT) as source:
         with pytest.raises(ValueError, match="one topic, not of 0"):
