@@ -16,6 +16,7 @@ from kafkafs.api.scan_plan import Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 from kafkafs.table.rows import TypedValues
+from kafkafs.table.typed.retyped import with_leaves
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 COLUMNS = tuple(name for name in RECORD_FIELDS if name != CORRUPT)
 MOST_DAMAGE = 20
 """Damaged places that are kept; all are counted."""
+_FINER: dict[pa.DataType, pa.DataType] = {
+    pa.timestamp("ms", "UTC"): pa.timestamp("us", "UTC"),
+    pa.timestamp("ms"): pa.timestamp("us"),
+}
 
 
 class ReadReport:
@@ -72,9 +77,14 @@ def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> Typ
     from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes
 
     try:
-        return TypedBesideBytes(topic, store)
+        return TypedBesideBytes(topic, store, _duckdb_type)
     except ValueError:
         return None
+
+
+def _duckdb_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which DuckDB takes a column: a time that its microseconds do not hold would end the query."""
+    return with_leaves(kind, lambda leaf: _FINER.get(leaf, leaf))
 
 
 class TopicDataset(ds.Dataset):  # type: ignore[misc]

@@ -341,7 +341,8 @@ def _in_json(value: Any) -> Any:  # noqa: ANN401 - a value of DuckDB
             except UnicodeDecodeError:
                 return {"base64": base64.b64encode(value).decode()}
         case datetime():
-            shown = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+            unit = "microseconds" if value.microsecond % 1000 else "milliseconds"
+            shown = value.replace(tzinfo=None).isoformat(timespec=unit)
             return shown + ("Z" if value.tzinfo is not None else "")
         case date() | time():
             return value.isoformat()

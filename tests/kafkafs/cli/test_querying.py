@@ -13,12 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kafkafs
+from engine.coding.varint import encode_varlong
 from engine.files.source_files import SourceFile
 from kafkafs.cli import cli
 from kafkafs.cli.querying import _in_text
 from tests.builders import Rec, batch
 from tests.fixtures_data import copy_of, log_dir, truth_records
 from tests.kafkafs.built_logs import BuiltLog
+from tests.schema_records import schema_record, write_topic
 
 SAMPLE = log_dir("sample")
 
@@ -111,6 +113,40 @@ def test_a_value_of_another_type_is_null_with_a_note_and_json_on_request() -> No
     (text,) = rows(query, TYPED, "--decode", "json")
     assert json.loads(text["decodedValue"])["id"] == 1
     assert text["valueNote"] is None
+
+
+def test_times_of_protobuf_are_shown_to_the_microsecond() -> None:
+    query = 'select decodedValue.times from "proto-known" where "offset" = 1'
+    (row,) = rows(query, TYPED)
+    assert row["times"] == [
+        "1970-01-01T00:00:00.000Z",
+        "0001-01-01T00:00:00.000Z",
+        "9999-12-31T23:59:59.999999Z",
+        "2000-01-01T00:00:00.000001Z",
+    ]
+
+
+def test_a_time_that_duckdb_cannot_hold_is_null_with_a_note(tmp_path: Path) -> None:
+    kinds = ("timestamp-millis", "local-timestamp-millis")
+    fields = [
+        {"name": kind.partition("-")[0], "type": {"type": "long", "logicalType": kind}}
+        for kind in kinds
+    ]
+    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    times = [(1, 2), (2**62, 0), (0, 2**62)]
+    framed = [
+        b"\0" + (1).to_bytes(4, "big") + b"".join(map(encode_varlong, each)) for each in times
+    ]
+    write_topic(tmp_path, [schema_record(schema=schema)])
+    BuiltLog(tmp_path).segment([batch([Rec(each) for each in framed], 0)], 0)
+    found = rows("select decodedValue, valueNote from orders", tmp_path)
+    assert [row["decodedValue"] for row in found] == [
+        {"timestamp": "1970-01-01T00:00:00.001Z", "local": "1970-01-01T00:00:00.002"},
+        None,
+        None,
+    ]
+    assert [row["valueNote"] is None for row in found] == [True, False, False]
+    assert all("the value does not fit the column" in row["valueNote"] for row in found[1:])
 
 
 def test_masked_topics_have_json_in_place_of_columns(tmp_path: Path) -> None:
