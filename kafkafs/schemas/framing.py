@@ -50,6 +50,28 @@ PREFIXES = (
 """How keys and values of the forms without headers begin, and the size of the bytes that name the schema, with these."""
 
 
+class HeaderNames(NamedTuple):
+    """Keys of the headers that name the schema of a key or of a value: Confluent's, and those of Apicurio."""
+
+    confluent: bytes
+    global_id: bytes
+    content_id: bytes
+    group_id: bytes
+    artifact_id: bytes
+    version: bytes
+    message: bytes
+
+
+def _header_names(part: str, message: str) -> HeaderNames:
+    apicurio = ("globalId", "contentId", "groupId", "artifactId", "version")
+    names = (f"__{part}_schema_id", *(f"apicurio.{part}.{each}" for each in apicurio), message)
+    return HeaderNames(*(name.encode() for name in names))
+
+
+KEY_HEADERS = _header_names("key", "apicurio.protobuf.type.key")
+VALUE_HEADERS = _header_names("value", "apicurio.protobuf.type")
+
+
 class Form(StrEnum):
     """A wire form."""
 
@@ -122,19 +144,22 @@ def framings(
         headers: headers of the record.
         is_key: whether the data is the record's key.
     """
-    newest = {header.key: header.value for header in headers}
-    if newest:
-        yield from _from_headers(newest, "key" if is_key else "value")
+    yield from header_framings(headers, is_key=is_key)
     yield from _from_prefix(data)
 
 
-def _from_headers(newest: dict[bytes, bytes | None], part: str) -> Iterator[Framing]:
-    found = newest.get(f"__{part}_schema_id".encode())
+def header_framings(headers: Iterable[Header], *, is_key: bool = False) -> Iterator[Framing]:
+    """Yield the forms that the headers of a record name for its key or value, the likeliest first."""
+    newest = {header.key: header.value for header in headers}
+    if not newest:
+        return
+    names = KEY_HEADERS if is_key else VALUE_HEADERS
+    found = newest.get(names.confluent)
     if found is not None:
         framing = _confluent_header(found)
         if framing is not None:
             yield framing
-    yield from _apicurio_headers(newest, f"apicurio.{part}.", part)
+    yield from _apicurio_headers(newest, names)
 
 
 def _confluent_header(found: bytes) -> Framing | None:
@@ -145,18 +170,16 @@ def _confluent_header(found: bytes) -> Framing | None:
     return None
 
 
-def _apicurio_headers(
-    newest: dict[bytes, bytes | None], prefix: str, part: str
-) -> Iterator[Framing]:
-    def text(name: str) -> str:
-        return (newest.get(name.encode()) or b"").decode("utf-8", "replace")
+def _apicurio_headers(newest: dict[bytes, bytes | None], names: HeaderNames) -> Iterator[Framing]:
+    def text(name: bytes) -> str:
+        return (newest.get(name) or b"").decode("utf-8", "replace")
 
-    message = text("apicurio.protobuf.type" + (".key" if part == "key" else "")) or None
-    for name in ("globalId", "contentId"):
-        found = newest.get((prefix + name).encode())
+    message = text(names.message) or None
+    for name in (names.global_id, names.content_id):
+        found = newest.get(name)
         if found is not None and len(found) >= 8:
             yield Framing(Form.APICURIO_HEADER, id=_int(found[:8]), message=message)
-    artifact = (text(prefix + "groupId"), text(prefix + "artifactId"), text(prefix + "version"))
+    artifact = (text(names.group_id), text(names.artifact_id), text(names.version))
     if artifact[1]:
         yield Framing(Form.APICURIO_HEADER, artifact=artifact, message=message)
 
@@ -208,7 +231,7 @@ def payload(
     if framing.header is not None:
         message, _ = message_indexes(framing.header, 0)
         return Payload(body[start:], start, message)
-    name, after = _apicurio_ref(body, start)
+    name, after = apicurio_ref(body, start)
     if name is not None or framing.form is Form.APICURIO_HEADER:
         return Payload(body[after:], after, name or framing.message)
     message, start = message_indexes(body, start)
@@ -236,7 +259,7 @@ def message_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     return tuple(indexes), position
 
 
-def _apicurio_ref(data: bytes, start: int) -> tuple[str | None, int]:
+def apicurio_ref(data: bytes, start: int) -> tuple[str | None, int]:
     """Return the name in Apicurio's delimited `Ref` message and the position after it; None and the start without one."""
     try:
         size, position = read_unsigned_varint(data, start)

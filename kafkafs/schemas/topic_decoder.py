@@ -23,7 +23,16 @@ from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.decoders.limits import MOST_BYTES, check_size
 from kafkafs.schemas.decoders.value_decoder import Payloads, PayloadTexts, ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
-from kafkafs.schemas.framing import PREFIXES, Form, Framing, framings, payload
+from kafkafs.schemas.framing import (
+    KEY_HEADERS,
+    PREFIXES,
+    VALUE_HEADERS,
+    Form,
+    Framing,
+    framings,
+    header_framings,
+    payload,
+)
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import Candidate, Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
@@ -31,7 +40,8 @@ from kafkafs.schemas.store import SchemaStore
 MARKS = Marks(b"\x00\x01\x03\xc3O", (b"__key_schema_id", b"__value_schema_id", b"apicurio."))
 """First bytes and header keys of all wire forms."""
 
-_CONFLUENT_FORMS = frozenset({Form.CONFLUENT, Form.CONFLUENT_GUID, Form.CONFLUENT_HEADER})
+_PREFIXED = frozenset({Form.CONFLUENT, Form.CONFLUENT_GUID})
+_CONFLUENT_FORMS = _PREFIXED | {Form.CONFLUENT_HEADER}
 _MOST_REMEMBERED = 10_000
 _MOST_GROUPS = 16
 """Schemas whose keys or values are decoded together, of the records that are decoded at once."""
@@ -65,11 +75,11 @@ class _Found(NamedTuple):
 
 
 class SameFrame(NamedTuple):
-    """Keys or values that begin alike: they have one form and one schema.
+    """Keys or values that begin alike, or have the same headers: they have one form and one schema.
 
     Attributes:
         rows: which of them.
-        framing: the form; of Protobuf, it is Confluent's, or that of bare payloads.
+        framing: the form; of Protobuf, it is Confluent's, that of Apicurio's headers, or that of bare payloads.
         schema, decoder: the schema and its decoder.
     """
 
@@ -189,8 +199,7 @@ class TopicSchemas(LineDecoder):
         found.alone[:, field] = alone
         for group in groups:
             made = None
-            is_bare = group.framing.form is Form.BARE
-            if not is_bare or group.schema.kind is not SchemaKind.PROTOBUF:
+            if group.framing.form in _PREFIXED or group.schema.kind is not SchemaKind.PROTOBUF:
                 suffix = _suffix(group.schema, is_key=field == 0)
                 made = group.decoder.texts(group.payloads(fields), suffix, enough)
             if made is None:
@@ -208,16 +217,11 @@ class TopicSchemas(LineDecoder):
         assert extension is not None
         sides = (columns.key_start, columns.key_size), (columns.value_start, columns.value_size)
         starts, sizes = (column[indices] for column in sides[not is_key])
-        alone = extension.holding(
-            columns.arena,
-            columns.headers_start[indices],
-            columns.headers_size[indices],
-            MARKS.header_keys,
-        ).view(np.bool_) & (sizes >= 0)
-        fields = Payloads(columns.arena, starts, np.where(alone, -1, sizes))
+        fields = Payloads(columns.arena, starts, sizes)
+        alone = np.zeros(len(sizes), np.bool_)
         found: list[SameFrame] = []
         try:
-            for rows, group in self._groups(fields, alone, is_key=is_key):
+            for rows, group in self._groups(fields, columns, indices, is_key=is_key):
                 if group is None:
                     alone[rows] = True
                 else:
@@ -227,9 +231,14 @@ class TopicSchemas(LineDecoder):
         return fields, found, alone
 
     def _groups(
-        self, fields: Payloads, alone: npt.NDArray[np.bool_], *, is_key: bool
+        self,
+        fields: Payloads,
+        columns: Columns,
+        indices: npt.NDArray[np.int64] | slice,
+        *,
+        is_key: bool,
     ) -> Iterator[tuple[npt.NDArray[np.intp], tuple[Framing, Schema, ValueDecoder] | None]]:
-        """Yield the fields that begin alike, with what they have in common; None for those to be decoded alone."""
+        """Yield the fields that are framed alike, with what they have in common; None for those to be decoded alone."""
         assert extension is not None
         arena, starts, sizes = fields
         store = self._store() if self._is_mapped else None
@@ -239,8 +248,26 @@ class TopicSchemas(LineDecoder):
             if len(rows):
                 yield rows, self._bare_group(*given, store)
             return
+        named, firsts = extension.header_groups(
+            columns.arena,
+            columns.headers_start[indices],
+            np.where(sizes < 0, -1, columns.headers_size[indices]),
+            KEY_HEADERS if is_key else VALUE_HEADERS,
+            _MOST_GROUPS,
+        )
+        yield np.flatnonzero(named < -1), None
+        places = np.arange(len(columns))[indices]
+        for group, first in enumerate(firsts):
+            rows = np.flatnonzero(named == group)
+            headers = columns.headers(int(places[first]))
+            framing = next(header_framings(headers, is_key=is_key), None)
+            if framing is None:
+                named[rows] = -1
+            else:
+                yield rows, self._group(framing, is_key=is_key)
+        sizes = np.where(named == -1, sizes, -1)
         groups, firsts = extension.prefix_groups(arena, starts, sizes, PREFIXES, _MOST_GROUPS)
-        alone |= groups < -1
+        yield np.flatnonzero(groups < -1), None
         for group, first in enumerate(firsts):
             at = int(starts[first])
             data = bytes(arena[at : at + int(sizes[first])])
@@ -266,7 +293,7 @@ class TopicSchemas(LineDecoder):
     def _group_of(
         self, framing: Framing, schema: Schema, store: SchemaStore
     ) -> tuple[Framing, Schema, ValueDecoder] | None:
-        forms = _CONFLUENT_FORMS | {Form.BARE}
+        forms = _CONFLUENT_FORMS | {Form.APICURIO_HEADER, Form.BARE}
         if schema.kind is SchemaKind.PROTOBUF and framing.form not in forms:
             return None
         try:

@@ -1,6 +1,6 @@
 """The extension that runs programs of schemas."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from engine.arrays import np, npt
@@ -71,13 +71,24 @@ class ProtobufProgram:
 def float_text(number: float, is_double: bool = True) -> bytes:
     """Return the JSON of a double, or of a float of 32 bits."""
 
-def holding(
+def header_groups(
     arena: Buffer,
     starts: npt.NDArray[np.int64],
     sizes: npt.NDArray[np.integer],
-    needles: Iterable[bytes],
-) -> npt.NDArray[np.uint8]:
-    """Return for each of some pieces of a buffer whether it holds one of the needles: 1 or 0."""
+    names: Sequence[bytes],
+    most: int,
+) -> tuple[npt.NDArray[np.int32], list[int]]:
+    """Put records with the same values of some headers into groups.
+
+    Args:
+        arena, starts, sizes: the headers of each record, without their count; none where the size is not above 0.
+        names: keys of the headers that count; up to 16.
+        most: most groups, up to 64.
+
+    Returns:
+        the group of each record, -1 without such headers, and -2 for a group beyond the most or headers of more than
+        about 500 bytes; and the first record of each group.
+    """
 
 def prefix_groups(
     arena: Buffer,

@@ -4,7 +4,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from engine.arrays import np
 
@@ -25,16 +25,6 @@ cdef extern from "c/json_writer.h" nogil:
     int kjw_float(kjw_text *text, float number)
     void kjw_set_power(int exponent, uint64_t high, uint64_t low)
     void kjw_free(kjw_text *text)
-
-
-cdef extern from *:
-    """
-    #ifndef _GNU_SOURCE
-    #define _GNU_SOURCE
-    #endif
-    #include <string.h>
-    """
-    void *memmem(const void *hay, size_t size, const void *needle, size_t needle_size) nogil
 
 
 cdef class _Bytes:
@@ -123,23 +113,104 @@ def float_text(number, bint is_double=True):
     return text.taken()
 
 
-def holding(arena, starts, sizes, needles):
-    """Return for each of some pieces of a buffer whether it holds one of the needles."""
-    cdef _Payloads pieces = _payloads(arena, starts, sizes)
-    cdef _Bytes sought, out
-    cdef uint8_t *holds
+cdef enum:
+    _MOST_CHOSEN = 512  # bytes of the chosen headers of a record
+
+
+cdef bint _varint(const uint8_t **at, const uint8_t *end, int32_t *number) noexcept nogil:
+    """Read a zigzag varint; return whether it is there, and not too long."""
+    cdef uint32_t raw = 0
+    cdef int shift = 0
+    while at[0] < end and shift < 35:
+        raw |= <uint32_t>(at[0][0] & 0x7f) << shift
+        at[0] += 1
+        if not at[0][-1] & 0x80:
+            number[0] = <int32_t>(raw >> 1) ^ -<int32_t>(raw & 1)
+            return True
+        shift += 7
+    return False
+
+
+cdef int _chosen(const uint8_t *at, const uint8_t *end, const uint8_t **names, const size_t *name_sizes, int count,
+                 uint8_t *out) noexcept nogil:
+    """Write which of some headers are there, with their values; return the bytes written, -1 if there is no place for them."""
+    cdef int32_t size, name
+    cdef const uint8_t *key
+    cdef int taken = 0
+    while at < end:
+        if not _varint(&at, end, &size) or size < 0 or size > end - at:
+            return -1
+        key = at
+        at += size
+        for name in range(count):
+            if name_sizes[name] == <size_t>size and not memcmp(key, names[name], <size_t>size):
+                break
+        else:
+            name = -1
+        if not _varint(&at, end, &size) or size > end - at:
+            return -1
+        if name >= 0:
+            if taken + 1 + <int64_t>sizeof(int32_t) + size > _MOST_CHOSEN:
+                return -1
+            out[taken] = <uint8_t>name
+            memcpy(out + taken + 1, &size, sizeof(int32_t))
+            taken += 1 + <int>sizeof(int32_t)
+            if size > 0:
+                memcpy(out + taken, at, <size_t>size)
+                taken += size
+        if size > 0:
+            at += size
+    return taken
+
+
+def header_groups(arena, starts, sizes, names, int most):
+    """Put records with the same values of some headers into groups."""
+    cdef _Payloads headers = _payloads(arena, starts, sizes)
+    cdef _Bytes out, held
+    cdef int32_t group, count = 0
+    cdef int32_t *groups
     cdef size_t at
-    found = np.zeros(pieces.count, np.uint8)
-    out = _hold(found, True)
-    holds = <uint8_t *>out.data
-    for needle in needles:
-        sought = _hold(needle)
-        with nogil:
-            for at in range(pieces.count):
-                if pieces.sizes[at] > 0 and memmem(pieces.arena.data + pieces.starts[at], <size_t>pieces.sizes[at],
-                                                   sought.data, sought.size) != NULL:
-                    holds[at] = 1
-    return found
+    cdef int name_count = 0, taken
+    cdef const uint8_t *begin
+    cdef const uint8_t *name_bytes[16]
+    cdef size_t name_sizes[16]
+    cdef size_t firsts[64]
+    cdef int known_sizes[64]
+    cdef uint8_t chosen[_MOST_CHOSEN]
+    cdef uint8_t known[64 * _MOST_CHOSEN]
+    cdef list names_held = []
+    if len(names) > 16 or not 0 < most <= 64:
+        raise ValueError("up to 16 names and up to 64 groups")
+    for name in names:
+        held = _hold(name)
+        names_held.append(held)
+        name_bytes[name_count], name_sizes[name_count] = held.data, held.size
+        name_count += 1
+    result = np.empty(headers.count, np.int32)
+    out = _hold(result, True)
+    groups = <int32_t *>out.data
+    with nogil:
+        for at in range(headers.count):
+            groups[at] = -1
+            if headers.sizes[at] <= 0:
+                continue
+            begin = headers.arena.data + headers.starts[at]
+            taken = _chosen(begin, begin + headers.sizes[at], name_bytes, name_sizes, name_count, chosen)
+            if not taken:
+                continue
+            groups[at] = -2
+            if taken < 0:
+                continue
+            for group in range(count):
+                if known_sizes[group] == taken and not memcmp(known + group * _MOST_CHOSEN, chosen, <size_t>taken):
+                    groups[at] = group
+                    break
+            if groups[at] == -2 and count < most:
+                memcpy(known + count * _MOST_CHOSEN, chosen, <size_t>taken)
+                known_sizes[count], firsts[count] = taken, at
+                groups[at] = count
+                count += 1
+    return result, [firsts[group] for group in range(count)]
 
 
 def prefix_groups(arena, starts, sizes, prefixes, int most):

@@ -15,7 +15,13 @@ from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.protobuf import MOST_INDEX_BYTES, ProtobufDecoder, ProtobufPayload
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.errors import UndecodableError
-from kafkafs.schemas.framing import Form, Message, may_be_apicurio_ref, message_indexes
+from kafkafs.schemas.framing import (
+    Form,
+    Message,
+    apicurio_ref,
+    may_be_apicurio_ref,
+    message_indexes,
+)
 from kafkafs.schemas.topic_decoder import SameFrame
 from kafkafs.table.typed.protobuf_program import message_program
 from kafkafs.table.typed.protobuf_types import arrow_type, value_of
@@ -62,15 +68,26 @@ class ProtobufColumn(TypedColumn):
         rows = np.flatnonzero(payloads.sizes >= 0)
         if not isinstance(decoder, ProtobufDecoder):
             yield Read(rows, 0, None)
+        elif frame.framing.header is not None:
+            yield Read(rows, 0, self._program_of_indexes(decoder, frame.framing.header))
         elif frame.framing.form is Form.BARE:
             yield Read(rows, 0, self._program_of(decoder, frame.framing.message))
+        elif frame.framing.form is Form.APICURIO_HEADER:
+            may_have_ref = _may_have_ref(payloads, rows)
+            yield Read(rows[~may_have_ref], 0, self._program_of(decoder, frame.framing.message))
+            yield from self._by_head(decoder, rows[may_have_ref], payloads, has_indexes=False)
         else:
-            yield from self._by_head(decoder, rows, payloads)
+            yield from self._by_head(decoder, rows, payloads, has_indexes=True)
 
     def _by_head(
-        self, decoder: ProtobufDecoder, rows: npt.NDArray[np.intp], payloads: Payloads
+        self,
+        decoder: ProtobufDecoder,
+        rows: npt.NDArray[np.intp],
+        payloads: Payloads,
+        *,
+        has_indexes: bool,
     ) -> Iterator[Read]:
-        """Yield how payloads behind their message indexes are read."""
+        """Yield how payloads behind their message indexes, or behind Apicurio's `Ref`, are read."""
         arena, starts, sizes = payloads
         data = np.frombuffer(arena, np.uint8)
         for _ in range(_MOST_HEADS):
@@ -80,15 +97,28 @@ class ProtobufColumn(TypedColumn):
             head = bytes(arena[start : start + min(size, MOST_INDEX_BYTES)])
             program, end = None, len(head)
             with suppress(UndecodableError):
-                message, end = message_indexes(head, 0)
-                if not may_be_apicurio_ref(head):
-                    program = self._program_of(decoder, message)
+                name, after = apicurio_ref(head, 0)
+                if name is not None:
+                    program, end = self._program_of(decoder, name), after
+                elif has_indexes:
+                    message, end = message_indexes(head, 0)
+                    if not may_be_apicurio_ref(head):
+                        program = self._program_of(decoder, message)
             is_same = sizes[rows] >= end
             for place in range(end):
                 is_same[is_same] = data[starts[rows[is_same]] + place] == head[place]
             yield Read(rows[is_same], end, program)
             rows = rows[~is_same]
         yield Read(rows, 0, None)
+
+    def _program_of_indexes(
+        self, decoder: ProtobufDecoder, indexes: bytes
+    ) -> compiled.ProtobufColumnProgram | None:
+        """Return the program for Confluent's message indexes, as `_program_of`."""
+        try:
+            return self._program_of(decoder, message_indexes(indexes, 0)[0])
+        except UndecodableError:
+            return None
 
     def _program_of(
         self, decoder: ProtobufDecoder, message: Message
@@ -120,3 +150,16 @@ class ProtobufColumn(TypedColumn):
             missing = ", ".join(message.FindInitializationErrors()[:3])
             raise UndecodableError(f"required fields are missing: {missing[:200]}")
         return self._value(message)
+
+
+def _may_have_ref(payloads: Payloads, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Return which payloads may begin with Apicurio's `Ref`: a size, and the field 1 of a name."""
+    arena, starts, sizes = payloads
+    data = np.frombuffer(arena, np.uint8)
+    first, second, third = (
+        data[np.minimum(starts[rows] + place, len(data) - 1)] for place in range(3)
+    )
+    is_short = (first < 0x80) & (second == 0x0A)
+    is_long = (first >= 0x80) & ((second >= 0x80) | (third == 0x0A))
+    found: npt.NDArray[np.bool_] = (sizes[rows] > 1) & (is_short | is_long)
+    return found

@@ -4,8 +4,8 @@ A value of an older Avro schema is read by Avro's rules of resolution, a Protobu
 value that does not fit is null, and the column
 `keyNote` or `valueNote` says why; a null without a note was null in the log.
 
-Programs read the values that begin alike, all at once. What a program refuses, and what names its schema in headers, is
-decoded alone: the decoders in Python have the value, or the words for what is wrong with it.
+Programs read the values that begin alike, or have the same headers, all at once. What a program refuses is decoded
+alone: the decoders in Python have the value, or the words for what is wrong with it.
 """
 
 from __future__ import annotations
