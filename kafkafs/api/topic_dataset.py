@@ -16,6 +16,7 @@ from kafkafs.api.scan_plan import Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 from kafkafs.table.rows import TypedValues
+from kafkafs.table.typed.counted_misfits import CountedMisfits
 from kafkafs.table.typed.retyped import with_leaves
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ReadReport:
 
     Attributes:
         scans: each scan that was made, by topic.
+        typed: the typed columns, by topic, with what did not fit.
         damage: facts of the first damaged places.
         places: number of damaged places.
         failure: the error that ended a scan.
@@ -44,6 +46,7 @@ class ReadReport:
 
     def __init__(self) -> None:
         self.scans: list[tuple[str, Scan]] = []
+        self.typed: dict[str, CountedMisfits] = {}
         self.damage: list[dict[str, Any]] = []
         self.places = 0
         self.failure: Exception | None = None
@@ -59,7 +62,7 @@ class ReadReport:
             self.damage.append(json.loads(text))
 
 
-def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> TypedValues | None:
+def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> CountedMisfits | None:
     """Return the types of a topic's decoded keys and values; None where these are JSON.
 
     A masked field need not have the type of its schema, so that there are none with a mask.
@@ -77,7 +80,7 @@ def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> Typ
     from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes
 
     try:
-        return TypedBesideBytes(topic, store, _duckdb_type)
+        return CountedMisfits(TypedBesideBytes(topic, store, _duckdb_type))
     except ValueError:
         return None
 

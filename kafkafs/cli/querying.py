@@ -151,6 +151,12 @@ def sql(
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
                 raise NothingMatchedError(_one_line(str(error))) from error
         unread = report_unread(logs.source.unread() + logs.source.unread_folders())
+    for topic, typed in read.typed.items():
+        if typed.untold is not None:
+            note(
+                f"{topic}: some decoded columns are null: {typed.untold} (keyNote and valueNote have all reasons,"
+                " --decode json has the values)"
+            )
     for facts in read.damage:
         report_damage(facts, as_json=False)
     if read.places:
@@ -269,6 +275,9 @@ def _register(
         except UnicodeEncodeError:
             note(f"topic {topic} is no view: its name is not UTF-8")
             continue
+        typed = typed_values(logs, topic, store)
+        if typed is not None:
+            read.typed[topic] = typed
         dataset = TopicDataset(
             logs,
             topic,
@@ -276,7 +285,7 @@ def _register(
             read,
             isolation=views.isolation,
             partitioner=None if count is None else {topic: count} if count else "murmur2",
-            typed=typed_values(logs, topic, store),
+            typed=typed,
             threads=views.threads,
         )
         connection.register(topic, dataset)

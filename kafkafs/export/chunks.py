@@ -43,6 +43,7 @@ class ExportChunk(NamedTuple):
         files: Sequence[Moved],
         damaged: int,
         types: Mapping[str, Mapping[str, str]] | None = None,
+        misfits: Mapping[str, int] | None = None,
     ) -> Done:
         """Return what the ledger has of the chunk once its files are written."""
         return Done(
@@ -54,6 +55,7 @@ class ExportChunk(NamedTuple):
             self.size,
             {str(partition): topic_id for partition, topic_id in self.topic_ids.items()},
             {topic: types[topic] for topic in self.topics} if types else {},
+            dict(misfits or {}),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -232,7 +233,7 @@ def _write(
     take_note: Callable[[int], None],
 ) -> Done:
     staged = ledger.staging(number)
-    records, damaged = dict.fromkeys(chunk.topics, 0), 0
+    records, misfits, damaged = dict.fromkeys(chunk.topics, 0), Counter[str](), 0
     tasks = tasks_of(chunk.splits, options.jobs)
     made = options.files if typed is None else replace(options.files, typed=typed.columns)
     writer = ExportTaskWriter(logs, options.rows, made, f"{files.path}/{staged}")
@@ -242,11 +243,12 @@ def _write(
         with closing(results) as done:
             for _, result in done:
                 damaged += _added(records, result)
+                misfits.update(result.misfits)
     moved: list[Moved] = list(ledger.moved(number, f"{staged}/records", ""))
     if damaged:
         moved += ledger.moved(number, f"{staged}/damage", DAMAGE)
     types = None if typed is None else typed.types
-    finished = chunk.done(number, records, moved, damaged, types)
+    finished = chunk.done(number, records, moved, damaged, types, misfits)
     ledger.record(finished)
     return finished
 

@@ -31,6 +31,7 @@ from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
 from kafkafs.table.splits.split import Split
 from kafkafs.table.splits.task_packing import packed
+from kafkafs.table.typed.counted_misfits import CountedMisfits
 
 MOST_OPEN = 64
 """Files that a task has open at a time."""
@@ -79,10 +80,11 @@ class ExportTask:
 
 @dataclass(slots=True)
 class TaskResult:
-    """What a task wrote: records by topic, and damaged places."""
+    """What a task wrote: records by topic, damaged places, and by topic keys and values that do not fit their columns."""
 
     records: dict[str, int] = field(default_factory=dict)
     damaged: int = 0
+    misfits: dict[str, int] = field(default_factory=dict)
 
 
 class RecordSource(Protocol):
@@ -151,6 +153,7 @@ class ExportTaskWriter:
                 take_note(split.size)
         if damage is not None:
             damage.close()
+        result.misfits = days.misfits
         return result
 
     def _damage_file(self, number: int) -> FileOutput:
@@ -180,6 +183,7 @@ class _DayFiles:
     ) -> None:
         self._mask = mask
         self._files = files
+        self._typed = {topic: CountedMisfits(typed) for topic, typed in files.typed.items()}
         self._folder = folder
         self._number = number
         self._disk = disk
@@ -205,6 +209,11 @@ class _DayFiles:
         while self._open:
             self._open.popitem()[1].close()
 
+    @property
+    def misfits(self) -> dict[str, int]:
+        """Number of keys and values that do not fit their columns, by topic that has some."""
+        return {topic: typed.count for topic, typed in self._typed.items() if typed.count}
+
     def add(self, rows: Rows) -> None:
         """Add records of one partition."""
         topic = rows.partition.topic
@@ -224,14 +233,14 @@ class _DayFiles:
                 yield text, len(text)
             return
         topic = rows.partition.topic
-        typed = self._files.typed.get(topic)
+        typed = self._typed.get(topic)
         for batch in record_batches(self._schema(topic), rows, typed=typed):
             yield batch, batch.nbytes
 
     def _schema(self, topic: str) -> pa.Schema:
         found = self._schemas.get(topic)
         if found is None:
-            files, typed = self._files, self._files.typed.get(topic)
+            files, typed = self._files, self._typed.get(topic)
             types = {} if typed is None else typed.types
             found = self._schemas[topic] = file_schema(files.form, files.columns, types)
         return found

@@ -66,6 +66,7 @@ class Done:
         source_bytes: bytes read for the chunk.
         topic_ids: known topic ids by name of the partition.
         types: types of the decoded columns by topic, if they have types: none where they are JSON.
+        misfits: number of keys and values that do not fit these types, by topic.
     """
 
     number: int
@@ -76,6 +77,7 @@ class Done:
     source_bytes: int
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    misfits: Mapping[str, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -167,8 +169,9 @@ class Ledger:
             self._files.sync(moved.staged)
         self._files.sync_names({moved.staged.rpartition("/")[0] for moved in chunk.files})
         facts = asdict(chunk)
-        if not chunk.types:
-            del facts["types"]
+        for name in ("types", "misfits"):
+            if not facts[name]:
+                del facts[name]
         self._files.write(f"{FOLDER}/chunk-{chunk.number:06}.json", _rendered(facts))
         self._finish(chunk)
         self._files.remove(self.staging(chunk.number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -55,6 +56,14 @@ class ExportSummary:
         """Number of damaged places and of gaps."""
         return self.damaged + len(self.gaps)
 
+    @property
+    def misfits(self) -> Counter[str]:
+        """Number of keys and values that do not fit the types of their columns, by topic."""
+        found = Counter[str]()
+        for chunk in self.chunks:
+            found.update(chunk.misfits)
+        return found
+
     def facts(self) -> dict[str, Any]:
         """Return the result as JSON."""
         topics = _by_topic(self.chunks)
@@ -70,6 +79,7 @@ class ExportSummary:
             "damagedPlaces": self.damaged,
             "gaps": [gap._asdict() for gap in self.gaps],
             "untypedTopics": list(self.untyped),
+            "misfits": dict(sorted(self.misfits.items())),
             "topics": topics,
         }
 
@@ -95,6 +105,9 @@ class ExportSummary:
             lines.append(("there before", f"{facts['recordsBefore']} records"))
         if self.untyped:
             lines.append(("decoded as JSON", f"{', '.join(self.untyped)}: no schema gives types"))
+        for topic, count in sorted(self.misfits.items()):
+            text = f"{topic}: {count} keys or values, which are null; their notes say why"
+            lines.append(("do not fit", text))
         if self.damaged:
             lines.append(("damaged", f"{self.damaged} places, see {self.target}/{DAMAGE}"))
         for gap in self.gaps:

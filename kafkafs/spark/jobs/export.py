@@ -132,6 +132,19 @@ class _Part(NamedTuple):
     typed: TypedBesideBytes | None
 
 
+class _Wrote(NamedTuple):
+    """What was written: records by topic, keys and values that do not fit their types by topic, and damaged places."""
+
+    records: Mapping[str, int]
+    misfits: Mapping[str, int]
+    damaged: int
+
+    def and_(self, more: _Wrote) -> _Wrote:
+        """Return this with what other topics have."""
+        records, misfits = {**self.records, **more.records}, {**self.misfits, **more.misfits}
+        return _Wrote(records, misfits, self.damaged + more.damaged)
+
+
 class _Export:
     """One run of an export."""
 
@@ -225,31 +238,24 @@ class _Export:
     def _write(self, ledger: Ledger, number: int, chunk: ExportChunk) -> Done:
         """Write a chunk, and the list of its damaged places."""
         staged = ledger.staging(number)
-        records, damaged = dict.fromkeys(chunk.topics, 0), 0
+        wrote = _Wrote(dict.fromkeys(chunk.topics, 0), {}, 0)
         files: list[Moved] = []
         if chunk.splits:
-            records, damaged = self._write_records(chunk, f"{staged}/records")
+            with settings(
+                self._spark,
+                spark__sql__session__timeZone="UTC",
+                spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS",
+            ):
+                for part in self._parts(chunk):
+                    wrote = wrote.and_(self._write_part(part, f"{staged}/records"))
             files += ledger.moved(number, f"{staged}/records", "")
-        if damaged:
+        if wrote.damaged:
             self._write_damage(chunk, f"{staged}/damage")
             files += ledger.moved(number, f"{staged}/damage", DAMAGE)
         types = None if self._typed is None else self._typed.types
-        done = chunk.done(number, records, files, damaged, types)
+        done = chunk.done(number, wrote.records, files, wrote.damaged, types, wrote.misfits)
         ledger.record(done)
         return done
-
-    def _write_records(self, chunk: ExportChunk, staged: str) -> tuple[dict[str, int], int]:
-        records, damaged = dict.fromkeys(chunk.topics, 0), 0
-        with settings(
-            self._spark,
-            spark__sql__session__timeZone="UTC",
-            spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS",
-        ):
-            for part in self._parts(chunk):
-                found, holes = self._write_part(part, staged)
-                records |= found
-                damaged += holes
-        return records, damaged
 
     def _parts(self, chunk: ExportChunk) -> Iterator[_Part]:
         """Yield the parts of a chunk that have the same columns."""
@@ -263,8 +269,7 @@ class _Export:
                 schema = self._record({} if typed is None else typed.types)
                 yield _Part([topic], splits, schema, typed)
 
-    def _write_part(self, part: _Part, staged: str) -> tuple[dict[str, int], int]:
-        """Write files; return the number of records by topic, and of damaged places."""
+    def _write_part(self, part: _Part, staged: str) -> _Wrote:
         frame = self._read(part)
         holes = Observation(f"holes-{secrets.token_hex(8)}")
         counts = Observation(f"counts-{secrets.token_hex(8)}")
@@ -276,13 +281,17 @@ class _Export:
             F.count_if(F.col("topic") == topic).alias(f"topic {place}")
             for place, topic in enumerate(part.topics)
         ]
-        writer = files_writer(
-            frame.observe(counts, *by_topic), self._form, self._values, self._compression
-        )
+        misfits = F.lit(0)
+        for name in () if part.typed is None else part.typed.types:
+            note = F.col(name.removeprefix("decoded").lower() + "Note")
+            misfits += F.count_if(F.col(name).isNull() & note.isNotNull())
+        frame = frame.observe(counts, *by_topic, misfits.alias("misfits"))
+        writer = files_writer(frame, self._form, self._values, self._compression)
         writer.mode("append").save(f"{self._files.uri}/{staged}")
         found = counts.get
         records = {topic: int(found[f"topic {place}"]) for place, topic in enumerate(part.topics)}
-        return records, int(holes.get["damaged"])
+        count = int(found["misfits"])
+        return _Wrote(records, {part.topics[0]: count} if count else {}, int(holes.get["damaged"]))
 
     def _write_damage(self, chunk: ExportChunk, staged: str) -> None:
         places = self._read(_Part(chunk.topics, chunk.splits, _PLACE, None)).where(

@@ -115,6 +115,21 @@ def test_a_value_of_another_type_is_null_with_a_note_and_json_on_request() -> No
     assert text["valueNote"] is None
 
 
+def test_values_that_are_null_in_a_column_are_told_of_without_their_notes() -> None:
+    told = (
+        "kafkafs: proto-keys: some decoded columns are null: the value does not fit the column: it is a message"
+        " NoPackage.In, not NoPackage (keyNote and valueNote have all reasons, --decode json has the values)"
+    )
+    for query, said in (
+        ('select decodedValue.name from "proto-keys"', [told]),
+        ('select decodedKey from "proto-keys"', []),
+        ('select decodedValue, valueNote from "proto-keys"', []),
+        ('select decodedValue.id from "python-avro"', []),
+    ):
+        done = sql(query, TYPED)
+        assert (done.exit_code, done.stderr.splitlines()) == (0, said)
+
+
 def test_times_of_protobuf_are_shown_to_the_microsecond() -> None:
     query = 'select decodedValue.times from "proto-known" where "offset" = 1'
     (row,) = rows(query, TYPED)

@@ -125,6 +125,19 @@ def test_topics_without_types_have_json_and_are_named(tmp_path: Path) -> None:
     assert json.loads(found["decodedValue"][0].as_py())
 
 
+@pytest.mark.parametrize("columns", [COLUMNS, "offset,decodedValue"])
+def test_what_does_not_fit_its_columns_is_counted_by_topic(columns: str, tmp_path: Path) -> None:
+    words = ("-t", "proto-keys,python-avro", "--columns", columns)
+    done = export(CONFLUENT, tmp_path / "facts", *words, "--json")
+    assert json.loads(done.stdout)["misfits"] == {"proto-keys": 2}
+    shown = export(CONFLUENT, tmp_path / "table", *words)
+    assert shown.exit_code == 0
+    line = "do not fit  proto-keys: 2 keys or values, which are null; their notes say why"
+    assert line in shown.stdout.splitlines()
+    again = export(CONFLUENT, tmp_path / "facts", *words, "--json")
+    assert json.loads(again.stdout)["misfits"] == {}
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

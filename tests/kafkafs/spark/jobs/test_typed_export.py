@@ -53,6 +53,18 @@ def test_each_topic_has_the_columns_of_its_own_frame(spark: SparkSession, tmp_pa
     assert by_topic == {row["topic"]: row["count"] for row in counted}
 
 
+def test_what_does_not_fit_is_counted_as_kafkafs_export_counts_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    topics = ("proto-keys", "avro-evolution", "python-avro", "json-types")
+    job = export(spark, CONFLUENT, str(tmp_path / "job"), topics=topics, decode="columns")
+    words = ("-t", ",".join(topics), "--decode", "columns", "--json")
+    done = CliRunner().invoke(cli, ["export", CONFLUENT, str(tmp_path / "out"), *words])
+    misfits = job.facts()["misfits"]
+    assert misfits == json.loads(done.stdout)["misfits"]
+    assert misfits.keys() == {"proto-keys", "avro-evolution"}
+
+
 def test_the_records_come_back_without_the_decoded_columns(
     spark: SparkSession, tmp_path: Path
 ) -> None:
