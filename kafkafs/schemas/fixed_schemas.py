@@ -29,7 +29,7 @@ class FixedSchemas:
         found = internal_decoder(topic) or self._by_topic.get(topic)
         if found is None and self.store is not None:
             store = self.store
-            is_mapped = any(each.topic.matches(topic) for each in store.mapped)
+            is_mapped = store.may_be_bare(topic)
             found = TopicSchemas(topic, lambda: store, self._decoders, is_mapped=is_mapped)
             self._by_topic[topic] = found
         return found

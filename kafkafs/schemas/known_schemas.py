@@ -120,8 +120,7 @@ class KnownSchemas:
 
         if self._decoders is None:
             self._decoders = DecoderCache()
-        mapped = () if self._given is None else self._given.mapped
-        is_mapped = any(each.topic.matches(topic) for each in mapped)
+        is_mapped = self._given is not None and self._given.may_be_bare(topic)
         return TopicSchemas(topic, self.store, self._decoders, is_mapped=is_mapped)
 
     def _read(self) -> SchemaStore:

@@ -68,18 +68,19 @@ class SchemaProblem(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """What a user says about the bare keys or values of some topics.
+    """What a user says about the keys or values of some topics.
 
     Attributes:
         topic: name or pattern of the topics.
         is_key: whether it is about keys.
-        subject, version: their schema.
-        message: full name of their Protobuf message; None for the first one of the file.
+        subject, version: the schema of bare ones; a subject of None for those that name their schema.
+        message: name of their Protobuf message; None for the first one of the file. Of those that name their schema, which
+            may be of several messages, it is the one that columns have.
     """
 
     topic: NamePattern
     is_key: bool
-    subject: str
+    subject: str | None
     version: int = NEWEST_VERSION
     message: str | None = None
 
@@ -91,7 +92,7 @@ class SchemaStore:
         schemas: the schemas, in any order.
         problems: records and files without a schema.
         settings, associations: all changes of them that are known.
-        mapped: schemas of bare keys and values; the first that fits a topic counts.
+        mapped: what a user says about topics; the first that fits a topic counts.
     """
 
     def __init__(
@@ -275,10 +276,24 @@ class SchemaStore:
     ) -> tuple[Framing, Candidate] | None:
         """Return the framing and schema that a user gave for bare keys or values of a topic; None without."""
         for mapped in self.mapped:
+            if mapped.subject is None:
+                continue
             if mapped.is_key is is_key and mapped.topic.matches(topic):
                 schema = self.version(mapped.subject, mapped.version, at)
                 if schema is not None:
                     return Framing(Form.BARE, message=mapped.message), Candidate(schema, True)
+        return None
+
+    def may_be_bare(self, topic: str) -> bool:
+        """Return whether a user gave a schema for bare keys or values of a topic."""
+        given = (each.topic for each in self.mapped if each.subject is not None)
+        return any(pattern.matches(topic) for pattern in given)
+
+    def message_of_columns(self, topic: str, *, is_key: bool = False) -> str | None:
+        """Return the Protobuf message that a user chose for the columns of a topic's keys or values; None without."""
+        for mapped in self.mapped:
+            if mapped.subject is None and mapped.is_key is is_key and mapped.topic.matches(topic):
+                return mapped.message
         return None
 
     def subjects_of(self, topic: str, *, is_key: bool = False) -> list[str]:

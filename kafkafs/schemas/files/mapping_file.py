@@ -7,6 +7,9 @@
     [topics."payments-*"]
     value = { subject = "payments-value", version = 3 }
 
+    [topics.events]
+    value = { message = "shop.Paid" }                # of several messages, that of typed columns
+
     [[ids]]                                          # an id or a GUID without a registry's topic
     id = 7
     file = "shop/order.proto"
@@ -16,7 +19,7 @@
     file = "payment.avsc"
 
 A path is relative to the mapping's directory, and leads to a file in it or below. A key or value without any prefix or
-header has the schema of its topic's entry. With `files = [...]` at the top, more files are read, for types that others
+header has the schema of its topic's entry, if that names one. With `files = [...]` at the top, more files are read, for types that others
 need.
 """
 
@@ -39,9 +42,9 @@ class Target(NamedTuple):
     """A schema that the mapping names.
 
     Attributes:
-        file: path of a file, relative to the mapping's directory; None for a subject.
+        file: path of a file, relative to the mapping's directory; None for a subject, or a message alone.
         subject, version: subject of another source, and its version, None for the newest.
-        message: full name of a Protobuf message; None for the first one of the file.
+        message: name of a Protobuf message; None for the first one of the file.
     """
 
     file: str | None
@@ -49,9 +52,14 @@ class Target(NamedTuple):
     version: int | None
     message: str | None
 
+    @property
+    def is_message(self) -> bool:
+        """Whether there is a message alone, of keys or values that name their schema."""
+        return self.file is None and self.subject is None
+
 
 class TopicEntry(NamedTuple):
-    """The schema of the bare keys or values of some topics."""
+    """The schema of the bare keys or values of some topics, or the message of those that name their schema."""
 
     topic: NamePattern
     is_key: bool
@@ -106,8 +114,8 @@ def _target(found: JsonValue) -> Target:
         return Target(found, None, None, None)
     _only(found, "file", "subject", "version", "message")
     file, subject = _text(found, "file"), _text(found, "subject")
-    if (file is None) == (subject is None):
-        raise ValueError(f"{found} must name either a file or a subject")
+    if list(found) != ["message"] and (file is None) == (subject is None):
+        raise ValueError(f"{found} must name either a file or a subject, or a message alone")
     version = found.get("version")
     if version is not None and (type(version) is not int or not 0 < version <= MAX_INT32):
         raise ValueError(f"{version!r} is not a version")

@@ -240,7 +240,7 @@ class _Reading:
         """Yield what the mappings and the names of the files say; add schemas with the mapped ids."""
         for name, mapping in self._mappings:
             for topic, is_key, target in mapping.topics:
-                subject = self._subject(target, name)
+                subject = None if target.is_message else self._subject(target, name)
                 version = target.version or NEWEST_VERSION
                 yield Mapped(topic, is_key, subject, version, target.message)
             for number, guid, file in mapping.ids:

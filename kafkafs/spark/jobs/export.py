@@ -26,6 +26,7 @@ from kafkafs.export.ledger import (
 )
 from kafkafs.export.summary import ExportSummary
 from kafkafs.export.typed_topics import TypedTopics, typed_topics
+from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.fixed_schemas import FixedSchemas
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.conditions import check_condition
@@ -209,7 +210,10 @@ class _Export:
         topics = {topic for chunk in chunks for topic in chunk.topics}
         known = self._options.decoder_of
         assert isinstance(known, FixedSchemas)
-        return typed_topics(topics, known.store, types_done(earlier), arrow_type)
+        try:
+            return typed_topics(topics, known.store, types_done(earlier), arrow_type)
+        except SchemaFileError as error:
+            raise OptionError(f"'schemas': {error}") from error
 
     def _record(self, types: Types) -> StructType:
         """Return the columns to read; of decoded ones, those that have no type are JSON."""

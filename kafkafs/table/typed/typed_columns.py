@@ -22,8 +22,8 @@ from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import make_decoder
 from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.decoders.value_decoder import ValueDecoder
-from kafkafs.schemas.errors import UndecodableError
-from kafkafs.schemas.framing import Framing
+from kafkafs.schemas.errors import SchemaFileError, UndecodableError
+from kafkafs.schemas.framing import Message
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
@@ -40,6 +40,7 @@ _FIELD_COST = 200
 _REFUSED, _TOO_LARGE = 2, 3
 """States of values that the extension did not read."""
 _NO_SCHEMA = "the bytes name no schema"
+_FIRST: Message = (0,)
 
 
 def typed_columns(topic: str, store: SchemaStore, *, nanoseconds: bool = False) -> TypedColumns:
@@ -52,6 +53,7 @@ def typed_columns(topic: str, store: SchemaStore, *, nanoseconds: bool = False) 
 
     Raises:
         ValueError: neither keys nor values have such a schema, or one has no Arrow type.
+        SchemaFileError: a schema lacks the message that a mapping names.
     """
     found: dict[str, TypedColumn] = {}
     for name in _SIDES:
@@ -60,18 +62,22 @@ def typed_columns(topic: str, store: SchemaStore, *, nanoseconds: bool = False) 
         if schema is None or schema.kind is SchemaKind.JSON_SCHEMA:
             continue
         given = store.bare(topic, is_key=is_key)
+        message: Message = store.message_of_columns(topic, is_key=is_key)
+        if given is not None:
+            message = given[0].message or _FIRST
         try:
-            framing = None if given is None else given[0]
-            found[name] = _column(make_decoder(schema, store), framing, nanoseconds=nanoseconds)
+            found[name] = _column(make_decoder(schema, store), message, nanoseconds=nanoseconds)
         except UndecodableError as error:
+            if isinstance(message, str):
+                raise SchemaFileError(f"{error}, which a mapping names", schema.name) from error
             raise ValueError(f"{schema.name}: {error}") from error
     if not found:
         raise ValueError(f"no Avro or Protobuf schema of keys or values of {topic!r} is known")
     return TypedColumns(found)
 
 
-def _column(decoder: ValueDecoder, given: Framing | None, *, nanoseconds: bool) -> TypedColumn:
-    """Return the column of a schema; `given` is the framing of bare payloads."""
+def _column(decoder: ValueDecoder, message: Message, *, nanoseconds: bool) -> TypedColumn:
+    """Return the column of a schema; of Protobuf it has a message, None for the main one."""
     if isinstance(decoder, AvroDecoder):
         return AvroColumn(decoder.schema)
     # Imported here: it needs google.protobuf.
@@ -79,8 +85,7 @@ def _column(decoder: ValueDecoder, given: Framing | None, *, nanoseconds: bool) 
     from kafkafs.table.typed.protobuf_column import ProtobufColumn
 
     assert isinstance(decoder, ProtobufDecoder)
-    message = decoder.main_message() if given is None else given.message
-    return ProtobufColumn(decoder, message, nanoseconds=nanoseconds)
+    return ProtobufColumn(decoder, message or decoder.main_message(), nanoseconds=nanoseconds)
 
 
 class _Side(NamedTuple):

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 import kafkafs
 from kafkafs.cli import cli
+from kafkafs.schemas.errors import SchemaFileError
 from tests.builders import Rec, batch, write_segment
 from tests.fixtures_data import log_dir
 from tests.kafkafs.evolving_topic import FIRST, SECOND, evolving, framed
@@ -158,6 +159,15 @@ def test_what_cannot_be_typed_is_refused_before_anything_is_written(
     done = export(CONFLUENT, tmp_path / "out", "-t", "python-avro", *given)
     assert done.exit_code == 2
     assert reason in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_message_that_the_schema_lacks_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "messages.toml"
+    path.write_text("[topics.proto-keys]\nvalue = { message = 'Out' }\n")
+    words = ("-t", "proto-keys", "--schemas", "auto", "--schemas", path)
+    done = export(CONFLUENT, tmp_path / "out", *words)
+    assert isinstance(done.exception, SchemaFileError)  # which `main` says
     assert not (tmp_path / "out").exists()
 
 

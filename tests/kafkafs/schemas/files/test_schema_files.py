@@ -1,6 +1,7 @@
 """Schemas in files: what each kind of file says, how files refer to each other, and mappings."""
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,17 @@ def test_a_mapping_may_name_a_subject_of_another_source(tmp_path: Path) -> None:
     assert found[1].schema.id == 9
 
 
+def test_a_mapping_may_name_a_message_of_values_that_name_their_schema(tmp_path: Path) -> None:
+    text = "[topics.'pay*']\nvalue = {message='shop.Paid'}\n[topics.'*']\nvalue = {message='A'}"
+    mapping = read_schema_files(str(write(tmp_path, schemas_toml=text) / "schemas.toml"))
+    for store in (mapping, pickle.loads(pickle.dumps(mapping)), mapping.as_of(0)):
+        assert store.message_of_columns("payments") == "shop.Paid"
+        assert store.message_of_columns("orders") == "A"
+        assert store.message_of_columns("payments", is_key=True) is None
+        assert not store.may_be_bare("payments")
+        assert store.bare("payments") is None
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -259,6 +271,8 @@ def test_a_mapping_may_name_a_subject_of_another_source(tmp_path: Path) -> None:
         ("[topics.a]\nvalue = 7", "7 is not a table"),
         ("[topics.a]\nvalue = {}", "must name either a file or a subject"),
         ("[topics.a]\nvalue = {subject='a', version=0}", "0 is not a version"),
+        ("[topics.a]\nvalue = {message='A', version=1}", "must name either a file or a subject"),
+        ("[topics.a]\nvalue = {message=7}", "message = 7 is not a text"),
         ("[topics.a]\nvalue = {file=7}", "file = 7 is not a text"),
         ("[topics.'/(/']\nvalue = 'a.avsc'", "is not a regular expression"),
         ("[topics]\na = 7", "7 is not a table"),

@@ -98,6 +98,23 @@ def test_types_that_spark_lacks_are_text_or_wider() -> None:
     assert row["span"]["months"] == 2**32 - 1
 
 
+def test_a_mapping_chooses_the_message_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "messages.toml"
+    path.write_text("[topics.proto-keys]\nvalue = { message = 'NoPackage.In' }\n")
+    usual, chosen = (
+        [
+            row["decodedValue"]
+            for row in rows_of(source_of(CONFLUENT, "proto-keys", schemas=schemas))
+        ]
+        for schemas in ("auto", f"auto,{path}")
+    )
+    assert [value is None for value in usual] == [value is not None for value in chosen]
+    assert {"b": True} in chosen
+    path.write_text("[topics.proto-keys]\nvalue = { message = 'Out' }\n")
+    with pytest.raises(OptionError, match=r"'schemas': .*: the schema has no message Out"):
+        source_of(CONFLUENT, "proto-keys", schemas=f"auto,{path}").schema()
+
+
 def test_keys_without_a_schema_stay_json() -> None:
     assert source_of(CONFLUENT, "python-avro").schema()["decodedKey"].dataType == StringType()
 

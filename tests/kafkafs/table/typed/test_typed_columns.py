@@ -8,6 +8,7 @@ import json
 import pickle
 from contextlib import suppress
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ import pytest
 import kafkafs
 from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.avro import AvroDecoder
+from kafkafs.schemas.errors import SchemaFileError
 from tests.schema_truth import REGISTRIES, schema_log_dir, schema_topics
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
@@ -344,6 +346,44 @@ def test_protobuf_topics_have_the_columns_of_their_newest_schema() -> None:
         else:
             assert row["value"] is None
             assert "it is a message NoPackage.In, not NoPackage" in row["valueNote"]
+
+
+def mapping_to(folder: Path, message: str) -> str:
+    path = folder / "messages.toml"
+    path.write_text(f"[topics.proto-keys]\nvalue = {{ message = '{message}' }}\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("message", ["NoPackage.In", "In"])
+def test_a_mapping_chooses_the_message_of_columns(message: str, tmp_path: Path) -> None:
+    with kafkafs.open(CONFLUENT) as source:
+        usual = source.scan("proto-keys", decode="columns").to_arrow()
+        texts = source.scan("proto-keys", columns=["decodedValue"]).to_arrow()
+    with kafkafs.open(CONFLUENT, schemas=["auto", mapping_to(tmp_path, message)]) as source:
+        chosen = source.scan("proto-keys", decode="columns").to_arrow()
+        again = source.scan("proto-keys", columns=["decodedValue"]).to_arrow()
+    assert again == texts
+    assert chosen["key"] == usual["key"]
+    rows = zip(
+        usual.to_pylist(), chosen.to_pylist(), texts["decodedValue"].to_pylist(), strict=True
+    )
+    for row, other, text in rows:
+        assert (row["value"] is None) != (other["value"] is None)
+        if other["value"] is None:
+            assert "it is a message NoPackage, not NoPackage.In" in other["valueNote"]
+        else:
+            assert other["value"].items() >= json.loads(text).items()
+
+
+def test_a_message_that_the_schema_lacks_is_refused(tmp_path: Path) -> None:
+    said = (
+        r"proto-keys-value version 2 \(id [0-9]+\): the schema has no message Out, which a mapping"
+    )
+    with (
+        kafkafs.open(CONFLUENT, schemas=["auto", mapping_to(tmp_path, "Out")]) as source,
+        pytest.raises(SchemaFileError, match=said),
+    ):
+        source.scan("proto-keys", decode="columns")
 
 
 def test_nanoseconds_refuse_the_times_that_microseconds_hold() -> None:
