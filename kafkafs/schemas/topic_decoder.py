@@ -29,8 +29,10 @@ from kafkafs.schemas.framing import (
     VALUE_HEADERS,
     Form,
     Framing,
+    Message,
     framings,
     header_framings,
+    message_indexes,
     payload,
 )
 from kafkafs.schemas.programs import extension
@@ -94,6 +96,26 @@ class SameFrame(NamedTuple):
         start = self.framing.start
         lengths = np.where(sizes[self.rows] > MOST_BYTES, -1, sizes[self.rows] - start)
         return Payloads(arena, starts[self.rows] + start, lengths)
+
+    def texts(self, fields: Payloads, suffix: bytes, enough: int) -> PayloadTexts | None:
+        """Return their JSON, as `ValueDecoder.texts`; None if each is to be decoded alone."""
+        payloads = self.payloads(fields)
+        if self.framing.form in _PREFIXED or self.schema.kind is not SchemaKind.PROTOBUF:
+            return self.decoder.texts(payloads, suffix, enough)
+        from kafkafs.schemas.decoders.protobuf import ProtobufDecoder
+
+        if self.framing.form is Form.APICURIO_HEADER:  # some may have a Ref
+            return None
+        assert isinstance(self.decoder, ProtobufDecoder)
+        try:
+            return self.decoder.bare_texts(payloads, self.message(), suffix, enough)
+        except UndecodableError:
+            return None
+
+    def message(self) -> Message:
+        """Return the Protobuf message that the form names, and not each payload. Raises UndecodableError."""
+        header = self.framing.header
+        return self.framing.message if header is None else message_indexes(header, 0)[0]
 
 
 class _Texts:
@@ -198,10 +220,7 @@ class TopicSchemas(LineDecoder):
         fields, groups, alone = self.same_frames(columns, slice(None), is_key=field == 0)
         found.alone[:, field] = alone
         for group in groups:
-            made = None
-            if group.framing.form in _PREFIXED or group.schema.kind is not SchemaKind.PROTOBUF:
-                suffix = _suffix(group.schema, is_key=field == 0)
-                made = group.decoder.texts(group.payloads(fields), suffix, enough)
+            made = group.texts(fields, _suffix(group.schema, is_key=field == 0), enough)
             if made is None:
                 found.alone[group.rows, field] = True
             else:

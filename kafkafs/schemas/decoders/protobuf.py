@@ -131,6 +131,16 @@ class ProtobufDecoder(ValueDecoder):
                     return PayloadTexts(*made)
         return None
 
+    def bare_texts(
+        self, payloads: Payloads, message: MessagePlace, suffix: bytes, enough: int
+    ) -> PayloadTexts | None:
+        """Return the JSON of payloads of one message, as `texts`. Raises UndecodableError: there is no such message."""
+        program = self.program(message)
+        if program is None:
+            return None
+        arena, starts, sizes = payloads
+        return PayloadTexts(*program.texts(arena, starts, sizes, b"", suffix, enough))
+
     def program(self, message: MessagePlace) -> compiled.ProtobufProgram | None:
         """Return the program of a message type; None without one. Raises UndecodableError: there is no such type."""
         if message not in self._programs:

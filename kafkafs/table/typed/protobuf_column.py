@@ -68,10 +68,11 @@ class ProtobufColumn(TypedColumn):
         rows = np.flatnonzero(payloads.sizes >= 0)
         if not isinstance(decoder, ProtobufDecoder):
             yield Read(rows, 0, None)
-        elif frame.framing.header is not None:
-            yield Read(rows, 0, self._program_of_indexes(decoder, frame.framing.header))
-        elif frame.framing.form is Form.BARE:
-            yield Read(rows, 0, self._program_of(decoder, frame.framing.message))
+        elif frame.framing.form in (Form.BARE, Form.CONFLUENT_HEADER):
+            program = None
+            with suppress(UndecodableError):
+                program = self._program_of(decoder, frame.message())
+            yield Read(rows, 0, program)
         elif frame.framing.form is Form.APICURIO_HEADER:
             may_have_ref = _may_have_ref(payloads, rows)
             yield Read(rows[~may_have_ref], 0, self._program_of(decoder, frame.framing.message))
@@ -110,15 +111,6 @@ class ProtobufColumn(TypedColumn):
             yield Read(rows[is_same], end, program)
             rows = rows[~is_same]
         yield Read(rows, 0, None)
-
-    def _program_of_indexes(
-        self, decoder: ProtobufDecoder, indexes: bytes
-    ) -> compiled.ProtobufColumnProgram | None:
-        """Return the program for Confluent's message indexes, as `_program_of`."""
-        try:
-            return self._program_of(decoder, message_indexes(indexes, 0)[0])
-        except UndecodableError:
-            return None
 
     def _program_of(
         self, decoder: ProtobufDecoder, message: Message

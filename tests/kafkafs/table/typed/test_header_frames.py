@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
 import kafkafs
 from engine.coding.varint import encode_varint, encode_varlong
+from kafkafs.cli import cli
 from kafkafs.schemas.guid import guid_of
 from kafkafs.schemas.programs import extension
 from tests.builders import Rec, batch
@@ -71,11 +74,8 @@ def columns(source: Path) -> Any:
         return opened.scan("orders", columns=names, decode="columns").to_arrow().combine_chunks()
 
 
-def none_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: Any, **__: Any) -> None:
-        raise AssertionError("a value is decoded alone")
-
-    monkeypatch.setattr("kafkafs.table.typed.typed_columns._field", refused)
+def refused(*_: Any, **__: Any) -> None:
+    raise AssertionError("a value is decoded alone")
 
 
 FORMS: dict[str, tuple[str, bytes, Headers]] = {
@@ -95,7 +95,7 @@ FORMS: dict[str, tuple[str, bytes, Headers]] = {
 @needs_programs
 @pytest.mark.parametrize("form", list(FORMS))
 def test_they_are_read_together(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    none_alone(monkeypatch)
+    monkeypatch.setattr("kafkafs.table.typed.typed_columns._field", refused)
     kind, head, headers = FORMS[form]
     payload = avro if kind == "avro" else message_c
     in_headers = any(name == OWN_KEY for name, _ in headers)
@@ -114,6 +114,21 @@ def test_they_are_read_together(form: str, tmp_path: Path, monkeypatch: pytest.M
     assert found["value"].to_pylist() == shown
     assert found["key"].to_pylist() == [{"n": number} for number in NUMBERS]
     assert found["valueNote"].null_count == found["keyNote"].null_count == len(NUMBERS)
+
+
+@needs_programs
+@pytest.mark.parametrize("form", [form for form in FORMS if "Protobuf, Apicurio" not in form])
+def test_their_lines_are_made_together(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkafs.schemas.topic_decoder.TopicSchemas.field", refused)
+    kind, head, headers = FORMS[form]
+    payload = avro if kind == "avro" else message_c
+    records = [Rec(head + payload(number), headers=headers) for number in NUMBERS]
+    source = topic(tmp_path, kind, records)
+    lines = CliRunner().invoke(cli, ["cat", str(source), "--topic", "orders"]).stdout.splitlines()
+    shown = [{"n": number} if kind == "avro" else {"a": {"n": str(number)}} for number in NUMBERS]
+    assert [json.loads(line)["value"] for line in lines] == shown
 
 
 ODD: dict[str, tuple[bytes | None, Headers]] = {
@@ -178,6 +193,22 @@ def test_a_group_has_the_same_values_of_the_headers_that_count(records: list[Hea
             wanted = known.index(chosen) if chosen in known else -2
         assert groups[place] == wanted
     assert len(firsts) == len(known)
+
+
+@needs_programs
+@given(st.binary(max_size=40), st.integers(0, 5), st.integers(0, 5))
+def test_damaged_headers_have_no_group_of_others(data: bytes, before: int, behind: int) -> None:
+    assert extension is not None
+    import numpy as np
+
+    whole = _header((b"a", b"x"))
+    texts = [b"a" * before, whole, data, whole, b"\2a" * behind]
+    sizes = np.array([len(text) for text in texts])
+    groups, firsts = extension.header_groups(
+        b"".join(texts), np.cumsum(sizes) - sizes, sizes, [b"a"], 2
+    )
+    assert groups[1] == groups[3] >= 0
+    assert all(-2 <= group < len(firsts) for group in groups.tolist())
 
 
 def _header(header: tuple[bytes, bytes | None]) -> bytes:
