@@ -77,7 +77,6 @@ DECLARING = {
     "engine/topics/message/decoding.py",  # readers compiled from schemas
     "engine/record/control_records.py",
     "engine/writing/records/quorum_records.py",
-    "kafkafs/serve/protocol/codec.py",  # heads of requests and answers, read and written for each
     # Tables in memory and structures of the system, not of Kafka.
     "engine/columns/batch_table.py",
     "engine/columns/columns.py",
