@@ -47,7 +47,7 @@ _SMALL_REQUEST = 64 * 1024
 _SMALL_ANSWERS = {FETCH.key, API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key}
 """APIs whose answers take microseconds to write, the batches of Fetch being in files."""
 _UNLIMITED = 2**31 - 1
-_SEND_BUFFER = 256 * 1024
+_SEND_BUFFER = 160 * 1024
 """Bytes of an answer that the kernel holds: with more, the processor's caches lose them before the client reads."""
 
 
