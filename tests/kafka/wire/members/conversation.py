@@ -159,7 +159,7 @@ class MemberConversation:
         return (
             (request.key == LEAVE)
             or (request.key in (CONSUMER_BEAT, JOIN) and crowd.has_patterns)
-            or (request.client is not None and request.client.is_waiting)
+            or (request.client is not None and request.client.waits_as is not None)
         )
 
     # Requests that may wait for others
@@ -173,7 +173,7 @@ class MemberConversation:
         answered = lines.answered(QUICK_SECONDS)
         if any(answered):
             return self._taken(client, crowd, request)
-        client.is_waiting = True
+        client.waits_as = request.fields["memberId"]
         self._waiting[client] = crowd, request
         return []
 
@@ -181,7 +181,7 @@ class MemberConversation:
         """Take the answers of a request that waited, if they have come."""
         if not any(self._lines[client].answered(0.0)):
             return []
-        client.is_waiting = False
+        client.waits_as = None
         del self._waiting[client]
         return self._taken(client, crowd, request)
 
@@ -189,8 +189,9 @@ class MemberConversation:
         answered = self._lines[client].answered(LATE_SECONDS)
         if not all(answered):
             line = self._lines.pop(client)[answered.index(True)]
-            if request.key == SYNC and crowd.has_unknown_leader:
-                raise _Parted
+            may_differ = request.key == SYNC and crowd.has_unknown_leader
+            if may_differ or (crowd.was_consumer and self._consumer_state(crowd) is None):
+                raise _Parted  # one has another leader, which need not wait
             told = line.answer(request.key, request.version).fields or {}
             if answered[1] and request.key == SYNC and told["errorCode"] == UNKNOWN_MEMBER_ID:
                 return []  # it left or was dropped meanwhile: a broker never answers
@@ -245,10 +246,14 @@ class MemberConversation:
 
     def _end_forgotten(self, crowd: Crowd) -> None:
         """Use a group no more that a broker has forgotten: an empty consumer group that a classic member asked to join."""
-        request = Request(CONSUMER_DESCRIBE, 1, {"groupIds": [crowd.name]})
-        ours = self._control.ask(request)[1].fields
-        if ours is not None and ours["groups"][0]["groupState"] == "Empty":
+        if self._consumer_state(crowd) == "Empty":
             raise _Parted
+
+    def _consumer_state(self, crowd: Crowd) -> str | None:
+        """The state that kafkafs tells of a consumer group; None for a classic one."""
+        _, ours = self._control.ask(_descriptions(crowd)[1])
+        group: Fields = (ours.fields or {})["groups"][0]
+        return None if group["errorCode"] else str(group["groupState"])
 
     def _shown(self, key: int, fields: Any, side: int) -> Any:
         shown = with_sorted_assignments(self._ids.shown(fields, side))

@@ -34,7 +34,7 @@ class Client:
         protocol: the strategy that it was told.
         owned: its partitions by topic.
         is_consumer: whether it speaks the protocol of KIP-848.
-        is_waiting: whether a request of it has no answer yet.
+        waits_as: the member id of its request that has no answer yet, or None.
     """
 
     own_id: str
@@ -46,7 +46,7 @@ class Client:
     is_consumer: bool = False
     next: Next = Next.JOIN
     topics: list[str] = field(default_factory=lambda: ["orders"])
-    is_waiting: bool = False
+    waits_as: Each | str | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -80,6 +80,19 @@ class Crowd:
     has_made_ids: bool = False
     told: list[str] = field(default_factory=list)
     born: float = field(default_factory=time.monotonic)
+
+    @property
+    def waiting(self) -> set[Each | str]:
+        """The member ids of requests without an answer; a broker would forget one for another of the same member."""
+        return {each.waits_as for each in self.clients if each.waits_as}
+
+    @property
+    def idle(self) -> list[Client]:
+        """The clients that can send a request that may wait."""
+        waiting = self.waiting
+        return [
+            each for each in self.clients if each.waits_as is None and each.member_id not in waiting
+        ]
 
     @property
     def is_old(self) -> bool:

@@ -53,7 +53,7 @@ class Requests:
     def next(self, crowd: Crowd, others: Sequence[Crowd]) -> Request:
         """A request of a client of a group that does not wait for an answer."""
         random = self._random
-        idle = [client for client in crowd.clients if not client.is_waiting]
+        idle = crowd.idle
         if not idle or (crowd.lost and self._is(0.3)):
             return self._leave(crowd, None)
         client = random.choice(idle)
@@ -128,10 +128,9 @@ class Requests:
         return self._random.randint(first, request.last_version)
 
     def _any_id(self, crowd: Crowd) -> Each | str:
-        """Some id; not of a client that waits, whose request a broker would then never answer."""
-        used = {client.member_id for client in crowd.clients if client.is_waiting}
-        known = (*(client.member_id for client in crowd.clients), *crowd.lost)
-        return self._random.choice(("", "ghost", *(each for each in known if each not in used)))
+        """Some id, but of no member that waits."""
+        known = ("ghost", *(client.member_id for client in crowd.clients), *crowd.lost)
+        return self._random.choice(("", *(each for each in known if each not in crowd.waiting)))
 
     def _instance(self, client: Client, is_odd: bool) -> str | None:
         return self._odd_or(client.instance, is_odd, None, "instance-0", "instance-9")
