@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from errno import ENOENT
 from typing import NamedTuple, TypeAlias
 
+from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
 from engine.log.segment.fetch import offset_metadata
 from engine.log.segment.log_segment import LogSegment
@@ -16,12 +18,14 @@ class GoodBatches(NamedTuple):
 
     Attributes:
         segment: the segment.
+        file: its file.
         start: position of the first batch.
         first_size: bytes of the first batch.
         end: end of the good batches, or of the bytes that were asked for.
     """
 
     segment: LogSegment
+    file: SourceFile
     start: Position
     first_size: int
     end: Position
@@ -63,32 +67,39 @@ def find_batches(
         OSError: a file cannot be read, or is gone.
     """
     for segment in look.view.segments_from(offset):
+        file = segment.file
         located = segment.locate(offset)
         if located is not None and located.base_offset <= offset:
-            found = _good_from(look, segment, located.position, located.size, most, min_one_batch)
+            place = located.position, located.size
+            found = _good_from(look, segment, file, place, most, min_one_batch)
             if found.end > found.start:
                 return found
-        place = _seek(look.view, segment, offset)
-        if isinstance(place, DamagedOffsets):
-            return place
-        if place is not None:
-            return _good_from(look, segment, *place, most, min_one_batch)
+        sought = _seek(look.view, segment, offset)
+        if isinstance(sought, DamagedOffsets):
+            return sought
+        if sought is not None:
+            return _good_from(look, segment, file, sought, most, min_one_batch)
     return None
 
 
 def _good_from(
     look: PartitionLook,
     segment: LogSegment,
-    position: Position,
-    size: int,
+    file: SourceFile,
+    place: tuple[Position, int],
     most: int,
     min_one_batch: bool,
 ) -> GoodBatches:
-    """Prove the batches that are asked for, from the one at a position on, and at least that one."""
+    """Prove the batches that are asked for, from one on with its position and size, and at least that one."""
+    position, size = place
     least = size if min_one_batch else 1
     stop = min(position + (max(least, most)), segment.end)
     end = look.proof(segment).good_end(segment, position, stop)
-    return GoodBatches(segment, position, size, end)
+    now = segment.file
+    if now is not file and (now.device, now.inode) != (file.device, file.inode):
+        # Closed, and another when it was opened again: a cleaned segment takes the place of several.
+        raise FileNotFoundError(ENOENT, "another file has its name", file.path)
+    return GoodBatches(segment, file, position, size, end)
 
 
 def _seek(

@@ -217,7 +217,7 @@ class PartitionFetch:
             return answer
         if isinstance(found, DamagedOffsets):
             return self._without_lost(view, offset, found, answer)
-        segment, start, first_size, stop = found
+        segment, file, start, first_size, stop = found
         limit = position_of(view, segment, bound)
         most = max(most, first_size) if min_one_batch else most
         if 0 < most < first_size:
@@ -230,7 +230,7 @@ class PartitionFetch:
                 return self._without_old(view, offset, found, old_end, answer, most, min_one_batch)
             stop = min(stop, old)
         if stop > start:
-            answer.pieces = (FileSlice(segment.file, start, stop - start),)
+            answer.pieces = (FileSlice(file, start, stop - start),)
         if answer.aborted is not None:
             has_transactions = look.proof(segment).has_transactions
             fetched = FetchedRange(segment, offset, start, max(stop, start))

@@ -6,6 +6,7 @@ from math import inf
 from time import monotonic
 from typing import TypeAlias
 
+from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE, PartitionLog
 from engine.log.segment.log_segment import LogSegment
@@ -43,7 +44,7 @@ class PartitionLook:
         self.until = inf if log.frozen else log.looked_at + MAX_AGE
         self._proven = proven
         self._stable: Offset | None = None
-        self._last_proof: tuple[LogSegment | None, FileProof] = None, FileProof()
+        self._last_proof: tuple[SourceFile | None, FileProof] = None, FileProof()
 
     def stable_offset(self, *, committed: bool) -> Offset:
         """Return the last stable offset; -1 if it is not asked for and a long log would have to be read."""
@@ -55,11 +56,12 @@ class PartitionLook:
         return known
 
     def proof(self, segment: LogSegment) -> FileProof:
-        """Return what is proven of a segment's file. Raises OSError."""
+        """Return what is proven of a segment's file, which another may have taken the place of. Raises OSError."""
+        file = segment.file
         of, known = self._last_proof
-        if of is not segment:
-            known = self._proven.of(self.view, segment)
-            self._last_proof = segment, known
+        if of is not file:
+            known = self._proven.of(file, self.view.rewrites)
+            self._last_proof = file, known
         return known
 
 

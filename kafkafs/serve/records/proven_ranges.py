@@ -7,7 +7,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TypeAlias
 
-from engine.log.log_view import LogView
+from engine.files.source_files import SourceFile
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import TRANSACTIONAL_MASK
@@ -121,14 +121,15 @@ class ProvenRanges:
         self._files: OrderedDict[_Key, FileProof] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, view: LogView, segment: LogSegment) -> FileProof:
-        """Return what is proven of a segment's file.
+    def of(self, file: SourceFile, rewrites: int) -> FileProof:
+        """Return what is proven of a records file.
 
-        Raises:
-            OSError: the file cannot be opened, or is gone.
+        Args:
+            file: the open file.
+            rewrites: that of the log's view. A truncated file keeps its inode, and later batches take the place of those
+                that were cut off.
         """
-        # A truncated file keeps its inode, and later batches take the place of those that were cut off.
-        key = segment.identity, view.rewrites
+        key = (file.device, file.inode), rewrites
         with self._lock:
             found = self._files.get(key)
             if found is None:

@@ -300,3 +300,28 @@ def test_a_deleted_folder_makes_the_partition_unknown(tmp_path):
     shutil.rmtree(copy / "orders-0")
     answer = consumer.fetch("orders-0", 0, 100)
     assert answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_file_that_takes_the_place_of_another_within_a_look_up_is_not_served(
+    same, tmp_path, monkeypatch
+):
+    copy = copy_of("current", tmp_path, ["orders-0"])
+    path = copy / "orders-0" / logs("current", "orders-0")[0].name
+    consumer = Consumer(copy)
+    assert consumer.fetch("orders-0", 0).size
+    locate = LogSegment.locate
+
+    def replaced(segment: LogSegment, offset: int):
+        found = locate(segment, offset)
+        if not same:
+            other = path.with_suffix(".swap")
+            other.write_bytes(bytes(path.stat().st_size))
+            other.replace(path)
+        segment.close()
+        return found
+
+    monkeypatch.setattr(LogSegment, "locate", replaced)
+    answer = consumer.fetch("orders-0", 0)
+    assert answer.error == (ErrorCode.NONE if same else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert bool(answer.size) == same
