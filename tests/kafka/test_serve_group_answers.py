@@ -9,6 +9,7 @@ import pytest
 from tests.fixtures_data import log_dir
 from tests.kafka.wire import directories
 from tests.kafka.wire.directories import Both
+from tests.kafka.wire.found_scenes import FOUND
 from tests.kafka.wire.member import OTHER_ID, Member
 from tests.kafka.wire.migration_scenes import MIGRATIONS
 from tests.kafka.wire.scenes import Scene, Scenes
@@ -300,7 +301,7 @@ def static_consumers(me: Member) -> None:
     me.describe()
 
 
-@pytest.mark.parametrize("act", [*GROUPS, *MIGRATIONS], ids=lambda act: act.__name__)
+@pytest.mark.parametrize("act", [*GROUPS, *MIGRATIONS, *FOUND], ids=lambda act: act.__name__)
 def test_members_get_the_broker_s_answers(both: Both, act: Scene) -> None:
     with Member(both.broker, act.__name__) as theirs, Member(both.ours, act.__name__) as ours:
         act(theirs)

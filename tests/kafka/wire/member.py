@@ -75,6 +75,16 @@ class Member:
             assert time.monotonic() < end, answer
             time.sleep(0.02)
 
+    def wait_for_epoch(self, epoch: int) -> None:
+        """Wait until a consumer group has an epoch: the topics of a new pattern are looked up after its heartbeat."""
+        end = time.monotonic() + 30
+        while True:
+            answer = self.peer.ask(CONSUMER_DESCRIBE, 0, {"groupIds": [self.group]}).fields or {}
+            if answer["groups"][0]["groupEpoch"] == epoch:
+                return
+            assert time.monotonic() < end, answer
+            time.sleep(0.02)
+
     def _shown(self, value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
             return {

@@ -7,6 +7,11 @@ from random import Random
 
 import pytest
 
+from kafkafs.serve.coordinator.assignors.hash_order import (
+    in_hash_order,
+    in_table_order,
+    numbers_in_hash_order,
+)
 from kafkafs.serve.coordinator.assignors.ranges import assign_ranges
 from kafkafs.serve.coordinator.assignors.subscriber import Assignment, Subscriber
 from kafkafs.serve.coordinator.assignors.uniform import assign_uniformly
@@ -17,7 +22,7 @@ def topic(number: int) -> str:
     return base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode()[:22]
 
 
-T, U, GONE = map(topic, (100, 101, 102))
+T, U, V, GONE = map(topic, (100, 101, 102, 103))
 
 
 def member(
@@ -44,6 +49,27 @@ def loads(found: Assignment) -> list[int]:
 def moved(before: Assignment, after: Assignment) -> int:
     """How many partitions have another owner."""
     return sum(len(places - after.get(name, set())) for name, places in before.items())
+
+
+def test_members_and_topics_have_the_order_of_a_broker_s_hash_maps():
+    assert in_table_order(["e3", "b0", "f2", "e1"], 4) == ["f2", "e1", "b0", "e3"]
+    assert in_hash_order(["e1", "d0", "b0", "f2"]) == ["e1", "d0", "f2", "b0"]
+    assert in_hash_order(["uniform", "range"]) == ["uniform", "range"]
+    assert numbers_in_hash_order([17, 3, 16, 2]) == [16, 17, 2, 3]
+
+
+def test_unlike_members_get_what_a_broker_gives_them():
+    current: Assignment = {"a1": {(U, 0), (T, 0), (T, 1)}, "g0": {(T, 2)}}
+    members = [
+        member("g0", T, current=current),
+        member("a1", T, U, current=current),
+        member("a2", U, V),
+    ]
+    assert uniform(members, {T: 3, U: 1, V: 1}) == {
+        "a1": {(U, 0), (T, 0)},
+        "g0": {(T, 1), (T, 2)},
+        "a2": {(V, 0)},
+    }
 
 
 def test_ranges_are_consecutive_and_the_first_members_get_more():
