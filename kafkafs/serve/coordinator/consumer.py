@@ -87,12 +87,7 @@ class ConsumerCoordinator:
         before, assignor = set(member.assigned), member.assignor
         has_subscribed, is_waiting = _update(group, member, asked)
         group.note_change(now, has_changed=has_subscribed and not is_waiting)
-        if not self._table.account.has_room(0):
-            self._sessions.remove(group, [member])
-            raise MemberRefused(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                "the groups of this server hold as much as they may",
-            )
+        self._sessions.check_room(group, member)
         has_target |= group.assign_if_stale(now, MemberUpdate(member, is_new, assignor))
         group.reconcile(member, owned, has_changed=has_subscribed, has_target=has_target)
         self._sessions.keep_alive(group, member)

@@ -9,6 +9,8 @@ from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup, ConsumerMember, MemberState
 from kafkafs.serve.coordinator.group_table import GroupTable
 from kafkafs.serve.coordinator.migration.conversions import downgraded
+from kafkafs.serve.coordinator.replies import MemberRefused
+from kafkafs.serve.error_codes import ErrorCode
 
 _KINDS = ("session", "revoking", "joining", "syncing")
 
@@ -68,6 +70,19 @@ class ConsumerSessions:
         for member in gone:
             self.forget(group, member)
         group.remove(gone)
+
+    def check_room(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """Remove a member with which all groups hold more than they may.
+
+        Raises:
+            MemberRefused: it is removed.
+        """
+        if not self._table.account.has_room(0):
+            self.remove(group, [member])
+            raise MemberRefused(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                "the groups of this server hold as much as they may",
+            )
 
     def downgrade(
         self, group: ConsumerGroup, staying: Collection[ConsumerMember], *, is_stale: bool

@@ -61,10 +61,10 @@ class ClassicMembers:
             fields["protocolType"], protocols
         ):
             raise _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        is_new = not fields["memberId"]
-        if is_new and instance_id is None and asked.version >= MEMBER_ID_REQUIRED_SINCE:
+        has_id = bool(fields["memberId"])
+        if not has_id and instance_id is None and asked.version >= MEMBER_ID_REQUIRED_SINCE:
             return not_joined(member_id, ErrorCode.MEMBER_ID_REQUIRED)
-        known = _known(group, member_id, instance_id, may_replace=is_new)
+        known = _known(group, member_id, instance_id, may_replace=not has_id)
         try:
             subscription = read_subscription(next(iter(protocols.values())), now)
         except CorruptMessageError:
@@ -82,10 +82,12 @@ class ClassicMembers:
                 group.replace(known, member_id)
         classic = ClassicSide(fields["sessionTimeoutMs"], protocols)
         has_changed = _update(group, member, asked, subscription, classic)
+        self._sessions.check_room(group, member)
         if is_last:
             self._downgrade(group, member, subscription, now, has_changed=has_changed)
         else:
             group.note_change(now, has_changed=has_changed)
+            self._sessions.check_room(group, member)
             group.assign_if_stale(now, MemberUpdate(member, is_new, member.assignor))
             group.reconcile(member, subscription.owned, has_changed=has_changed)
             self._sessions.keep_alive(group, member)

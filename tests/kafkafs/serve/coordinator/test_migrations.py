@@ -13,7 +13,7 @@ from tests.kafkafs.serve.coordinator.test_consumer_groups import beat, enter, pl
 from tests.messages import encode
 
 ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING, GROUP_NOT_FOUND = 22, 25, 27, 69
-BAD_PATTERN = 128
+GROUP_IS_FULL, BAD_PATTERN = 81, 128
 
 
 def subscription(*owned: int) -> dict[str, bytes]:
@@ -146,6 +146,19 @@ async def test_commits_of_classic_members_are_fenced_by_generations(script: Scri
     assert why(GROUP, "own", None, generation + 1, 9, [("orders", 0)]) == ILLEGAL_GENERATION
     assert why(GROUP, "own", None, generation - 1, 9, [("orders", 0)]) == ILLEGAL_GENERATION
     assert script.coordinator.why_no_fetch(GROUP, "own", generation + 1) == ILLEGAL_GENERATION
+
+
+@scripted
+async def test_a_classic_member_of_a_consumer_group_counts_against_the_limit(
+    script: Script,
+) -> None:
+    enter(script, "a")
+    held = script.coordinator.table.account.held
+    many = subscription() | {"sticky": bytes(100_000)}
+    answer = await script.join("own", protocols=many)
+    assert answer["errorCode"] == GROUP_IS_FULL
+    assert script.coordinator.table.account.held == held
+    assert (await script.join("own", protocols=subscription()))["errorCode"] == 0
 
 
 @scripted
