@@ -101,6 +101,23 @@ def test_two_consumers_share_the_partitions_and_one_takes_over(served, protocol)
     second.consumer.close()
 
 
+@pytest.mark.parametrize("protocol", ["range", "roundrobin"])
+def test_a_group_moves_to_the_new_protocol_and_back_with_its_members(served, protocol):
+    old = Member(served, f"moving-{protocol}", protocol, TOPICS)
+    until(lambda: len(old.partitions) == PARTITIONS, old)
+    whole = old.partitions
+    new = Member(served, f"moving-{protocol}", "consumer", TOPICS)
+    until(lambda: bool(new.partitions) and old.partitions | new.partitions == whole, old, new)
+    assert not old.partitions & new.partitions
+    new.consumer.close()
+    until(lambda: old.partitions == whole, old)
+    new = Member(served, f"moving-{protocol}", "consumer", TOPICS)
+    until(lambda: bool(new.partitions) and old.partitions | new.partitions == whole, old, new)
+    old.consumer.close()
+    until(lambda: new.partitions == whole, new)
+    new.consumer.close()
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_group_reads_every_record_once_over_two_lives(served, protocol):
     group = f"lives-{protocol}"
