@@ -222,8 +222,11 @@ class ConsumerGroup:
         member.epoch = LEAVE_FOR_NOW
         self._set_owned(member, dict.fromkeys(member.assigned, 0), {})
 
-    def remove(self, gone: Iterable[ConsumerMember]) -> None:
-        """Remove members; the others get their partitions in the next epoch."""
+    def remove(self, gone: Collection[ConsumerMember]) -> None:
+        """Remove members; the others get their partitions in the next epoch.
+
+        As in brokers, the topics of a pattern that nobody has any more count once more when members are compared.
+        """
         for member in gone:
             del self.members[member.member_id]
             if member.instance_id is not None:
@@ -231,15 +234,20 @@ class ConsumerGroup:
             self._set_owned(member, {}, {})
             self.target.pop(member.member_id, None)
             self.account.held -= member.size
-            self._forget_pattern(member.pattern)
         self._compare_members()
+        for member in gone:
+            self._forget_pattern(member.pattern)
         self.epoch += 1
         if self.seen is not None:
             self.refresh(self.seen)
 
     def replace(self, member: ConsumerMember, new_id: str) -> None:
-        """Give a static member that came again a new id; it keeps its assignment."""
+        """Give a static member that came again a new id; it keeps its assignment, and takes the place of another."""
         del self.members[member.member_id]
+        other = self.members.get(new_id)
+        if other is not None:
+            self._set_owned(other, {}, {})
+            self.account.held -= other.size
         self.target[new_id] = self.target.pop(member.member_id, set())
         for place in (*member.assigned, *member.revoking):
             self.owners[place] = new_id
@@ -366,11 +374,21 @@ class ConsumerGroup:
         return tuple(by_name[name] for name in in_hash_order(sorted(by_name)))
 
     def _compare_members(self) -> None:
-        """Note whether all members state the same names or the same pattern; who states both is unlike others."""
-        stated = {(each.names, each.pattern) for each in self.members.values()}
-        self._are_alike = len(stated) < 2 and all(
-            not names or not pattern for names, pattern in stated
+        """Note whether all members state the same names or the same pattern, with the topics that it matches alone."""
+        members = self.members.values()
+        names = {} if self.seen is None else self.seen.names
+        named = Counter(name for each in members for name in each.names)
+        matched = Counter(
+            names.get(topic, topic) for topics in self.resolved.values() for topic in topics
         )
+        topics = named.keys() | matched.keys()
+        patterns = {each.pattern for each in members}
+        if patterns <= {""}:
+            self._are_alike = all(named[each] == len(members) for each in topics)
+        else:
+            self._are_alike = len(patterns) == 1 and all(
+                matched[each] == 1 and not named[each] for each in topics
+            )
 
     def give(self, member: ConsumerMember, places: Iterable[Place]) -> None:
         """Let a member have partitions, as its target too."""

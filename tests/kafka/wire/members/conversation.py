@@ -18,6 +18,7 @@ from tests.kafka.wire.known import Known
 from tests.kafka.wire.members.crowd import Client, Crowd, new_crowd
 from tests.kafka.wire.members.ids import Each, Ids, resolved
 from tests.kafka.wire.members.requests import (
+    COMMIT,
     CONSUMER_BEAT,
     CONSUMER_DESCRIBE,
     DESCRIBE,
@@ -147,6 +148,9 @@ class MemberConversation:
             found = self._begin(crowd, request, request.client)
         else:
             found = self._compared(crowd, request, *self._control.ask(request))
+        if found and request.key in (DESCRIBE, CONSUMER_DESCRIBE, LIST):
+            self._write()
+            found = self._compared(crowd, request, *self._control.ask(request))
         if not found and self._has_to_settle(crowd, request):
             found = self._unsettled(crowd)
         for client, (other, sent) in list(self._waiting.items()):
@@ -269,7 +273,15 @@ class MemberConversation:
             found = self._described(crowd)
             if not found or time.monotonic() > end:
                 return found
+            self._write()
             time.sleep(0.01)
+
+    def _write(self) -> None:
+        """Commit offsets of groups in each partition of a broker: what it did without a record is told with the next."""
+        topics = [{"name": "orders", "partitions": [{"partitionIndex": 0, "committedOffset": 0}]}]
+        for name in ("written 0", "written 1"):
+            fields = {"groupId": name, "generationIdOrMemberEpoch": -1, "memberId": ""}
+            self._control.ask(Request(COMMIT, 9, fields | {"topics": topics}))
 
     def _described(self, crowd: Crowd, *, with_places: bool = True) -> list[str]:
         found = []

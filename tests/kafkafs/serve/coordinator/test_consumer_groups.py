@@ -295,6 +295,22 @@ async def test_a_static_member_in_use_is_not_replaced(script: Script) -> None:
 
 
 @scripted
+async def test_a_static_member_that_comes_back_as_another_member_leaves_nothing_of_that_one(
+    script: Script,
+) -> None:
+    enter(script, "a", instanceId="one")
+    enter(script, "b")
+    beat(script, "a", -2, instanceId="one")
+    assert enter(script, "b", instanceId="one")["errorCode"] == 0
+    group = script.coordinator.table.get(GROUP)
+    assert list(group.members) == ["b"]
+    assert set(group.owners.values()) == {"b"}
+    beat(script, "b", -1)
+    assert not group.owners
+    assert script.coordinator.table.account.held == 1024 + len(GROUP)
+
+
+@scripted
 async def test_a_static_member_that_does_not_come_back_is_dropped(script: Script) -> None:
     enter(script, "a", instanceId="one")
     beat(script, "a", -2, instanceId="one")
