@@ -9,10 +9,10 @@ from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.classic_group import ClassicGroup
 from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
-from kafkafs.serve.coordinator.consumer_group import (
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.consumer_member import (
     LEAVE,
     LEAVE_FOR_NOW,
-    ConsumerGroup,
     ConsumerMember,
     MemberUpdate,
 )

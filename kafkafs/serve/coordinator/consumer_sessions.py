@@ -6,7 +6,8 @@ from collections.abc import Collection
 from functools import partial
 
 from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
-from kafkafs.serve.coordinator.consumer_group import ConsumerGroup, ConsumerMember, MemberState
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.consumer_member import ConsumerMember, MemberState
 from kafkafs.serve.coordinator.group_table import GroupTable
 from kafkafs.serve.coordinator.migration.conversions import downgraded
 from kafkafs.serve.coordinator.replies import MemberRefused

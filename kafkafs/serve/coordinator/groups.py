@@ -11,7 +11,8 @@ from kafkafs.serve.coordinator.commits.commit_file import CommitFile
 from kafkafs.serve.coordinator.commits.commit_store import CommitStore
 from kafkafs.serve.coordinator.commits.newest import Commits, Place
 from kafkafs.serve.coordinator.consumer import ConsumerCoordinator
-from kafkafs.serve.coordinator.consumer_group import ConsumerGroup, ConsumerMember
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.consumer_member import ConsumerMember
 from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
 from kafkafs.serve.coordinator.group_table import GroupTable
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS, GroupLimits

@@ -12,9 +12,9 @@ from kafkafs.serve.coordinator.classic_group import (
     not_joined,
     rebalance_ms,
 )
-from kafkafs.serve.coordinator.consumer_group import (
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.consumer_member import (
     ClassicSide,
-    ConsumerGroup,
     ConsumerMember,
     MemberState,
     MemberUpdate,

@@ -11,7 +11,8 @@ from kafkafs.serve.coordinator.classic_group import (
     ClassicMember,
     ClassicState,
 )
-from kafkafs.serve.coordinator.consumer_group import ClassicSide, ConsumerGroup, ConsumerMember
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.consumer_member import ClassicSide, ConsumerMember
 from kafkafs.serve.coordinator.migration.embedded import (
     assignment_bytes,
     read_assignment,

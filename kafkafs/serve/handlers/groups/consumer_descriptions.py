@@ -10,7 +10,8 @@ from engine.replay.groups.group import Group
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.assignors.choice import DEFAULT_ASSIGNOR
 from kafkafs.serve.coordinator.assignors.subscriber import Place
-from kafkafs.serve.coordinator.consumer_group import ConsumerGroup, ConsumerMember
+from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
+from kafkafs.serve.coordinator.consumer_member import ConsumerMember
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
