@@ -223,7 +223,7 @@ class MemberConversation:
         if theirs.fields is None or ours.fields is None:
             return differences(request.key, theirs, ours)
         if request.key == CONSUMER_BEAT and not ours.fields["errorCode"]:
-            crowd.was_consumer = True
+            crowd.was_consumer, crowd.leader = True, ""
         member_id = self._ids.learn(theirs.fields, ours.fields)
         crowd.has_made_ids |= isinstance(member_id, Each)
         answer = dict(ours.fields)

@@ -313,9 +313,7 @@ class Requests:
             "groupId": self._odd_or(crowd.name, is_odd and self._is(0.1), ""),
             "memberId": self._odd_or("" if may_be_made else own, is_odd, "ghost" if version else own),
             "memberEpoch": 0,
-            "instanceId": self._odd_or(
-                client.instance, is_odd, None, "", client.instance if client.member_id else "instance-0"
-            ),
+            "instanceId": self._odd_or(client.instance, is_odd, None, ""),
             "rackId": self._odd_or(None, is_odd, "rack", ""),
             "rebalanceTimeoutMs": self._odd_or(60_000, is_odd, 2**31 - 1, -1),
             "subscribedTopicNames": names, "subscribedTopicRegex": pattern,
