@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine import kernel
@@ -56,19 +57,24 @@ def read_request(frame: bytes, most_elements: int = MAX_INT32) -> ReceivedReques
         read_int16(frame, 2),
         read_int32(frame, 4),
     )
-    api = APIS.get(key)
-    if api is None or not api.request.knows(version):
+    message = _known(key, version)
+    if message is None:
         return ReceivedRequest(key, version, correlation, None, None)
     client_id, position = _client_id(frame, _HEADER)
-    if api.request.is_flexible(version):
+    if message.is_flexible(version):
         _, position = kernel.read_message(_NO_FIELDS, 0, frame, position)
     # Bytes after the request are ignored, as brokers do: librdkafka's Metadata for all topics has three.
-    fields, _ = kernel.read_message(
-        api.request, version, frame, position, most_elements=most_elements
-    )
+    fields, _ = kernel.read_message(message, version, frame, position, most_elements=most_elements)
     if len(frame) > MOST_REPEATS:  # an element has a byte or more
         _check_repeats(fields)
     return ReceivedRequest(key, version, correlation, client_id, fields)
+
+
+@lru_cache(maxsize=1024)
+def _known(key: int, version: int) -> Message | None:
+    """Return the request of an API; None if the API or its version is not known."""
+    api = APIS.get(key)
+    return api.request if api is not None and api.request.knows(version) else None
 
 
 def _check_repeats(fields: Fields) -> None:

@@ -94,7 +94,7 @@ def _good_from(
     position, size = place
     least = size if min_one_batch else 1
     stop = min(position + (max(least, most)), segment.end)
-    end = look.proof(segment).good_end(segment, position, stop)
+    end = look.proof(file).good_end(segment, position, stop)
     now = segment.file
     if now is not file and (now.device, now.inode) != (file.device, file.inode):
         # Closed, and another when it was opened again: a cleaned segment takes the place of several.

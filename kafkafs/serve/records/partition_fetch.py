@@ -225,14 +225,14 @@ class PartitionFetch:
             return answer
         stop = min(stop, start + most, limit)
         if stop > start and self._rules.old_formats is not OldFormats.AS_IS:
-            old, old_end = look.proof(segment).old_part(start, limit)
+            old, old_end = look.proof(file).old_part(start, limit)
             if old == start:
                 return self._without_old(view, offset, found, old_end, answer, most, min_one_batch)
             stop = min(stop, old)
         if stop > start:
             answer.pieces = (FileSlice(file, start, stop - start),)
         if answer.aborted is not None:
-            has_transactions = look.proof(segment).has_transactions
+            has_transactions = look.proof(file).has_transactions
             fetched = FetchedRange(segment, offset, start, max(stop, start))
             answer.aborted = aborted_in(view, fetched, has_transactions=has_transactions)
         return answer

@@ -9,7 +9,6 @@ from typing import TypeAlias
 from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE, PartitionLog
-from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.records.proven_ranges import FileProof, ProvenRanges
@@ -55,9 +54,8 @@ class PartitionLook:
             known = self._stable = view.last_stable_offset if is_cheap else UNKNOWN_OFFSET
         return known
 
-    def proof(self, segment: LogSegment) -> FileProof:
-        """Return what is proven of a segment's file, which another may have taken the place of. Raises OSError."""
-        file = segment.file
+    def proof(self, file: SourceFile) -> FileProof:
+        """Return what is proven of an open records file of the log."""
         of, known = self._last_proof
         if of is not file:
             known = self._proven.of(file, self.view.rewrites)
