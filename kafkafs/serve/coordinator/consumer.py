@@ -45,19 +45,22 @@ class ConsumerCoordinator:
         self._rebalances = rebalances
         self._sessions = sessions
 
-    def heartbeat(self, asked: Asked, now: TopicsNow, known_epoch: int) -> Fields:
+    def heartbeat(
+        self, asked: Asked, now: TopicsNow, known_epoch: int, *, is_on_disk: bool = False
+    ) -> Fields:
         """Answer ConsumerGroupHeartbeat.
 
         Args:
             asked: the request.
             now: the topics.
             known_epoch: epoch of the group on disk, from which a new group in memory goes on.
+            is_on_disk: whether there is a consumer group on disk that nobody has joined yet.
         """
         fields = asked.fields
         try:
             _check(fields, asked.version)
             if fields["memberEpoch"] in (LEAVE, LEAVE_FOR_NOW):
-                return self._leave(fields)
+                return self._leave(fields, is_on_disk=is_on_disk)
             return self._beat(asked, now, known_epoch)
         except MemberRefused as refused:
             is_told = refused.code != ErrorCode.UNKNOWN_SERVER_ERROR
@@ -198,10 +201,12 @@ class ConsumerCoordinator:
             group.replace(known, member_id)
         return known
 
-    def _leave(self, fields: Fields) -> Fields:
+    def _leave(self, fields: Fields, *, is_on_disk: bool) -> Fields:
         name, epoch, instance_id = fields["groupId"], fields["memberEpoch"], fields["instanceId"]
         member_id = fields["memberId"]
         group = self._table.get(name)
+        if group is None and is_on_disk:
+            raise _unknown(name, member_id)
         if not isinstance(group, ConsumerGroup):
             raise MemberRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {name}")
         if instance_id is not None:

@@ -71,7 +71,8 @@ class Membership:
             return {"errorCode": ErrorCode.GROUP_ID_NOT_FOUND, "errorMessage": reason}
         now = await self._topics.now()
         epoch = max(_epoch(known, CONSUMER), FIRST_ASSIGNMENT_EPOCH)
-        return self._consumer.heartbeat(asked, now, epoch)
+        is_on_disk = known is not None and known.kind == CONSUMER
+        return self._consumer.heartbeat(asked, now, epoch, is_on_disk=is_on_disk)
 
     async def _on_disk(self, name: str) -> Group | None:
         """Return the group on disk that nobody has joined yet, or None."""
