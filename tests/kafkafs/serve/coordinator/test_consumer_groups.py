@@ -42,6 +42,7 @@ def beat(
     *,
     now: TopicsNow = TOPICS,
     known: int = 0,
+    on_disk: bool = False,
     **fields: Any,
 ) -> Answer:
     """ConsumerGroupHeartbeat that states nothing but what the test says."""
@@ -53,7 +54,9 @@ def beat(
         [{"topicId": topic, "partitions": sorted(numbers)} for topic, numbers in owned.items()],
     }  # fmt: skip
     version = fields.pop("version", 1)
-    return script.coordinator.consumer.heartbeat(asked(version, given | fields), now, known)
+    return script.coordinator.consumer.heartbeat(
+        asked(version, given | fields), now, known, is_on_disk=on_disk
+    )
 
 
 def enter(script: Script, member: str, *topics: str, **fields: Any) -> Answer:
@@ -412,3 +415,10 @@ def test_members_that_come_and_go_leave_nothing_behind():
         assert len(script.coordinator.table.timers) == 0
 
     scripted(many, GroupLimits())()
+
+
+@scripted
+async def test_a_member_that_leaves_a_group_on_disk_is_unknown_to_it(script: Script) -> None:
+    assert beat(script, "stranger", -1, known=5, on_disk=True)["errorCode"] == UNKNOWN_MEMBER
+    assert beat(script, "stranger", -1)["errorCode"] == GROUP_NOT_FOUND
+    assert script.coordinator.table.get(GROUP) is None
