@@ -70,7 +70,7 @@ class TimeCounts:
         return found
 
     def at_least(self, width: int) -> TimeCounts:
-        """Return the counts in steps of at least a width, a multiple of the present one; wider counts stay as they are."""
+        """Return the same counts in steps of `width` milliseconds or more; steps that are as wide already stay."""
         found = TimeCounts(self._most)
         found.merge(self)
         while found.width < width:

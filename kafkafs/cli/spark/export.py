@@ -79,7 +79,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     names = ("form", "values", "compression", "where", "resume", "chunk_bytes")
     keywords |= {name: given[name] for name in names}
     if given["decode"] is not None:
-        keywords["decode"] = {"json": "true"}.get(given["decode"], given["decode"])
+        keywords["decode"] = "true" if given["decode"] == "json" else "columns"
     if given["schemas"] != DEFAULT_SCHEMAS:
         keywords["schemas"] = json.dumps(given["schemas"])
 

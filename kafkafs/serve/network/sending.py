@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -42,7 +42,7 @@ class Following(NamedTuple, Generic[Later]):
         later: what the next answer waits for; None if it is here.
     """
 
-    pieces: list[Piece] = []  # noqa: RUF012 - read only
+    pieces: Sequence[Piece] = ()
     later: Later | None = None
 
 
@@ -66,7 +66,9 @@ class Sender:
         self._limiter = limiter
         self._patience = patience
 
-    async def send(self, pieces: list[Piece], following: Next[Later] | None = None) -> Later | None:
+    async def send(
+        self, pieces: Sequence[Piece], following: Next[Later] | None = None
+    ) -> Later | None:
         """Send all pieces in order, none of which is empty. A thread that calls sendfile(2) sends also what follows at once.
 
         Returns:
@@ -88,7 +90,7 @@ class Sender:
         return None
 
     async def _send_in_threads(
-        self, client: trio.socket.SocketType, left: list[Piece], following: Next[Later] | None
+        self, client: trio.socket.SocketType, left: Sequence[Piece], following: Next[Later] | None
     ) -> Later | None:
         while True:
             left, later = await trio.to_thread.run_sync(
@@ -119,8 +121,8 @@ class Sender:
 
 
 def _send_in_thread(
-    number: int, left: list[Piece], following: Next[Later] | None
-) -> tuple[list[Piece], Later | None]:
+    number: int, left: Sequence[Piece], following: Next[Later] | None
+) -> tuple[Sequence[Piece], Later | None]:
     """Send until a client has no room, or the event loop has to wait; return what is left, and what comes next."""
     room = select.poll()
     room.register(number, select.POLLOUT)
@@ -149,7 +151,7 @@ def _borrowed(number: int) -> Iterator[socket.socket]:
         connection.detach()
 
 
-def _send_some(connection: socket.socket, pieces: list[Piece]) -> list[Piece]:
+def _send_some(connection: socket.socket, pieces: Sequence[Piece]) -> list[Piece]:
     """Send until the connection has no more room; return what is left."""
     number, last = connection.fileno(), len(pieces) - 1
     for place, piece in enumerate(pieces):

@@ -97,19 +97,15 @@ def commits_of_what_is_not_there(me: Member) -> None:
             (9, [{"name": name} for name in ("orders", "gone", "orders", "", "gone")]),
             (10, [{"topicId": topic_id} for topic_id in (ZERO_ID, OTHER_ID, ZERO_ID)]),
         ):
-            me.ask(
-                COMMIT,
-                version,
-                groupId=me.group,
-                generationIdOrMemberEpoch=epoch,
-                memberId=member,
-                topics=[each | {"partitions": partitions} for each in topics],
-            )
-            me.ask(
-                COMMIT,
-                version,
-                groupId=me.group,
-                generationIdOrMemberEpoch=epoch,
-                memberId=member,
-                topics=[each | {"partitions": partitions[:1]} for each in topics[:1]],
-            )
+            for many in (
+                [each | {"partitions": partitions} for each in topics],
+                [topics[0] | {"partitions": partitions[:1]}],
+            ):
+                me.ask(
+                    COMMIT,
+                    version,
+                    groupId=me.group,
+                    generationIdOrMemberEpoch=epoch,
+                    memberId=member,
+                    topics=many,
+                )

@@ -77,8 +77,8 @@ def assignment_bytes(
     message = CONSUMER_PROTOCOL_ASSIGNMENT
     version = min(_version(subscription), message.last_version)
     head = version.to_bytes(2, "big", signed=True)
-    pieces = write_message(message, version, {"assignedPartitions": assigned}, head)
-    return b"".join(each for each in pieces if isinstance(each, bytearray))
+    (data,) = write_message(message, version, {"assignedPartitions": assigned}, head)
+    return bytes(data)
 
 
 def _read(message: Message, data: bytes) -> Fields:
