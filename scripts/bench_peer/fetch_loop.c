@@ -1,9 +1,9 @@
 /* A consumer that does nothing with records: Fetch of one partition after another, from the first offset to the end,
    some rounds.
 
-   fetch_loop HOST PORT PARTITION_BYTES TOPIC PARTITIONS ROUNDS
+   fetch_loop HOST PORT PARTITION_BYTES TOPIC PARTITIONS ROUNDS [session]
 
-   Prints nanoseconds, fetches and bytes of whole batches. Bytes come into one buffer; only headers of batches are looked at. */
+   With "session" the requests are those of a fetch session, as Java's consumer sends them. Prints nanoseconds, fetches and bytes of whole batches. Bytes come into one buffer; only headers of batches are looked at. */
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -19,6 +19,9 @@
 enum { FETCH = 1, VERSION = 11, LARGEST = 128 << 20 };
 
 static char *answer;
+static int in_session;
+static int64_t session, epoch; /* of the next request */
+static int last_partition;
 
 static void fail(const char *what) {
     fprintf(stderr, "fetch_loop: %s\n", what);
@@ -57,10 +60,13 @@ static size_t fetch(int peer, const char *topic, int partition, int most, int64_
     at = put(at, FETCH, 2), at = put(at, VERSION, 2), at = put(at, 7, 4), at = put_text(at, "loop");
     at = put(at, -1, 4), at = put(at, 0, 4), at = put(at, 1, 4);      /* replica, wait, least bytes */
     at = put(at, 50 << 20, 4), at = put(at, 0, 1);                    /* most bytes, isolation */
-    at = put(at, 0, 4), at = put(at, -1, 4), at = put(at, 1, 4);      /* session, its epoch, topics */
+    at = put(at, session, 4), at = put(at, in_session ? epoch : -1, 4), at = put(at, 1, 4); /* and topics */
     at = put_text(at, topic), at = put(at, 1, 4), at = put(at, partition, 4), at = put(at, -1, 4);
     at = put(at, *offset, 8), at = put(at, -1, 8), at = put(at, most, 4);
-    at = put(at, 0, 4), at = put(at, 0, 2);                           /* forgotten topics, rack */
+    int moves = session && partition != last_partition;
+    at = put(at, moves, 4);                                           /* forgotten topics */
+    if (moves) at = put_text(at, topic), at = put(at, 1, 4), at = put(at, last_partition, 4);
+    at = put(at, 0, 2);                                               /* rack */
     put(request, at - request - 4, 4);
     if (send(peer, request, at - request, 0) != at - request) fail("cannot send");
 
@@ -69,6 +75,9 @@ static size_t fetch(int peer, const char *topic, int partition, int most, int64_
     size_t length = get(size, 4);
     if (length > LARGEST) fail("the answer is too large");
     receive(peer, answer, length);
+    if (get(answer + 8, 2)) fail("an error code");
+    if (in_session) session = get(answer + 10, 4), epoch++, last_partition = partition;
+    if (!get(answer + 14, 4)) return 0;                               /* in a session: nothing new */
     const char *in = answer + 4 + 4 + 2 + 4 + 4;                      /* ids, throttle, error, session, topics */
     in += 2 + get(in, 2) + 4 + 4;                                     /* name, partitions, number */
     if (get(in, 2)) fail("an error code");
@@ -86,7 +95,8 @@ static size_t fetch(int peer, const char *topic, int partition, int most, int64_
 }
 
 int main(int count, char **words) {
-    if (count < 7) fail("HOST PORT PARTITION_BYTES TOPIC PARTITIONS ROUNDS");
+    if (count < 7) fail("HOST PORT PARTITION_BYTES TOPIC PARTITIONS ROUNDS [session]");
+    in_session = count > 7;
     struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons(atoi(words[2]))};
     inet_pton(AF_INET, words[1], &place.sin_addr);
     int peer = socket(AF_INET, SOCK_STREAM, 0), one = 1;
