@@ -25,13 +25,15 @@ from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.control.counters import Counters
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.file_slice import Piece, size_of
+from kafkafs.serve.fetch_sessions import Begun
+from kafkafs.serve.file_slice import Piece, ShortFileError, size_of
 from kafkafs.serve.handlers.fetch import WaitingFetch
 from kafkafs.serve.network.byte_budget import ByteBudget
-from kafkafs.serve.network.following import FollowingRequests
+from kafkafs.serve.network.exchange import new_exchange
+from kafkafs.serve.network.following import new_turn
 from kafkafs.serve.network.frames import MalformedRequest, RequestReader
 from kafkafs.serve.network.gone_clients import GoneClients
-from kafkafs.serve.network.sending import ClientStream, Following, Sender, ShortFileError
+from kafkafs.serve.network.sending import ClientStream, Following, Sender, Turn
 from kafkafs.serve.protocol.apis import APIS
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
 from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -172,7 +174,11 @@ class Connections:
 
     async def _answer_all(self, stream: ClientStream, client: _Client) -> None:
         reader = RequestReader(stream, self._budgets)
-        sender = Sender(stream, self._threads, self._budgets.idle_seconds)
+        exchange = None
+        if isinstance(stream, trio.SocketStream):
+            quick = self._broker.fetches.quick
+            exchange = new_exchange(client.socket.fileno(), reader.received, quick)
+        sender = Sender(stream, self._threads, self._budgets.idle_seconds, exchange)
         try:
             await self._answer_each(reader, sender, client)
         except _LoginFailed as failed:
@@ -211,19 +217,17 @@ class Connections:
         pieces: list[Piece],
     ) -> list[Piece]:
         """Send an answer, and those to requests that follow at once; return one that had to wait."""
-        fetched: list[tuple[int, int, bool]] = []
 
-        def answer(frame: bytes) -> Following[_LaterFetch] | None:
-            return self._answer_now(frame, client, fetched)
+        def answer(frame: bytes, begun: Begun) -> Following[_LaterFetch] | None:
+            return self._answer_now(frame, begun, client, turn)
 
-        may_pause = self._threads.available_tokens > 1
-        following = FollowingRequests(reader, answer, may_pause=may_pause)
+        turn = new_turn(reader, answer, self._threads)
         self.counters.bytes_sent += size_of(pieces)
         statistics = self._statistics(FETCH.key)
         try:
-            later = await sender.send(pieces, following)
+            later = await sender.send(pieces, turn)
         finally:
-            for nanoseconds, size, is_failed in fetched:
+            for nanoseconds, size, is_failed in turn.answered:
                 statistics.add(nanoseconds)
                 statistics.errors += is_failed
                 self.counters.bytes_sent += size
@@ -234,7 +238,7 @@ class Connections:
         return write_response(FETCH.key, later.version, later.correlation, found)
 
     def _answer_now(
-        self, frame: bytes, client: _Client, fetched: list[tuple[int, int, bool]]
+        self, frame: bytes, begun: Begun, client: _Client, turn: Turn[_LaterFetch]
     ) -> Following[_LaterFetch] | None:
         """Answer a Fetch in the caller's thread; None for another request."""
         if client.login is not None or read_int16(frame, 0) != FETCH.key:
@@ -245,13 +249,13 @@ class Connections:
             return None
         start = perf_counter_ns()
         found = self._broker.fetches.answer_now(
-            _asked(client, version, client_id, fields, len(frame))
+            _asked(client, version, client_id, fields, len(frame)), begun
         )
         if isinstance(found, WaitingFetch):
             return Following(later=_LaterFetch(version, correlation, found, start))
         pieces = write_response(FETCH.key, version, correlation, found)
         is_failed = found["errorCode"] != ErrorCode.NONE
-        fetched.append((perf_counter_ns() - start, size_of(pieces), is_failed))
+        turn.answered.append((perf_counter_ns() - start, size_of(pieces), is_failed))
         return Following(pieces)
 
     async def _length(self, reader: RequestReader, client: _Client) -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from engine.units import MAX_INT32, Offset
 from kafkafs.serve.asked import Fields
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.records.partition_fetch import FetchedBatches, WantedBatches
+from kafkafs.serve.records.partition_fetch import WantedBatches
 from kafkafs.serve.records.partition_look import Key
 
 INITIAL_EPOCH = 0
@@ -48,32 +48,47 @@ class FetchSession:
         self._told: dict[Key, Told] = {}
         self.is_full = True
 
-    def changed(
-        self, answers: list[tuple[Key, FetchedBatches]]
-    ) -> list[tuple[Key, FetchedBatches]]:
-        """Return the answers that the client has to see, and remember them as told.
+    def shows(
+        self,
+        key: Key,
+        high_watermark: Offset,
+        log_start_offset: Offset,
+        size: int,
+        error: ErrorCode = ErrorCode.NONE,
+        *,
+        is_diverging: bool = False,
+    ) -> bool:
+        """Return whether the client has to see the answer of a partition, and remember the answer as told.
 
         A new session reads in the order of its first answer. From then on, partitions with records are read last the
         next time, so that all get their turn.
+
+        Args:
+            key: the partition.
+            high_watermark, log_start_offset: those of the answer.
+            size: bytes of the batches.
+            error: the error.
+            is_diverging: whether the answer tells where the client's log and this one differ.
         """
         if not self.id:
-            return answers
-        shown = []
-        for key, answer in answers:
-            told = Told(answer.high_watermark, answer.log_start_offset)
-            is_news = answer.size > 0 or answer.error or answer.diverging is not None
-            if self.is_full or is_news or self._told.get(key) != told:
-                shown.append((key, answer))
-            # An error is told again each time, as the client drops what it knew.
-            self._told[key] = Told(-1, -1) if answer.error else told
-            if (answer.size or self.is_full) and key in self.wanted:
-                self.wanted[key] = self.wanted.pop(key)
-        return shown
+            return True
+        told = Told(high_watermark, log_start_offset)
+        is_news = size > 0 or error or is_diverging
+        is_shown = bool(self.is_full or is_news or self._told.get(key) != told)
+        # An error is told again each time, as the client drops what it knew.
+        self._told[key] = Told(-1, -1) if error else told
+        if (size or self.is_full) and key in self.wanted:
+            self.wanted[key] = self.wanted.pop(key)
+        return is_shown
 
     def forget(self, key: Key) -> None:
         """Drop a partition."""
         self.wanted.pop(key, None)
         self._told.pop(key, None)
+
+
+Begun: TypeAlias = "FetchSession | ErrorCode | None"
+"""The session of a request that was begun, or its error; None for a request that was not begun."""
 
 
 class FetchSessions:

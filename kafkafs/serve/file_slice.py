@@ -28,3 +28,13 @@ def size_of(pieces: Sequence[Piece]) -> int:
     for piece in pieces:
         size += piece.size if isinstance(piece, FileSlice) else len(piece)
     return size
+
+
+class ShortFileError(OSError):
+    """A source file became shorter while a part of it was sent; the answer cannot be completed."""
+
+    @classmethod
+    def of(cls, piece: FileSlice, position: Position) -> ShortFileError:
+        """Return the error for a file that ends at a position within a piece."""
+        end = piece.position + piece.size
+        return cls(f"{piece.file.path} ends at {position}, before {end}")

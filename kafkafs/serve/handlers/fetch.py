@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import trio
 
@@ -12,9 +12,15 @@ from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.fetch_sessions import FetchSession, FetchSessions
+from kafkafs.serve.fetch_sessions import Begun, FetchSession, FetchSessions
+from kafkafs.serve.protocol.codec import MOST_REPEATS
+from kafkafs.serve.protocol.messages.records import FETCH
+from kafkafs.serve.quick import extension
 from kafkafs.serve.records.partition_fetch import FetchedBatches, PartitionFetch
 from kafkafs.serve.records.partition_look import Key
+
+if TYPE_CHECKING:
+    from kafkafs.serve.quick.compiled import QuickFetches
 
 IDS_SINCE = 13
 _LEADERS_SINCE = 16
@@ -48,6 +54,9 @@ class Fetches:
         partitions: fetches from a partition.
         budgets: limits.
         limiter: limits the threads that read.
+
+    Attributes:
+        quick: answers requests of which all is known; None without the extension.
     """
 
     def __init__(
@@ -62,16 +71,34 @@ class Fetches:
         self._budgets = budgets
         self._limiter = limiter
         self._sessions = FetchSessions()
+        self.quick: QuickFetches | None = None
+        if extension is not None:
+            self.quick = extension.QuickFetches(
+                FETCH.request,
+                FETCH.response,
+                self._sessions.of_request,
+                partitions.looks.by_name,
+                partitions.looks.by_id,
+                most_elements=budgets.request_elements,
+                most_bytes=budgets.fetch_bytes,
+                most_size=MOST_REPEATS,
+            )
 
     async def answer(self, asked: Asked) -> Fields:
         """Return the answer to a request."""
         found = await trio.to_thread.run_sync(self.answer_now, asked, limiter=self._limiter)
         return await self.finish(found) if isinstance(found, WaitingFetch) else found
 
-    def answer_now(self, asked: Asked) -> Fields | WaitingFetch:
-        """Return the answer to a request, or what `finish` needs if there are too few records; reads the source."""
+    def answer_now(self, asked: Asked, session: Begun = None) -> Fields | WaitingFetch:
+        """Return the answer to a request, or what `finish` needs if there are too few records; reads the source.
+
+        Args:
+            asked: the request.
+            session: what the quick way has found for the request's session; None if it has not looked.
+        """
         fields = asked.fields
-        session = self._sessions.of_request(fields, has_ids=asked.version >= IDS_SINCE)
+        if session is None:
+            session = self._sessions.of_request(fields, has_ids=asked.version >= IDS_SINCE)
         if isinstance(session, ErrorCode):
             return {"errorCode": session, "sessionId": 0, "responses": []}
         wait = min(max(fields["maxWaitMs"], 0) / 1000, self._budgets.wait_seconds)
@@ -104,7 +131,7 @@ class Fetches:
         found: Fields = {
             "errorCode": ErrorCode.NONE,
             "sessionId": session.id,
-            "responses": _topics(session, session.changed(answers), node),
+            "responses": _topics(session, shown(session, answers), node),
         }
         if is_fenced:
             leader = {"nodeId": node, "host": asked.host, "port": asked.port, "rack": None}
@@ -136,6 +163,22 @@ class Fetches:
             answers.append((key, found))
         unknown.sort(key=lambda answer: answer[1].error != ErrorCode.UNKNOWN_TOPIC_ID)
         return answers + unknown, read
+
+
+def shown(session: FetchSession, answers: list[Answer]) -> list[Answer]:
+    """Return the answers that the client has to see."""
+    return [
+        (key, each)
+        for key, each in answers
+        if session.shows(
+            key,
+            each.high_watermark,
+            each.log_start_offset,
+            each.size,
+            each.error,
+            is_diverging=each.diverging is not None,
+        )
+    ]
 
 
 def _topics(session: FetchSession, answers: list[Answer], node: int) -> list[Fields]:

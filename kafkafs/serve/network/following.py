@@ -6,69 +6,46 @@ back costs several times what the look-up costs.
 
 from __future__ import annotations
 
-import select
-import socket
+import os
 from collections.abc import Callable
 from time import monotonic
-from typing import Generic
+from typing import Any
+
+import trio
 
 from kafkafs.serve.network.frames import RequestReader
-from kafkafs.serve.network.sending import Following, Later
+from kafkafs.serve.network.sending import Following, Later, Turn
 
 _TURN_SECONDS = 0.1
 """Time after which the event loop has the connection again, for signals and limits."""
-_PAUSE_MS = 5
+_PAUSE_MS = 50
 """Time in which a request counts as sent at once."""
-_MOST = 64 * 1024
-"""Bytes of the largest request that is read here."""
-_READ = 4096
-"""Bytes that most requests do not reach."""
+_PROCESSORS = len(os.sched_getaffinity(0))
 
 
-class FollowingRequests(Generic[Later]):
-    """The requests of one turn of a thread.
+def new_turn(
+    reader: RequestReader,
+    answer: Callable[[bytes, Any], Following[Later] | None],
+    threads: trio.CapacityLimiter,
+) -> Turn[Later]:
+    """Return a turn of a thread that begins now.
 
     Args:
         reader: requests of the connection.
-        answer: answers a request; None for one that belongs to the event loop.
-        may_pause: whether the thread may wait for a request, because others can have threads.
+        answer: answers a request, which the exchange may have begun; None for one that belongs to the event loop.
+        threads: limits the threads; this one waits for requests while half of them are free.
     """
+    end = monotonic() + _TURN_SECONDS
 
-    def __init__(
-        self,
-        reader: RequestReader,
-        answer: Callable[[bytes], Following[Later] | None],
-        *,
-        may_pause: bool,
-    ) -> None:
-        self._reader = reader
-        self._answer = answer
-        self._pause = _PAUSE_MS if may_pause else 0
-        self._input: select.poll | None = None
-        self._end = monotonic() + _TURN_SECONDS
-
-    def __call__(self, connection: socket.socket) -> Following[Later] | None:
-        """Return what follows the next request; None if the event loop has to go on with it."""
-        reader = self._reader
-        if monotonic() > self._end:
+    def following(begun: object) -> Following[Later] | None:
+        frame = reader.whole() if begun is not None or monotonic() <= end else None
+        if frame is None:
             return None
-        while (frame := reader.whole()) is None:
-            if reader.size > _MOST:
-                return None
-            # A client needs a moment for its next request: to wait for the bytes costs less than to find none.
-            if not self._input_of(connection).poll(self._pause):
-                return None
-            data = connection.recv(_READ)
-            if not data:
-                return None
-            reader.add(data)
-        found = self._answer(frame)
+        found = answer(frame, begun)
         if found is not None:
             reader.drop(frame)
         return found
 
-    def _input_of(self, connection: socket.socket) -> select.poll:
-        if self._input is None:
-            self._input = select.poll()
-            self._input.register(connection.fileno(), select.POLLIN)
-        return self._input
+    busy = threads.borrowed_tokens + 1
+    pause_ms = _PAUSE_MS if 2 * busy <= threads.total_tokens else 0
+    return Turn(following, [], end, pause_ms, may_look=busy < _PROCESSORS)

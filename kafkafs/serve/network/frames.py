@@ -33,18 +33,21 @@ class RequestReader:
     Args:
         stream: the connection.
         budgets: limits.
+
+    Attributes:
+        received: the bytes that have come and belong to no request yet.
     """
 
     def __init__(self, stream: ByteStream, budgets: ServeBudgets) -> None:
         self._stream = stream
         self._budgets = budgets
-        self._buffer = bytearray()
+        self.received = bytearray()
 
     async def has_more(self) -> bool:
         """Wait for the next byte; return False at the end of the connection."""
-        if not self._buffer:
-            self._buffer += await self._stream.receive_some(_READ)
-        return bool(self._buffer)
+        if not self.received:
+            self.received += await self._stream.receive_some(_READ)
+        return bool(self.received)
 
     async def length(self, *, least: int = _SMALLEST, most: int | None = None) -> int:
         """Return the length of the next request, which follows.
@@ -56,10 +59,10 @@ class RequestReader:
             MalformedRequest: the length is impossible or above the limit, or the connection ended.
         """
         await self._fill(_LENGTH)
-        length = read_int32(self._buffer, 0)
+        length = read_int32(self.received, 0)
         limit = self._budgets.request_bytes if most is None else most
         if not least <= length <= limit:
-            seen = bytes(self._buffer[:16])
+            seen = bytes(self.received[:16])
             if seen.startswith(_TLS):
                 raise MalformedRequest("the client speaks TLS, the server does not: see --tls-cert")
             raise MalformedRequest(
@@ -76,35 +79,26 @@ class RequestReader:
         """
         end = _LENGTH + length
         await self._fill(end)
-        found = bytes(self._buffer[_LENGTH:end])
+        found = bytes(self.received[_LENGTH:end])
         self.drop(found)
         return found
 
-    @property
-    def size(self) -> int:
-        """Bytes that have come and belong to no request yet."""
-        return len(self._buffer)
-
-    def add(self, data: bytes) -> None:
-        """Add bytes that somebody else read from the connection."""
-        self._buffer += data
-
     def whole(self) -> bytes | None:
         """Return the next request if all its bytes have come; it stays here until it is dropped."""
-        if len(self._buffer) < _LENGTH:
+        if len(self.received) < _LENGTH:
             return None
-        end = _LENGTH + read_int32(self._buffer, 0)
-        return bytes(self._buffer[_LENGTH:end]) if _LENGTH <= end <= len(self._buffer) else None
+        end = _LENGTH + read_int32(self.received, 0)
+        return bytes(self.received[_LENGTH:end]) if _LENGTH <= end <= len(self.received) else None
 
     def drop(self, frame: bytes) -> None:
         """Forget the next request."""
-        del self._buffer[: _LENGTH + len(frame)]
+        del self.received[: _LENGTH + len(frame)]
 
     async def _fill(self, size: int) -> None:
-        while len(self._buffer) < size:
+        while len(self.received) < size:
             data = await self._stream.receive_some(_READ)
             if not data:
                 raise MalformedRequest(
-                    f"the connection ended after {len(self._buffer)} of {size} bytes of a request"
+                    f"the connection ended after {len(self.received)} of {size} bytes of a request"
                 )
-            self._buffer += data
+            self.received += data

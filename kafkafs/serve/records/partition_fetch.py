@@ -107,12 +107,15 @@ class PartitionFetch:
     Args:
         cluster: the source.
         rules: what the operator chose.
+
+    Attributes:
+        looks: what is known of the partitions.
     """
 
     def __init__(self, cluster: ClusterView, rules: FetchRules) -> None:
         self._cluster = cluster
         self._rules = rules
-        self._looks = PartitionLooks(cluster)
+        self.looks = PartitionLooks(cluster)
         self._conversions = Conversions()
 
     def fetch(
@@ -136,7 +139,7 @@ class PartitionFetch:
             min_one_batch: return the first batch whole, whatever its size.
         """
         try:
-            look = self._looks.of(key, has_id=has_id)
+            look = self.looks.of(key, has_id=has_id)
             if look is None:
                 return FetchedBatches(self._why_unknown(key, has_id=has_id), aborted=[])
             return self._fetch(look, wanted, min(wanted.most, most), committed, min_one_batch)
@@ -168,6 +171,8 @@ class PartitionFetch:
                 none = NO_PARTITION_LEADER_EPOCH
                 epoch = self._cluster.leader_epoch(look.log) if is_fenced else none
                 return FetchedBatches(error, current_epoch=epoch)
+            if look.ready is not None:
+                look.ready.know_epoch(wanted.current_epoch)
         start, end = view.log_start_offset, view.log_end_offset
         answer = FetchedBatches(
             ErrorCode.NONE,
@@ -229,6 +234,8 @@ class PartitionFetch:
             if old == start:
                 return self._without_old(view, offset, found, old_end, answer, most, min_one_batch)
             stop = min(stop, old)
+        elif stop > start:
+            look.know_good(segment, file, start)
         if stop > start:
             answer.pieces = (FileSlice(file, start, stop - start),)
         if answer.aborted is not None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from math import inf
 from time import monotonic
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import ref
 
 from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE, PartitionLog
-from engine.units import Offset
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.open_segments import SmallIndexHints
+from engine.units import Offset, Position
 from kafkafs.serve.cluster_view import ClusterView
+from kafkafs.serve.quick import extension
 from kafkafs.serve.records.proven_ranges import FileProof, ProvenRanges
+
+if TYPE_CHECKING:
+    from kafkafs.serve.quick.compiled import ReadyPartition
 
 UNKNOWN_OFFSET = -1
 _CHEAP_LOG = 16 * 1024 * 1024
@@ -27,6 +34,7 @@ class PartitionLook:
     Attributes:
         log, view: the log, and what it was.
         until: time on the monotonic clock from which the log has to be looked at again.
+        ready: what the quick way of Fetch may use; None without the extension.
 
     Args:
         proven: what is proven of the files of the source.
@@ -35,7 +43,7 @@ class PartitionLook:
         OSError: the log cannot be read, or is gone.
     """
 
-    __slots__ = ("_last_proof", "_proven", "_stable", "log", "until", "view")
+    __slots__ = ("_last_proof", "_proven", "_stable", "log", "ready", "until", "view")
 
     def __init__(self, log: PartitionLog, proven: ProvenRanges) -> None:
         self.log = log
@@ -44,6 +52,12 @@ class PartitionLook:
         self._proven = proven
         self._stable: Offset | None = None
         self._last_proof: tuple[SourceFile | None, FileProof] = None, FileProof()
+        self.ready: ReadyPartition | None = None
+        if extension is not None:
+            view = self.view
+            self.ready = extension.ReadyPartition(
+                self.until, view.log_start_offset, view.log_end_offset
+            )
 
     def stable_offset(self, *, committed: bool) -> Offset:
         """Return the last stable offset; -1 if it is not asked for and a long log would have to be read."""
@@ -62,20 +76,43 @@ class PartitionLook:
             self._last_proof = file, known
         return known
 
+    def know_good(self, segment: LogSegment, file: SourceFile, position: Position) -> None:
+        """Let the quick way of Fetch have the proven batches around a position of a segment."""
+        if extension is None or self.ready is None:
+            return
+        proof, view = self.proof(file), self.view
+        hints = segment.files.ensure_open().hints
+        self.ready.add(
+            extension.ReadySegment(
+                segment.files,
+                ref(file),
+                hints.entries if isinstance(hints, SmallIndexHints) else None,
+                view.next_base(segment),
+                segment.end,
+                proof.good_part(position),
+                segment.budgets.batch_bytes,
+                not proof.has_transactions and not view.abort_bases,
+            ),
+            self.stable_offset(committed=False),
+        )
+
 
 class PartitionLooks:
     """The newest look at each partition that clients read; safe from several threads.
 
     Args:
         cluster: the source.
+
+    Attributes:
+        by_name, by_id: the looks, which may be outdated, by name and by id of the topic.
     """
 
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
         self._proven = ProvenRanges()
         self._topics: object = None
-        self._by_name: dict[Key, PartitionLook] = {}
-        self._by_id: dict[Key, PartitionLook] = {}
+        self.by_name: dict[Key, PartitionLook] = {}
+        self.by_id: dict[Key, PartitionLook] = {}
 
     def of(self, key: Key, *, has_id: bool) -> PartitionLook | None:
         """Return a partition as it is now, or was a moment ago; None if the source does not have or serve it.
@@ -87,7 +124,7 @@ class PartitionLooks:
         Raises:
             OSError: the log cannot be read, or is gone.
         """
-        known = self._by_id if has_id else self._by_name
+        known = self.by_id if has_id else self.by_name
         found = known.get(key)
         if found is None or monotonic() >= found.until:
             found = self._look(key, known, has_id=has_id)
@@ -98,8 +135,8 @@ class PartitionLooks:
     ) -> PartitionLook | None:
         topics = self._cluster.topics()
         if topics is not self._topics:  # some may be gone
-            self._by_name.clear()
-            self._by_id.clear()
+            self.by_name.clear()
+            self.by_id.clear()
             self._topics = topics
         topic, number = key
         found = self._cluster.topic_of_id(topic) if has_id else topics.get(topic)

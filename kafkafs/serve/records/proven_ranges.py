@@ -33,6 +33,13 @@ class _Parts:
         place = bisect_right(self.starts, position) - 1
         return max(position, self.ends[place]) if place >= 0 else position
 
+    def around(self, position: Position) -> tuple[Position, Position]:
+        """Return start and end of the part that has a position; the position twice without one."""
+        place = bisect_right(self.starts, position) - 1
+        if place < 0 or self.ends[place] <= position:
+            return position, position
+        return self.starts[place], self.ends[place]
+
     def start_from(self, position: Position, stop: Position) -> Position:
         """Return the first position from one on that is in a part; `stop` without one below it."""
         if self.end_from(position) > position:
@@ -85,6 +92,11 @@ class FileProof:
             if end < stop:
                 end = self._prove(segment, end, stop)
         return min(end, stop)
+
+    def good_part(self, position: Position) -> tuple[Position, Position]:
+        """Return start and end of the batches around a position that are known to be good."""
+        with self._lock:
+            return self._good.around(position)
 
     def _prove(self, segment: LogSegment, end: Position, stop: Position) -> Position:
         for item in segment.scan(end):

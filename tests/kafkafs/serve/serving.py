@@ -46,7 +46,11 @@ class Served(NamedTuple):
 
 @contextmanager
 def serving(
-    source: Path, folder: Path, *options: str, under: Sequence[str] = ()
+    source: Path,
+    folder: Path,
+    *options: str,
+    under: Sequence[str] = (),
+    program: Sequence[str] = ("-m", "kafkafs"),
 ) -> Iterator[Served]:
     """A server over a source until the end of the block; it must end by SIGTERM with status 0.
 
@@ -55,13 +59,13 @@ def serving(
         folder: gets its log.
         options: more options.
         under: command that runs it.
+        program: what Python runs.
     """
     log = folder / "serve.log"
     command = [
         *under,
         sys.executable,
-        "-m",
-        "kafkafs",
+        *program,
         "serve",
         str(source),
         "--listen",

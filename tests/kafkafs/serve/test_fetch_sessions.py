@@ -9,6 +9,7 @@ import pytest
 
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.fetch_sessions import MOST_SESSIONS, FetchSession, FetchSessions
+from kafkafs.serve.handlers.fetch import shown
 from kafkafs.serve.records.partition_fetch import FetchedBatches
 
 
@@ -80,23 +81,23 @@ def test_only_news_is_told_after_the_first_answer():
     sessions = FetchSessions()
     session = session_of(sessions, 0, 0, {0: 1, 1: 1})
     still = [(key, FetchedBatches(high_watermark=1, log_start_offset=0)) for key in session.wanted]
-    assert session.changed(still) == still
+    assert shown(session, still) == still
     session_of(sessions, session.id, 1, {})
-    assert session.changed(still) == []
+    assert shown(session, still) == []
     grown = replace(still[1][1], high_watermark=2)
-    assert session.changed([still[0], (still[1][0], grown)]) == [(still[1][0], grown)]
+    assert shown(session, [still[0], (still[1][0], grown)]) == [(still[1][0], grown)]
 
 
 def test_a_partition_with_records_is_read_last_the_next_time():
     session = session_of(FetchSessions(), 0, 0, {0: 1, 1: 1})
     session.is_full = False
-    session.changed([(("t", 0), FetchedBatches(pieces=(b"x",))), (("t", 1), FetchedBatches())])
+    shown(session, [(("t", 0), FetchedBatches(pieces=(b"x",))), (("t", 1), FetchedBatches())])
     assert [number for _, number in session.wanted] == [1, 0]
 
 
 def test_a_new_session_reads_in_the_order_of_its_first_answer():
     session = session_of(FetchSessions(), 0, 0, {0: 1, 1: 1})
-    session.changed([(("t", 1), FetchedBatches()), (("t", 0), FetchedBatches())])
+    shown(session, [(("t", 1), FetchedBatches()), (("t", 0), FetchedBatches())])
     assert [number for _, number in session.wanted] == [1, 0]
 
 
@@ -116,4 +117,4 @@ def test_an_error_is_told_each_time():
     session = session_of(FetchSessions(), 0, 0, {0: 1})
     session.is_full = False
     answer = [(("t", 0), FetchedBatches(ErrorCode.CORRUPT_MESSAGE))]
-    assert session.changed(answer) == session.changed(answer) == answer
+    assert shown(session, answer) == shown(session, answer) == answer

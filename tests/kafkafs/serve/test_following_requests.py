@@ -15,9 +15,20 @@ from tests.kafkafs.serve.serving import Served, serving
 FETCH, METADATA, VERSION = 1, 3, 12
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(log_dir("current"), tmp_path_factory.mktemp("log")) as found:
+WITHOUT_EXTENSION = (
+    "-c",
+    "import sys; sys.modules['kafkafs.serve.quick.compiled'] = None; import runpy; runpy.run_module('kafkafs', run_name='__main__')",
+)
+
+
+@pytest.fixture(
+    scope="module", params=[("-m", "kafkafs"), WITHOUT_EXTENSION], ids=["compiled", "python"]
+)
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("log")
+    with serving(log_dir("current"), folder, program=request.param) as found:
         yield found
 
 

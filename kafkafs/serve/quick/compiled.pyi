@@ -1,0 +1,99 @@
+"""The extension of the quick way of Fetch."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+from engine.files.source_files import SourceFile
+from engine.log.segment.open_segments import SegmentFiles
+from engine.topics.message.schema import Message
+from engine.units import Offset, Position
+from kafkafs.serve.file_slice import Piece
+
+class ReadySegment:
+    """A proven part of a segment.
+
+    Args:
+        files: the files of the segment; a request is left to Python once they are closed.
+        file: the records file that is proven.
+        entries: entries of the offset index, for the positions of offsets; None to ask the open files.
+        next_base: base offset of the next segment.
+        end: end of the segment's batches.
+        good: start and end of the proven part.
+        largest: limit of a batch's size.
+        is_committed: whether a consumer of committed records may have all of the part, without aborted transactions.
+    """
+
+    def __init__(
+        self,
+        files: SegmentFiles,
+        file: ref[SourceFile],
+        entries: bytes | None,
+        next_base: Offset,
+        end: Position,
+        good: tuple[Position, Position],
+        largest: int,
+        is_committed: bool,
+    ) -> None: ...
+
+class ReadyPartition:
+    """What is known of a partition; safe from several threads.
+
+    Args:
+        until: time on the monotonic clock from which nothing is known.
+        start, end: log start and log end.
+    """
+
+    def __init__(self, until: float, start: Offset, end: Offset) -> None: ...
+    def know_epoch(self, epoch: int) -> None:
+        """Accept requests that state a leader epoch."""
+
+    def add(self, segment: ReadySegment, stable: Offset) -> None:
+        """Add a segment, or replace what was known of it; `stable` is the last stable offset to tell."""
+
+class QuickFetches:
+    """Answers Fetch requests of which all is known; safe from several threads.
+
+    Args:
+        request, response: declarations of the messages.
+        session_of: returns the session of a request with its changes, or the error.
+        by_name, by_id: looks at partitions by name or id of the topic, and by number, each with a `ready`.
+        most_elements: limit of the elements of a request's arrays together.
+        most_bytes: limit of the bytes of an answer.
+        most_size: limit of the bytes of a request.
+    """
+
+    def __init__(
+        self,
+        request: Message,
+        response: Message,
+        session_of: Callable[..., Any],
+        by_name: dict[Any, Any],
+        by_id: dict[Any, Any],
+        *,
+        most_elements: int,
+        most_bytes: int,
+        most_size: int,
+    ) -> None: ...
+    def answer(self, frame: bytes, scratch: bytearray) -> tuple[list[Piece] | None, Any]:
+        """Return the pieces of the answer to a request; None for a request that is left to Python.
+
+        With None comes what `session_of` returned, if it was called: it must not be called again.
+
+        Args:
+            frame: the request, without its length.
+            scratch: memory for headers of batches, for one thread at a time.
+        """
+
+class Exchange:
+    """Sends answers and receives requests of one client; see `kafkafs.serve.network.exchange.Exchange`."""
+
+    def __init__(self, client: int, received: bytearray, quick: QuickFetches | None) -> None: ...
+    def run(
+        self,
+        pieces: Sequence[Piece],
+        end: float,
+        pause_ms: int,
+        may_look: bool,
+        answered: list[tuple[int, int, bool]],
+    ) -> tuple[Sequence[Piece], Any]: ...

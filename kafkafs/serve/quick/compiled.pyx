@@ -1,0 +1,426 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, embedsignature=True
+"""The quick way of Fetch; compiled.pyi documents it, the system calls are in c/exchange.h."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.errno cimport errno
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+import os
+
+from engine import kernel
+from kafkafs.serve.file_slice import FileSlice, ShortFileError
+
+
+cdef extern from "c/exchange.h" nogil:
+    ctypedef struct kfx_part:
+        const uint8_t *data
+        int file
+        int64_t position
+        size_t size
+
+    ctypedef struct kfx_patience:
+        int32_t left_out
+        int32_t failures
+
+    enum:
+        KFX_DONE
+        KFX_NO_ROOM
+        KFX_SHORT
+        KFX_ERRNO
+
+    int64_t kfx_now()
+    int kfx_send(int client, kfx_part *parts, size_t count, size_t *place)
+    int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, int may_spin, kfx_patience *patience)
+
+
+cdef enum:
+    FETCH = 1
+    FIRST_FLEXIBLE = 12
+    FIRST_WITH_IDS = 13
+    LARGEST_REQUEST = 65536  # bytes of the largest request that is received here
+    ROOM = 4096  # bytes that most requests do not reach
+    NO_EPOCH = -1
+    NO_SESSION = -1
+    COMMITTED = 1
+
+cdef object _no_aborted = []
+
+
+cdef class _Held:
+    """A buffer, held while it is sent."""
+
+    cdef Py_buffer view
+
+    def __cinit__(self, buffer):
+        PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef class ReadyPartition:
+    """What is known of a partition."""
+
+    cdef double until
+    cdef int64_t start, end, stable
+    cdef int64_t epoch
+    cdef list segments
+
+    def __init__(self, double until, int64_t start, int64_t end):
+        self.until, self.start, self.end = until, start, end
+        self.epoch = NO_EPOCH
+        self.segments = []
+
+    def know_epoch(self, int64_t epoch):
+        self.epoch = epoch
+
+    def add(self, ReadySegment segment, int64_t stable):
+        cdef ReadySegment known
+        cdef list segments = self.segments.copy()
+        cdef Py_ssize_t place = 0
+        self.stable = stable
+        while place < len(segments):
+            known = <ReadySegment>segments[place]
+            if known.base_offset >= segment.base_offset:
+                break
+            place += 1
+        if place < len(segments) and (<ReadySegment>segments[place]).base_offset == segment.base_offset:
+            segments[place] = segment
+        else:
+            segments.insert(place, segment)
+        self.segments = segments
+
+    cdef ReadySegment segment_of(self, int64_t offset):
+        """Return the segment that may hold an offset; None if nothing is known of it."""
+        cdef list segments = self.segments
+        cdef Py_ssize_t low = 0, high = len(segments), middle
+        cdef ReadySegment found
+        while low < high:
+            middle = (low + high) >> 1
+            if (<ReadySegment>segments[middle]).base_offset <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return None
+        found = <ReadySegment>segments[low - 1]
+        return found if offset < found.next_base else None
+
+
+    cdef tuple records(
+        self, tuple wanted, int64_t left, bint is_committed, bint min_one_batch, double now, bytearray scratch
+    ):
+        """Return the part of a file for a consumer, perhaps none; None if Python has to tell."""
+        cdef int64_t offset = wanted[0], most = min(<int64_t>wanted[1], left), epoch = wanted[2], last_epoch = wanted[3]
+        cdef ReadySegment segment
+        if now >= self.until or not self.start <= offset <= self.end or most < 0:
+            return None
+        if (epoch >= 0 and epoch != self.epoch) or last_epoch >= 0:
+            return None
+        if is_committed and self.stable != self.end:
+            return None
+        if offset == self.end:
+            return () if self.segments else None  # without any the last stable offset is not known
+        segment = self.segment_of(offset)
+        if segment is None or (is_committed and not segment.is_committed):
+            return None
+        found = segment.slice(offset, most, min_one_batch, scratch)
+        if found is None or (is_committed and not found):
+            return None
+        return (found,) if found else ()
+
+    cdef dict answer(self, tuple records, bint is_committed):
+        """Return the answer for a partition, without its number."""
+        return {
+            "highWatermark": self.end,
+            "lastStableOffset": self.stable,
+            "logStartOffset": self.start,
+            "abortedTransactions": _no_aborted if is_committed else None,
+            "records": records,
+        }
+
+
+cdef int64_t _floor(bytes entries, int64_t offset) noexcept:
+    """Return the position in the last entry of an offset index at or below a relative offset; 0 without one."""
+    cdef const uint8_t *p = <const uint8_t *><const char *>entries
+    cdef Py_ssize_t low = 0, high = len(entries) // 8, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if <int64_t>_int32(p + 8 * middle) <= offset:
+            low = middle + 1
+        else:
+            high = middle
+    return max(0, _int32(p + 8 * (low - 1) + 4)) if low else 0
+
+
+cdef int32_t _int32(const uint8_t *p) noexcept:
+    return <int32_t>(<uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | p[3])
+
+
+cdef class ReadySegment:
+    """A proven part of a segment."""
+
+    cdef object files, file
+    cdef bytes entries
+    cdef int64_t base_offset, next_base, end, good_start, good_end, largest
+    cdef bint is_committed
+
+    def __init__(self, files, file, bytes entries, int64_t next_base, int64_t end, tuple good, int64_t largest, bint is_committed):
+        self.files, self.file, self.entries = files, file, entries
+        self.base_offset, self.next_base, self.end = files.base_offset, next_base, end
+        self.good_start, self.good_end = good
+        self.largest, self.is_committed = largest, is_committed
+
+    cdef object slice(self, int64_t offset, int64_t most, bint min_one_batch, bytearray scratch):
+        """Return the part of the file for a consumer, an empty tuple for none, and None if Python has to tell."""
+        cdef int64_t position, size, base, stop
+        opened = self.files.opened
+        if opened is None:
+            return None
+        file = opened.file
+        if file is not self.file() or file.unreadable is not None:
+            return None
+        opened.was_used = True
+        entries = self.entries
+        if entries is None:
+            position = opened.hints.position(offset)
+        else:
+            position = _floor(entries, offset - self.base_offset)
+        located = kernel.locate(opened.fd, position, self.end, offset, scratch, largest=self.largest)
+        if located is None:
+            return None
+        position, size, base = (<tuple>located)[0], (<tuple>located)[1], (<tuple>located)[2]
+        if base > offset or not self.good_start <= position < self.good_end:
+            return None
+        if min_one_batch:
+            most = max(most, size)
+        if position + max(most, 1) > self.good_end < self.end:
+            return None
+        if most < size:
+            return ()
+        stop = min(position + most, self.end)
+        return tuple.__new__(FileSlice, (file, position, stop - position))
+
+
+cdef class QuickFetches:
+    """Answers requests of which all is known."""
+
+    cdef object request, response, session_of
+    cdef dict by_name, by_id
+    cdef int64_t most_elements, most_bytes
+    cdef Py_ssize_t most_size
+    cdef list versions
+
+    def __init__(self, request, response, session_of, dict by_name, dict by_id, *, int64_t most_elements,
+                 int64_t most_bytes, Py_ssize_t most_size):
+        self.request, self.response, self.session_of = request, response, session_of
+        self.by_name, self.by_id = by_name, by_id
+        self.most_elements, self.most_bytes, self.most_size = most_elements, most_bytes, most_size
+        self.versions = [request.knows(version) for version in range(64)]
+
+    def answer(self, bytes frame, bytearray scratch):
+        begun = []
+        try:
+            pieces = self.pieces(frame, scratch, begun)
+        except Exception:
+            pieces = None  # Python meets the same fault, and has the words for it
+        return pieces, begun[0] if begun and pieces is None else None
+
+    cdef list pieces(self, bytes frame, bytearray scratch, list begun):
+        """Return the pieces of an answer; None if Python has to make it, with a session that was changed in `begun`."""
+        cdef const uint8_t *p = <const uint8_t *><const char *>frame
+        cdef Py_ssize_t size = len(frame), at
+        cdef int version
+        cdef bint has_ids
+        cdef dict fields, wanted, answer
+        cdef list responses
+        if size < 10 or size > self.most_size or p[0] << 8 | p[1] != FETCH:
+            return None
+        version = p[2] << 8 | p[3]
+        if version >= 64 or not self.versions[version]:
+            return None
+        at = 10 + max(0, <int16_t>(p[8] << 8 | p[9]))
+        if version >= FIRST_FLEXIBLE:
+            if at >= size or p[at]:
+                return None
+            at += 1
+        fields = kernel.read_message(self.request, version, frame, at, most_elements=self.most_elements)[0]
+        has_ids = version >= FIRST_WITH_IDS
+        answer = {}
+        session = None
+        if fields["sessionId"] or fields["sessionEpoch"] != NO_SESSION:
+            session = self.session_of(fields, has_ids=has_ids)
+            begun.append(session)
+            wanted = dict(session.wanted)  # an error has none
+            answer["sessionId"] = session.id
+        else:
+            wanted = _wanted(fields, has_ids)
+        responses = self.responses(fields, wanted, session, has_ids, scratch)
+        if responses is None:
+            return None
+        answer["responses"] = responses
+        head = b"\0\0\0\0" + frame[4:8] + (b"\0" if version >= FIRST_FLEXIBLE else b"")
+        pieces = kernel.write_message(self.response, version, answer, head)
+        size = _size_of(pieces) - 4
+        p = <const uint8_t *><const char *>(<bytearray>pieces[0])
+        for at in range(4):
+            (<uint8_t *>p)[at] = <uint8_t>(size >> (24 - 8 * at))
+        return pieces
+
+    cdef list responses(self, dict fields, dict wanted, session, bint has_ids, bytearray scratch):
+        """Return the answers by topic; None if Python has to tell."""
+        cdef int64_t left = min(<int64_t>fields["maxBytes"], self.most_bytes), size, read = 0
+        cdef bint is_committed = fields["isolationLevel"] == COMMITTED
+        cdef dict known = self.by_id if has_ids else self.by_name
+        cdef double now = <double>kfx_now() / 1e9
+        cdef str name = "topicId" if has_ids else "topic"
+        cdef list found = [], responses = [], partitions = None
+        cdef tuple records
+        cdef dict answer
+        for key, each in wanted.items():
+            look = known.get(key)
+            if look is None:
+                return None
+            records = (<ReadyPartition?>look.ready).records(
+                <tuple>each, left, is_committed, not read, now, scratch)
+            if records is None:
+                return None
+            if records:
+                size = (<tuple>records[0])[2]
+                read += size
+                left = max(left - size, 0)
+            found.append((key, look.ready, records))
+        if wanted and read < min(<int64_t>fields["minBytes"], <int64_t>fields["maxBytes"]):
+            return None
+        last = None
+        for key, ready, records in found:
+            answer = (<ReadyPartition>ready).answer(records, is_committed)
+            if session is not None:
+                size = (<tuple>records[0])[2] if records else 0
+                if not session.shows(key, answer["highWatermark"], answer["logStartOffset"], size):
+                    continue
+            topic, number = <tuple>key
+            if topic != last:
+                partitions = []
+                responses.append({name: topic, "partitions": partitions})
+                last = topic
+            answer["partitionIndex"] = number
+            partitions.append(answer)
+        return responses
+
+
+cdef dict _wanted(dict fields, bint has_ids):
+    """Return what a request without a session asks of each partition."""
+    cdef dict wanted = {}, each
+    for topic in <list>fields["topics"]:
+        title = (<dict>topic)["topicId" if has_ids else "topic"]
+        for partition in <list>(<dict>topic)["partitions"]:
+            each = <dict>partition
+            wanted[title, each["partition"]] = (
+                each["fetchOffset"], each["partitionMaxBytes"], each["currentLeaderEpoch"], each["lastFetchedEpoch"])
+    return wanted
+
+
+cdef Py_ssize_t _size_of(list pieces) except -1:
+    """Return the bytes of pieces together."""
+    cdef Py_ssize_t size = 0
+    for piece in pieces:
+        size += <Py_ssize_t>(<tuple>piece)[2] if type(piece) is FileSlice else len(piece)
+    return size
+
+
+cdef class Exchange:
+    """Sends answers and receives requests of one client."""
+
+    cdef int client
+    cdef bytearray received, scratch
+    cdef QuickFetches quick
+    cdef kfx_patience patience
+
+    def __init__(self, int client, bytearray received, QuickFetches quick):
+        self.client, self.received, self.quick = client, received, quick
+        self.scratch = bytearray(ROOM)
+
+    def run(self, pieces, double end, int pause_ms, bint may_look, list answered):
+        cdef uint8_t room[ROOM]
+        cdef int64_t got, start
+        cdef bytes frame
+        while True:
+            left = self.send(pieces)
+            if left:
+                return left, None
+            frame = None
+            while frame is None:
+                if <double>kfx_now() / 1e9 > end or len(self.received) > LARGEST_REQUEST:
+                    return left, None
+                frame = self.frame()
+                if frame is None:
+                    with nogil:
+                        got = kfx_receive(self.client, room, ROOM, pause_ms, may_look, &self.patience)
+                    if got < 0:
+                        raise OSError(errno, os.strerror(errno))
+                    if not got:
+                        return left, None
+                    self.received += PyBytes_FromStringAndSize(<const char *>room, got)
+            if self.quick is None:
+                return left, None
+            start = kfx_now()
+            pieces, begun = self.quick.answer(frame, self.scratch)
+            if pieces is None:
+                return left, begun
+            del self.received[: 4 + len(frame)]
+            answered.append((kfx_now() - start, _size_of(pieces), False))
+
+    cdef bytes frame(self):
+        """Return the next request if all its bytes have come."""
+        cdef const uint8_t *p
+        cdef Py_ssize_t size = len(self.received)
+        cdef int32_t length
+        if size < 4:
+            return None
+        p = <const uint8_t *><const char *>self.received
+        length = _int32(p)
+        if length < 0 or length > size - 4:
+            return None
+        return PyBytes_FromStringAndSize(<const char *>p + 4, length)
+
+    cdef list send(self, pieces):
+        """Send pieces; return those that are left when the client has no room."""
+        cdef size_t count = len(pieces), place = 0
+        cdef kfx_part *parts = <kfx_part *>malloc(count * sizeof(kfx_part) + 1)
+        cdef list held = []
+        cdef _Held buffer
+        cdef int result
+        if parts == NULL:
+            raise MemoryError
+        try:
+            for piece in pieces:
+                if type(piece) is FileSlice:
+                    parts[place].data = NULL
+                    parts[place].file = piece.file.fd
+                    parts[place].position, parts[place].size = piece.position, piece.size
+                else:
+                    buffer = _Held(piece)
+                    held.append(buffer)
+                    parts[place].data = <const uint8_t *>buffer.view.buf
+                    parts[place].position, parts[place].size = 0, <size_t>buffer.view.len
+                place += 1
+            place = 0
+            with nogil:
+                result = kfx_send(self.client, parts, count, &place)
+            if result == KFX_DONE:
+                return []
+            if result == KFX_ERRNO:
+                raise OSError(errno, os.strerror(errno))
+            piece = pieces[place]
+            if type(piece) is FileSlice:
+                if result == KFX_SHORT:
+                    raise ShortFileError.of(piece, parts[place].position)
+                rest = FileSlice(piece.file, parts[place].position, parts[place].size)
+            else:
+                rest = memoryview(piece)[parts[place].position :]
+            return [rest, *pieces[place + 1 :]]
+        finally:
+            free(parts)
