@@ -187,7 +187,7 @@ def _extension(module: dict[str, Any], *, exact: bool) -> dict[str, Any]:
         "sources": [renaming.moved_name(name) for name in module["sources"]],
         "depends": [renaming.moved_name(name) for name in module["depends"]],
         "include_dirs": [renaming.moved_name(name) for name in module.get("include-dirs", [])],
-        "libraries": module["libraries"],
+        "libraries": module.get("libraries", []),
         # Libraries of codecs that come with the wheel are found before those of the system.
         "extra_link_args": ["-Wl,-rpath,$ORIGIN/codecs", "-Wl,--strip-all"],
         "extra_compile_args": [

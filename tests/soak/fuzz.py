@@ -47,6 +47,7 @@ MESSAGES = (
     "consumer-offsets", "transaction-state", "share-group-state", "cluster-metadata", "remote-log-metadata", "messages",
     "control-records", "file-names", "path-names", "patterns", "json-values",
 )  # fmt: skip
+FETCHES = ("fetches",)
 
 
 class DiedError(Exception):
@@ -198,4 +199,5 @@ PARTS = (
     ),
     *(_part(name, "hostile files in their parsers") for name in FILES),
     *(_part(name, "hostile records and names in their parsers") for name in MESSAGES),
+    *(_part(name, "hostile requests in the quick way of Fetch, and in Python") for name in FETCHES),
 )

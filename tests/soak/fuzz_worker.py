@@ -25,6 +25,7 @@ from tests.soak import sanitized
 
 MODULES = (
     "tests.soak.fuzz_kernel", "tests.soak.fuzz_programs", "tests.soak.fuzz_columns", "tests.soak.fuzz_files", "tests.soak.fuzz_messages",
+    "tests.soak.fuzz_fetches",
 )  # fmt: skip
 NUMBER = struct.Struct("<q")
 LONGEST = 10.0

@@ -19,6 +19,7 @@ KERNEL = "engine.kernel.compiled"
 SOURCES = {
     KERNEL: ROOT / "engine" / "kernel" / "compiled.c",
     "kafkafs.schemas.programs.compiled": ROOT / "kafkafs" / "schemas" / "programs" / "compiled.c",
+    "kafkafs.serve.quick.compiled": ROOT / "kafkafs" / "serve" / "quick" / "compiled.c",
 }
 """The C source of each extension, by the name of its module."""
 HEADERS = tuple(source.parent / "c" for source in SOURCES.values())
