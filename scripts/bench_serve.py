@@ -35,6 +35,13 @@ FETCHED = (
 )
 PARTITION_BYTES = 1 << 20  # as consumers ask by default
 SMALL_BYTES = 16 * 1024
+MODES = (
+    (PARTITION_BYTES, []),
+    (PARTITION_BYTES, ["session"]),
+    (SMALL_BYTES, []),
+    (SMALL_BYTES, ["session"]),
+)
+"""Bytes of a Fetch, and whether it belongs to a session, as those of Java's consumer do."""
 READ = 2_000_000_000  # bytes of a sample, from the page cache
 FIRST = "first"
 CONNECTIONS = 1000
@@ -50,14 +57,15 @@ def run(report: Report, megabytes: int) -> None:
         with serving(broker.log_dir) as (server, address):
             for topic in FETCHED:
                 name = topic.name.removeprefix("serve-")
-                for size in (PARTITION_BYTES, SMALL_BYTES):
+                for size, mode in MODES:
                     words = [str(size), topic.name, str(PARTITIONS)]
-                    once = fetched(loop, server.pid, address, [*words, "1"])[1]
+                    once = fetched(loop, server.pid, address, [*words, "1", *mode])[1]
                     volume = READ if size == PARTITION_BYTES else READ // 10
-                    words.append(str(-(-volume // once)))
-                    total = once * int(words[-1])
+                    words += [str(-(-volume // once)), *mode]
+                    total = once * int(words[3])
+                    title = " in a ".join([f"Fetch of {name}, {size // 1024} KiB", *mode])
                     report.compare(
-                        *("serve", f"Fetch of {name}, {size // 1024} KiB", total / 1e6, "MB/s"),
+                        *("serve", title, total / 1e6, "MB/s"),
                         lambda w=words: fetched(loop, server.pid, address, w)[0],
                         lambda w=words: fetched(loop, broker.pid, broker.bootstrap, w)[0],
                         target="cpu 1",

@@ -54,8 +54,14 @@ def test_each_target_takes_hostile_bytes(part: Part, plain: Fuzzer, tmp_path: Pa
 
 
 def test_there_is_a_target_for_each_part_and_a_part_for_each_target() -> None:
-    from tests.soak import fuzz_columns, fuzz_fetches, fuzz_files, fuzz_kernel, fuzz_messages
-    from tests.soak import fuzz_programs
+    from tests.soak import (
+        fuzz_columns,
+        fuzz_fetches,
+        fuzz_files,
+        fuzz_kernel,
+        fuzz_messages,
+        fuzz_programs,
+    )
 
     assert set(fuzz.KERNEL) == fuzz_kernel.TARGETS.keys()
     assert set(fuzz.PROGRAMS) == fuzz_programs.TARGETS.keys() | fuzz_columns.TARGETS.keys()

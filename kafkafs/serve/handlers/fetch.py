@@ -81,7 +81,7 @@ class Fetches:
                 partitions.looks.by_id,
                 most_elements=budgets.request_elements,
                 most_bytes=budgets.fetch_bytes,
-                most_size=MOST_REPEATS,
+                most_repeats=MOST_REPEATS,
             )
 
     async def answer(self, asked: Asked) -> Fields:

@@ -16,7 +16,6 @@ class ReadySegment:
     Args:
         files: the files of the segment; a request is left to Python once they are closed.
         file: the records file that is proven.
-        entries: entries of the offset index, for the positions of offsets; None to ask the open files.
         next_base: base offset of the next segment.
         end: end of the segment's batches.
         good: start and end of the proven part.
@@ -28,7 +27,6 @@ class ReadySegment:
         self,
         files: SegmentFiles,
         file: ref[SourceFile],
-        entries: bytes | None,
         next_base: Offset,
         end: Position,
         good: tuple[Position, Position],
@@ -60,7 +58,7 @@ class QuickFetches:
         by_name, by_id: looks at partitions by name or id of the topic, and by number, each with a `ready`.
         most_elements: limit of the elements of a request's arrays together.
         most_bytes: limit of the bytes of an answer.
-        most_size: limit of the bytes of a request.
+        most_repeats: largest array whose elements need not be compared with each other.
     """
 
     def __init__(
@@ -73,7 +71,7 @@ class QuickFetches:
         *,
         most_elements: int,
         most_bytes: int,
-        most_size: int,
+        most_repeats: int,
     ) -> None: ...
     def answer(self, frame: bytes, scratch: bytearray) -> tuple[list[Piece] | None, Any]:
         """Return the pieces of the answer to a request; None for a request that is left to Python.

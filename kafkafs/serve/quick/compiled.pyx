@@ -3,13 +3,13 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.errno cimport errno
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 import os
 
 from engine import kernel
+from engine.log.segment.open_segments import SmallIndexHints
 from kafkafs.serve.file_slice import FileSlice, ShortFileError
 
 
@@ -28,11 +28,10 @@ cdef extern from "c/exchange.h" nogil:
         KFX_DONE
         KFX_NO_ROOM
         KFX_SHORT
-        KFX_ERRNO
 
     int64_t kfx_now()
     int kfx_send(int client, kfx_part *parts, size_t count, size_t *place)
-    int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, int may_spin, kfx_patience *patience)
+    int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, int may_look, kfx_patience *patience)
 
 
 cdef enum:
@@ -108,7 +107,6 @@ cdef class ReadyPartition:
         found = <ReadySegment>segments[low - 1]
         return found if offset < found.next_base else None
 
-
     cdef tuple records(
         self, tuple wanted, int64_t left, bint is_committed, bint min_one_batch, double now, bytearray scratch
     ):
@@ -163,12 +161,11 @@ cdef class ReadySegment:
     """A proven part of a segment."""
 
     cdef object files, file
-    cdef bytes entries
     cdef int64_t base_offset, next_base, end, good_start, good_end, largest
     cdef bint is_committed
 
-    def __init__(self, files, file, bytes entries, int64_t next_base, int64_t end, tuple good, int64_t largest, bint is_committed):
-        self.files, self.file, self.entries = files, file, entries
+    def __init__(self, files, file, int64_t next_base, int64_t end, tuple good, int64_t largest, bint is_committed):
+        self.files, self.file = files, file
         self.base_offset, self.next_base, self.end = files.base_offset, next_base, end
         self.good_start, self.good_end = good
         self.largest, self.is_committed = largest, is_committed
@@ -183,11 +180,11 @@ cdef class ReadySegment:
         if file is not self.file() or file.unreadable is not None:
             return None
         opened.was_used = True
-        entries = self.entries
-        if entries is None:
-            position = opened.hints.position(offset)
+        hints = opened.hints
+        if type(hints) is SmallIndexHints:
+            position = _floor(hints.entries, offset - self.base_offset)
         else:
-            position = _floor(entries, offset - self.base_offset)
+            position = hints.position(offset)
         located = kernel.locate(opened.fd, position, self.end, offset, scratch, largest=self.largest)
         if located is None:
             return None
@@ -210,14 +207,14 @@ cdef class QuickFetches:
     cdef object request, response, session_of
     cdef dict by_name, by_id
     cdef int64_t most_elements, most_bytes
-    cdef Py_ssize_t most_size
+    cdef Py_ssize_t most_repeats
     cdef list versions
 
     def __init__(self, request, response, session_of, dict by_name, dict by_id, *, int64_t most_elements,
-                 int64_t most_bytes, Py_ssize_t most_size):
+                 int64_t most_bytes, Py_ssize_t most_repeats):
         self.request, self.response, self.session_of = request, response, session_of
         self.by_name, self.by_id = by_name, by_id
-        self.most_elements, self.most_bytes, self.most_size = most_elements, most_bytes, most_size
+        self.most_elements, self.most_bytes, self.most_repeats = most_elements, most_bytes, most_repeats
         self.versions = [request.knows(version) for version in range(64)]
 
     def answer(self, bytes frame, bytearray scratch):
@@ -236,7 +233,7 @@ cdef class QuickFetches:
         cdef bint has_ids
         cdef dict fields, wanted, answer
         cdef list responses
-        if size < 10 or size > self.most_size or p[0] << 8 | p[1] != FETCH:
+        if size < 10 or p[0] << 8 | p[1] != FETCH:
             return None
         version = p[2] << 8 | p[3]
         if version >= 64 or not self.versions[version]:
@@ -247,13 +244,15 @@ cdef class QuickFetches:
                 return None
             at += 1
         fields = kernel.read_message(self.request, version, frame, at, most_elements=self.most_elements)[0]
+        if self.may_repeat(fields):
+            return None
         has_ids = version >= FIRST_WITH_IDS
         answer = {}
         session = None
         if fields["sessionId"] or fields["sessionEpoch"] != NO_SESSION:
             session = self.session_of(fields, has_ids=has_ids)
             begun.append(session)
-            wanted = dict(session.wanted)  # an error has none
+            wanted = dict(session.wanted)  # an error has none, and is left to Python
             answer["sessionId"] = session.id
         else:
             wanted = _wanted(fields, has_ids)
@@ -268,6 +267,16 @@ cdef class QuickFetches:
         for at in range(4):
             (<uint8_t *>p)[at] = <uint8_t>(size >> (24 - 8 * at))
         return pieces
+
+    cdef bint may_repeat(self, dict fields) except -1:
+        """Return whether an array is so large that Python has to look for the same elements in it."""
+        for topics in (fields["topics"], fields["forgottenTopicsData"]):
+            if len(<list>topics) > self.most_repeats:
+                return True
+            for topic in <list>topics:
+                if len(<list>(<dict>topic)["partitions"]) > self.most_repeats:
+                    return True
+        return False
 
     cdef list responses(self, dict fields, dict wanted, session, bint has_ids, bytearray scratch):
         """Return the answers by topic; None if Python has to tell."""
@@ -360,7 +369,7 @@ cdef class Exchange:
                     with nogil:
                         got = kfx_receive(self.client, room, ROOM, pause_ms, may_look, &self.patience)
                     if got < 0:
-                        raise OSError(errno, os.strerror(errno))
+                        raise OSError(-got, os.strerror(-got))
                     if not got:
                         return left, None
                     self.received += PyBytes_FromStringAndSize(<const char *>room, got)
@@ -412,8 +421,8 @@ cdef class Exchange:
                 result = kfx_send(self.client, parts, count, &place)
             if result == KFX_DONE:
                 return []
-            if result == KFX_ERRNO:
-                raise OSError(errno, os.strerror(errno))
+            if result < 0:
+                raise OSError(-result, os.strerror(-result))
             piece = pieces[place]
             if type(piece) is FileSlice:
                 if result == KFX_SHORT:

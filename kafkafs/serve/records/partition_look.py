@@ -11,7 +11,6 @@ from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE, PartitionLog
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.open_segments import SmallIndexHints
 from engine.units import Offset, Position
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.quick import extension
@@ -81,12 +80,10 @@ class PartitionLook:
         if extension is None or self.ready is None:
             return
         proof, view = self.proof(file), self.view
-        hints = segment.files.ensure_open().hints
         self.ready.add(
             extension.ReadySegment(
                 segment.files,
                 ref(file),
-                hints.entries if isinstance(hints, SmallIndexHints) else None,
                 view.next_base(segment),
                 segment.end,
                 proof.good_part(position),

@@ -19,11 +19,11 @@ typedef struct {
     size_t size;
 } kfx_part;
 
-enum { KFX_DONE, KFX_NO_ROOM, KFX_SHORT, KFX_ERRNO };
+enum { KFX_DONE, KFX_NO_ROOM, KFX_SHORT };
 
 enum {
     KFX_ROOM_MS = 20,        /* time to wait for room before the event loop waits */
-    KFX_SPIN_NS = 60 * 1000, /* to sleep and to be woken costs as much */
+    KFX_LOOK_NS = 60 * 1000, /* to sleep and to be woken costs as much */
     KFX_MOST_LEFT_OUT = 1023
 };
 
@@ -38,14 +38,17 @@ static int64_t kfx_now(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Returns whether the client is ready, or -errno. */
 static int kfx_wait(int client, short events, int milliseconds) {
     struct pollfd entry = {.fd = client, .events = events};
     for (;;) {
         int ready = poll(&entry, 1, milliseconds);
-        if (ready >= 0 || errno != EINTR) return ready;
+        if (ready >= 0) return ready;
+        if (errno != EINTR) return -errno;
     }
 }
 
+/* Sends until all is sent, the client has no room for long, or the file of the part at *place ends; or returns -errno. */
 static int kfx_send(int client, kfx_part *parts, size_t count, size_t *place) {
     while (*place < count) {
         kfx_part *part = parts + *place;
@@ -64,9 +67,9 @@ static int kfx_send(int client, kfx_part *parts, size_t count, size_t *place) {
         }
         if (sent < 0) {
             if (errno == EINTR) continue;
-            if (errno != EAGAIN && errno != EWOULDBLOCK) return KFX_ERRNO;
+            if (errno != EAGAIN) return -errno;
             int ready = kfx_wait(client, POLLOUT, KFX_ROOM_MS);
-            if (ready < 0) return KFX_ERRNO;
+            if (ready < 0) return ready;
             if (!ready) return KFX_NO_ROOM;
             continue;
         }
@@ -76,17 +79,17 @@ static int kfx_send(int client, kfx_part *parts, size_t count, size_t *place) {
     return KFX_DONE;
 }
 
-/* Returns the bytes received, 0 if none came in time or the client has ended, -1 with errno. */
-static int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, int may_spin, kfx_patience *patience) {
-    ssize_t got;
-    if (may_spin && !patience->left_out) {
-        int64_t end = kfx_now() + KFX_SPIN_NS;
+/* Returns the bytes received, 0 if none came in time or the client has ended, or -errno. */
+static int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, int may_look, kfx_patience *patience) {
+    if (may_look && !patience->left_out) {
+        int64_t end = kfx_now() + KFX_LOOK_NS;
         do {
-            got = recv(client, to, size, MSG_DONTWAIT);
-            if (got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+            ssize_t got = recv(client, to, size, MSG_DONTWAIT);
+            if (got >= 0) {
                 patience->failures = 0;
                 return got;
             }
+            if (errno != EAGAIN && errno != EINTR) return -errno;
         } while (kfx_now() < end);
         if (patience->failures < KFX_MOST_LEFT_OUT) patience->failures = 2 * patience->failures + 1;
         patience->left_out = patience->failures;
@@ -95,9 +98,11 @@ static int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, i
     }
     int ready = kfx_wait(client, POLLIN, pause_ms);
     if (ready <= 0) return ready;
-    do got = recv(client, to, size, MSG_DONTWAIT);
-    while (got < 0 && errno == EINTR);
-    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : got;
+    for (;;) {
+        ssize_t got = recv(client, to, size, MSG_DONTWAIT);
+        if (got >= 0) return got;
+        if (errno != EINTR) return errno == EAGAIN ? 0 : -errno;
+    }
 }
 
 #endif
