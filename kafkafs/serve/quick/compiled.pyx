@@ -350,12 +350,13 @@ cdef class Exchange:
 
     def __init__(self, int client, bytearray received, QuickFetches quick):
         self.client, self.received, self.quick = client, received, quick
-        self.scratch = bytearray(ROOM)
 
     def run(self, pieces, double end, int pause_ms, bint may_look, list answered):
         cdef uint8_t room[ROOM]
         cdef int64_t got, start
         cdef bytes frame
+        if self.scratch is None:
+            self.scratch = bytearray(ROOM)
         while True:
             left = self.send(pieces)
             if left:
