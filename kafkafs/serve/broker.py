@@ -24,13 +24,8 @@ from kafkafs.serve.handlers import (
 )
 from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS, answer_or_error
 from kafkafs.serve.handlers.fetch import Fetches
-from kafkafs.serve.handlers.groups.commits import GroupCommits
-from kafkafs.serve.handlers.groups.consumer_descriptions import ConsumerDescriptions
-from kafkafs.serve.handlers.groups.descriptions import GroupDescriptions
-from kafkafs.serve.handlers.groups.disk_groups import DiskGroups
-from kafkafs.serve.handlers.groups.membership import Membership
-from kafkafs.serve.handlers.groups.offsets import GroupOffsets
-from kafkafs.serve.handlers.groups.served_topics import ServedTopics
+from kafkafs.serve.handlers.groups.answers import GROUP_ANSWERS
+from kafkafs.serve.handlers.groups.served_groups import ServedGroups
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
@@ -42,19 +37,6 @@ from kafkafs.serve.protocol.messages.cluster import (
     METADATA,
 )
 from kafkafs.serve.protocol.messages.configs import DESCRIBE_CONFIGS
-from kafkafs.serve.protocol.messages.groups.classic_groups import (
-    DESCRIBE_GROUPS,
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    LIST_GROUPS,
-    SYNC_GROUP,
-)
-from kafkafs.serve.protocol.messages.groups.consumer_groups import (
-    CONSUMER_GROUP_DESCRIBE,
-    CONSUMER_GROUP_HEARTBEAT,
-)
-from kafkafs.serve.protocol.messages.groups.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
 from kafkafs.serve.protocol.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
@@ -121,32 +103,12 @@ class Broker:
             api: self._aside(partial(look_up, cluster, partitions))
             for api, look_up in LOOK_UPS.items()
         }
-        handlers |= self._of_groups()
+        groups = ServedGroups(coordinator, cluster, self._limiter)
+        handlers |= {api: partial(answer, groups) for api, answer in GROUP_ANSWERS.items()}
         handlers[API_VERSIONS] = self._aside(
             lambda asked: api_versions.api_versions(self._handlers, cluster, asked)
         )
         self._handlers = {api.key: handler for api, handler in handlers.items()}
-
-    def _of_groups(self) -> Mapping[Api, Handler]:
-        disk = DiskGroups(self._cluster)
-        topics = ServedTopics(self._cluster, self._limiter)
-        members = Membership(self.coordinator, disk, topics, self._limiter)
-        offsets = GroupOffsets(self._cluster, self.coordinator, disk, self._limiter)
-        commits = GroupCommits(self._cluster, self.coordinator, disk, self._limiter)
-        descriptions = GroupDescriptions(self.coordinator, disk, self._limiter)
-        consumers = ConsumerDescriptions(self.coordinator, disk, topics, self._limiter)
-        return {
-            OFFSET_COMMIT: commits.commit,
-            OFFSET_FETCH: offsets.fetch,
-            JOIN_GROUP: members.join_group,
-            HEARTBEAT: members.heartbeat,
-            LEAVE_GROUP: members.leave_group,
-            SYNC_GROUP: members.sync_group,
-            DESCRIBE_GROUPS: descriptions.describe_groups,
-            LIST_GROUPS: descriptions.list_groups,
-            CONSUMER_GROUP_HEARTBEAT: members.consumer_heartbeat,
-            CONSUMER_GROUP_DESCRIBE: consumers.describe_groups,
-        }
 
     def handler(self, api_key: int) -> Handler | None:
         """Return the handler of an API; None for one that the server does not have."""

@@ -4,87 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import trio
-
 from engine.replay.groups.group import Group
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.assignors.choice import DEFAULT_ASSIGNOR
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
 from kafkafs.serve.coordinator.consumer_member import ConsumerMember
-from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.groups.disk_groups import CONSUMER, DiskGroups
-from kafkafs.serve.handlers.groups.served_topics import ServedTopics
-from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
+from kafkafs.serve.handlers.groups.descriptions import with_operations
+from kafkafs.serve.handlers.groups.disk_groups import CONSUMER
+from kafkafs.serve.handlers.groups.served_groups import ServedGroups
 
 _EMPTY = "Empty"
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
-class ConsumerDescriptions:
-    """Answers about groups of the consumer protocol.
+async def describe_groups(served: ServedGroups, asked: Asked) -> Fields:
+    """Answer ConsumerGroupDescribe."""
+    names: list[str] = asked.fields["groupIds"]
+    on_disk = await served.not_joined(names)
+    now = await served.topics.now()
+    found = {name: _described(served, name, on_disk.get(name), now) for name in names}
+    return with_operations(asked, names, found)
 
-    Args:
-        coordinator: the groups of this server.
-        disk: the groups on disk.
-        topics: the topics.
-        limiter: limits the threads that read.
-    """
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        disk: DiskGroups,
-        topics: ServedTopics,
-        limiter: trio.CapacityLimiter,
-    ) -> None:
-        self._table = coordinator.table
-        self._commits = coordinator.commits
-        self._disk = disk
-        self._topics = topics
-        self._limiter = limiter
-
-    async def describe_groups(self, asked: Asked) -> Fields:
-        """Answer ConsumerGroupDescribe."""
-        is_asked = asked.fields["includeAuthorizedOperations"]
-        operations = READ_OPERATIONS if is_asked else NO_OPERATIONS
-        names: list[str] = asked.fields["groupIds"]
-        wanted = [name for name in names if self._table.get(name) is None]
-        on_disk = await trio.to_thread.run_sync(self._disk.find_all, wanted, limiter=self._limiter)
-        now = await self._topics.now()
-        found = [self._described(name, on_disk.get(name), now) for name in names]
+def _described(served: ServedGroups, name: str, on_disk: Group | None, now: TopicsNow) -> Fields:
+    if not name:
+        return {"errorCode": ErrorCode.INVALID_GROUP_ID}
+    live = served.coordinator.table.get(name)
+    if isinstance(live, ConsumerGroup):
+        return _of_live(live, now)
+    if live is None and on_disk is not None and on_disk.kind == CONSUMER:
         return {
-            "groups": [
-                each
-                | {
-                    "groupId": name,
-                    "authorizedOperations": NO_OPERATIONS if each["errorCode"] else operations,
-                }
-                for name, each in zip(names, found, strict=True)
-            ]
+            "errorCode": ErrorCode.NONE,
+            "groupState": _EMPTY,
+            "groupEpoch": on_disk.epoch or 0,
+            "assignmentEpoch": on_disk.details["assignmentEpoch"],
+            "assignorName": DEFAULT_ASSIGNOR,
         }
-
-    def _described(self, name: str, on_disk: Group | None, now: TopicsNow) -> Fields:
-        if not name:
-            return {"errorCode": ErrorCode.INVALID_GROUP_ID}
-        live = self._table.get(name)
-        if isinstance(live, ConsumerGroup):
-            return _of_live(live, now)
-        if live is None and on_disk is not None and on_disk.kind == CONSUMER:
-            return {
-                "errorCode": ErrorCode.NONE,
-                "groupState": _EMPTY,
-                "groupEpoch": on_disk.epoch or 0,
-                "assignmentEpoch": on_disk.details["assignmentEpoch"],
-                "assignorName": DEFAULT_ASSIGNOR,
-            }
-        is_known = live is not None or on_disk is not None or self._commits.has(name)
-        return {
-            "errorCode": ErrorCode.GROUP_ID_NOT_FOUND,
-            "errorMessage": f"Group {name} {'is not a consumer group' if is_known else 'not found'}.",
-        }
+    is_known = live is not None or on_disk is not None or served.coordinator.commits.has(name)
+    return {
+        "errorCode": ErrorCode.GROUP_ID_NOT_FOUND,
+        "errorMessage": f"Group {name} {'is not a consumer group' if is_known else 'not found'}.",
+    }
 
 
 def _of_live(group: ConsumerGroup, now: TopicsNow) -> Fields:

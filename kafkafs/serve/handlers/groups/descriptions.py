@@ -5,16 +5,15 @@ No member of a group on disk is connected to this server, so a group that nobody
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-
-import trio
 
 from engine.replay.groups.group import Group
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.classic_group import ClassicGroup, ClassicMember, ClassicState
-from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, DiskGroups, sent
+from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, sent
+from kafkafs.serve.handlers.groups.served_groups import ServedGroups
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
 
 _EMPTY, _DEAD = "Empty", "Dead"
@@ -24,107 +23,96 @@ _NOT_FOUND_SINCE = 6
 class _Listed(NamedTuple):
     """A group as ListGroups shows it."""
 
-    name: str
     protocol_type: str
     state: str
     kind: str
 
 
-class GroupDescriptions:
-    """Answers about all groups.
+async def list_groups(served: ServedGroups, asked: Asked) -> Fields:
+    """Answer ListGroups."""
+    states = {each.lower() for each in asked.fields["statesFilter"]}
+    types = {each.lower() for each in asked.fields["typesFilter"]}
+    found = await _listed(served)
+    return {
+        "errorCode": ErrorCode.NONE,
+        "groups": [
+            {
+                "groupId": sent(name),
+                "protocolType": found[name].protocol_type,
+                "groupState": found[name].state,
+                "groupType": found[name].kind,
+            }
+            for name in sorted(found)
+            if (not states or found[name].state.lower() in states)
+            and (not types or found[name].kind.lower() in types)
+        ],
+    }
 
-    Args:
-        coordinator: the groups of this server.
-        disk: the groups on disk.
-        limiter: limits the threads that read.
-    """
 
-    def __init__(
-        self, coordinator: Coordinator, disk: DiskGroups, limiter: trio.CapacityLimiter
-    ) -> None:
-        self._coordinator = coordinator
-        self._disk = disk
-        self._limiter = limiter
+async def _listed(served: ServedGroups) -> dict[str, _Listed]:
+    """Return all groups."""
+    on_disk = await served.disk.kinds()
+    coordinator = served.coordinator
+    return {
+        **{name: _Listed("", _EMPTY, CLASSIC) for name in coordinator.commits.names},
+        **{
+            name: _Listed(protocol_type, _EMPTY, kind)
+            for name, (kind, protocol_type) in on_disk.items()
+        },
+        **{
+            group.group_id: _Listed(group.protocol_type or "", group.state_name, group.kind)
+            for group in coordinator.table.all()
+        },
+    }
 
-    async def list_groups(self, asked: Asked) -> Fields:
-        """Answer ListGroups."""
-        states = {each.lower() for each in asked.fields["statesFilter"]}
-        types = {each.lower() for each in asked.fields["typesFilter"]}
-        live = {
-            group.group_id: _Listed(
-                group.group_id, group.protocol_type or "", group.state_name, group.kind
-            )
-            for group in self._coordinator.table.all()
-        }
-        committed = self._coordinator.commits.names
-        found = await trio.to_thread.run_sync(self._listed, live, committed, limiter=self._limiter)
+
+async def describe_groups(served: ServedGroups, asked: Asked) -> Fields:
+    """Answer DescribeGroups: classic groups; the others have a request of their own."""
+    names: list[str] = asked.fields["groups"]
+    on_disk = await served.not_joined(names)
+    found = {name: _described(served, name, on_disk.get(name), asked.version) for name in names}
+    return with_operations(asked, names, found)
+
+
+def with_operations(asked: Asked, names: Iterable[str], found: Mapping[str, Fields]) -> Fields:
+    """Return the answer that describes groups: what is found of each name, and what a client may do to the group."""
+    is_asked = asked.fields["includeAuthorizedOperations"]
+    operations = READ_OPERATIONS if is_asked else NO_OPERATIONS
+    return {
+        "groups": [
+            found[name]
+            | {
+                "groupId": name,
+                "authorizedOperations": NO_OPERATIONS if found[name]["errorCode"] else operations,
+            }
+            for name in names
+        ]
+    }
+
+
+def _described(served: ServedGroups, name: str, on_disk: Group | None, version: int) -> Fields:
+    live = served.coordinator.table.get(name)
+    if isinstance(live, ClassicGroup):
+        return _classic(live)
+    known = live or on_disk
+    kind = None if known is None else known.kind
+    if kind is None and served.coordinator.commits.has(name):
+        kind = CLASSIC
+    if kind == CLASSIC:
         return {
             "errorCode": ErrorCode.NONE,
-            "groups": [
-                {
-                    "groupId": sent(group.name),
-                    "protocolType": group.protocol_type,
-                    "groupState": group.state,
-                    "groupType": group.kind,
-                }
-                for group in found
-                if (not states or group.state.lower() in states)
-                and (not types or group.kind.lower() in types)
-            ],
-        }
-
-    def _listed(self, live: dict[str, _Listed], committed: list[str]) -> list[_Listed]:
-        """Return all groups; runs in a thread."""
-        found = {name: _Listed(name, "", _EMPTY, CLASSIC) for name in committed}
-        for name in self._disk.names():
-            group = None if name in live else self._disk.find(name)
-            if group is not None:
-                found[name] = _Listed(name, group.protocol_type, _EMPTY, group.kind)
-        found |= live
-        return [found[name] for name in sorted(found)]
-
-    async def describe_groups(self, asked: Asked) -> Fields:
-        """Answer DescribeGroups: classic groups; the others have a request of their own."""
-        is_asked = asked.fields["includeAuthorizedOperations"]
-        operations = READ_OPERATIONS if is_asked else NO_OPERATIONS
-        names: list[str] = asked.fields["groups"]
-        wanted = [name for name in names if self._coordinator.table.get(name) is None]
-        on_disk = await trio.to_thread.run_sync(self._disk.find_all, wanted, limiter=self._limiter)
-        found = [self._described(name, on_disk.get(name), asked.version) for name in names]
-        return {
-            "groups": [
-                each
-                | {
-                    "groupId": name,
-                    "authorizedOperations": NO_OPERATIONS if each["errorCode"] else operations,
-                }
-                for name, each in zip(names, found, strict=True)
-            ]
-        }
-
-    def _described(self, name: str, on_disk: Group | None, version: int) -> Fields:
-        live = self._coordinator.table.get(name)
-        if isinstance(live, ClassicGroup):
-            return _classic(live)
-        known = live or on_disk
-        kind = None if known is None else known.kind
-        if kind is None and self._coordinator.commits.has(name):
-            kind = CLASSIC
-        if kind == CLASSIC:
-            return {
-                "errorCode": ErrorCode.NONE,
-                "groupState": _EMPTY,
-                "protocolType": (known and known.protocol_type) or "",
-                "members": [],
-            }
-        is_told = version >= _NOT_FOUND_SINCE
-        reason = "not found" if kind is None else "is not a classic group"
-        return {
-            "errorCode": ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.NONE,
-            "errorMessage": f"Group {name} {reason}." if is_told else None,
-            "groupState": _DEAD,
+            "groupState": _EMPTY,
+            "protocolType": (known and known.protocol_type) or "",
             "members": [],
         }
+    is_told = version >= _NOT_FOUND_SINCE
+    reason = "not found" if kind is None else "is not a classic group"
+    return {
+        "errorCode": ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.NONE,
+        "errorMessage": f"Group {name} {reason}." if is_told else None,
+        "groupState": _DEAD,
+        "members": [],
+    }
 
 
 def _classic(group: ClassicGroup) -> Fields:

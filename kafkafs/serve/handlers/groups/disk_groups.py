@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import trio
 
 from engine.replay.groups.group import Group
 from kafkafs.serve.cluster_view import ClusterView
@@ -11,27 +13,41 @@ CLASSIC, CONSUMER = "classic", "consumer"
 
 
 class DiskGroups:
-    """Looks groups up; reads the source, so it is called in threads.
+    """Looks groups up, in threads.
 
     Args:
         cluster: the source.
+        limiter: limits the threads that read.
     """
 
-    def __init__(self, cluster: ClusterView) -> None:
+    def __init__(self, cluster: ClusterView, limiter: trio.CapacityLimiter) -> None:
         self._state = cluster.logs.state
+        self._limiter = limiter
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names of all groups, sorted."""
-        return self._state.known_groups().names if self._state.has_groups else ()
-
-    def find(self, name: str) -> Group | None:
+    async def find(self, name: str) -> Group | None:
         """Return the group of a name, or None."""
-        return self._state.known_groups().group(name) if self._state.has_groups else None
+        return (await self.find_all([name])).get(name)
 
-    def find_all(self, names: Iterable[str]) -> dict[str, Group]:
+    async def find_all(self, names: Iterable[str]) -> dict[str, Group]:
         """Return the groups on disk among names."""
-        found = {name: self.find(name) for name in names}
-        return {name: group for name, group in found.items() if group is not None}
+        return await trio.to_thread.run_sync(
+            lambda: dict(self._groups(names)), limiter=self._limiter
+        )
+
+    async def kinds(self) -> dict[str, tuple[str, str]]:
+        """Return the kind and the protocol type of each group, by its name."""
+        return await trio.to_thread.run_sync(
+            lambda: {name: (group.kind, group.protocol_type) for name, group in self._groups()},
+            limiter=self._limiter,
+        )
+
+    def _groups(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, Group]]:
+        """Yield groups with their names, by default all."""
+        known = self._state.known_groups()
+        for name in known.names if names is None else names:
+            group = known.group(name)
+            if group is not None:
+                yield name, group
 
 
 def is_joinable(group: Group) -> bool:

@@ -1,6 +1,9 @@
-"""The topics of the source for consumer groups, looked up at most once a second."""
+"""The topics of the source for groups."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import trio
 
@@ -8,10 +11,11 @@ from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.coordinator.topics_now import KnownTopic, TopicsNow
 
 _SECONDS = 1.0
+_Found = TypeVar("_Found")
 
 
 class ServedTopics:
-    """Keeps the topics until the source has others.
+    """Looks topics up, in threads; keeps those of consumer groups until the source has others.
 
     Args:
         cluster: the source.
@@ -26,8 +30,12 @@ class ServedTopics:
         self._until = 0.0
         self._looking = trio.Lock()
 
+    async def look_up(self, find: Callable[[ClusterView], _Found]) -> _Found:
+        """Return what a function finds in the source."""
+        return await trio.to_thread.run_sync(find, self._cluster, limiter=self._limiter)
+
     async def now(self) -> TopicsNow:
-        """Return the topics: the same object as long as they are the same."""
+        """Return the topics, at most a second old: the same object as long as they are the same."""
         async with self._looking:
             if self._seen is None or trio.current_time() >= self._until:
                 await trio.to_thread.run_sync(self._look, limiter=self._limiter)
