@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from engine.replay.groups.group import FIRST_ASSIGNMENT_EPOCH
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS
 from kafkafs.serve.coordinator.assignors.subscriber import Place
@@ -45,22 +46,20 @@ class ConsumerCoordinator:
         self._rebalances = rebalances
         self._sessions = sessions
 
-    def heartbeat(
-        self, asked: Asked, now: TopicsNow, known_epoch: int, *, is_on_disk: bool = False
-    ) -> Fields:
+    def heartbeat(self, asked: Asked, now: TopicsNow, known_epoch: int | None) -> Fields:
         """Answer ConsumerGroupHeartbeat.
 
         Args:
             asked: the request.
             now: the topics.
-            known_epoch: epoch of the group on disk, from which a new group in memory goes on.
-            is_on_disk: whether there is a consumer group on disk that nobody has joined yet.
+            known_epoch: epoch of the group on disk, from which a new group in memory goes on; None if no consumer group
+                is on disk, or if it has been joined.
         """
         fields = asked.fields
         try:
             _check(fields, asked.version)
             if fields["memberEpoch"] in (LEAVE, LEAVE_FOR_NOW):
-                return self._leave(fields, is_on_disk=is_on_disk)
+                return self._leave(fields, is_on_disk=known_epoch is not None)
             return self._beat(asked, now, known_epoch)
         except MemberRefused as refused:
             is_told = refused.code != ErrorCode.UNKNOWN_SERVER_ERROR
@@ -69,7 +68,7 @@ class ConsumerCoordinator:
                 "errorMessage": str(refused) if is_told else None,
             }
 
-    def _beat(self, asked: Asked, now: TopicsNow, known_epoch: int) -> Fields:
+    def _beat(self, asked: Asked, now: TopicsNow, known_epoch: int | None) -> Fields:
         fields = asked.fields
         owned = _owned(fields)
         group = self._group(fields, now, known_epoch)
@@ -108,7 +107,7 @@ class ConsumerCoordinator:
             group.resolve(now, trio.current_time())
         return answer
 
-    def _group(self, fields: Fields, now: TopicsNow, known_epoch: int) -> ConsumerGroup:
+    def _group(self, fields: Fields, now: TopicsNow, known_epoch: int | None) -> ConsumerGroup:
         """Return the group of a request; a new one, and one that was classic, is not in the table yet."""
         name, member_id = fields["groupId"], fields["memberId"]
         group = self._table.get(name)
@@ -128,11 +127,9 @@ class ConsumerCoordinator:
             raise MemberRefused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED, "the server has as many groups as it may"
             )
+        epoch = max(known_epoch or 0, FIRST_ASSIGNMENT_EPOCH)
         return ConsumerGroup(
-            group_id=name,
-            account=self._table.account,
-            epoch=known_epoch,
-            assignment_epoch=known_epoch,
+            group_id=name, account=self._table.account, epoch=epoch, assignment_epoch=epoch
         )
 
     def _keep(self, group: ConsumerGroup) -> None:

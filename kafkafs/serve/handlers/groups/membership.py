@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.replay.groups.group import FIRST_ASSIGNMENT_EPOCH, Group
+from engine.replay.groups.group import Group
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, CONSUMER, is_joinable
@@ -33,7 +33,7 @@ async def _join(served: ServedGroups, asked: Asked) -> Fields:
     if known is not None and not is_joinable(known):
         return {"memberId": "", "errorCode": ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
     now = await served.topics.now()
-    return await served.coordinator.classic.join(asked, now, _epoch(known, CLASSIC))
+    return await served.coordinator.classic.join(asked, now, _epoch(known, CLASSIC) or 0)
 
 
 async def consumer_heartbeat(served: ServedGroups, asked: Asked) -> Fields:
@@ -44,9 +44,7 @@ async def consumer_heartbeat(served: ServedGroups, asked: Asked) -> Fields:
         reason = f"group {name} is a {known.kind} group"
         return {"errorCode": ErrorCode.GROUP_ID_NOT_FOUND, "errorMessage": reason}
     now = await served.topics.now()
-    epoch = max(_epoch(known, CONSUMER), FIRST_ASSIGNMENT_EPOCH)
-    is_on_disk = known is not None and known.kind == CONSUMER
-    return served.coordinator.consumer.heartbeat(asked, now, epoch, is_on_disk=is_on_disk)
+    return served.coordinator.consumer.heartbeat(asked, now, _epoch(known, CONSUMER))
 
 
 async def sync_group(served: ServedGroups, asked: Asked) -> Fields:
@@ -76,6 +74,6 @@ async def leave_group(served: ServedGroups, asked: Asked) -> Fields:
     return served.coordinator.classic.leave(asked)
 
 
-def _epoch(known: Group | None, kind: str) -> int:
-    """Return the generation or epoch of a group on disk that has the protocol of its first member here."""
-    return (known.epoch or 0) if known is not None and known.kind == kind else 0
+def _epoch(known: Group | None, kind: str) -> int | None:
+    """Return the generation or epoch of a group on disk, if it has the protocol of its first member here."""
+    return (known.epoch or 0) if known is not None and known.kind == kind else None
