@@ -11,12 +11,7 @@ from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.classic_group import ClassicGroup
 from kafkafs.serve.coordinator.classic_rebalances import ClassicRebalances
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
-from kafkafs.serve.coordinator.consumer_member import (
-    LEAVE,
-    LEAVE_FOR_NOW,
-    ConsumerMember,
-    MemberUpdate,
-)
+from kafkafs.serve.coordinator.consumer_member import LEAVE, LEAVE_FOR_NOW, ConsumerMember
 from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
 from kafkafs.serve.coordinator.group_table import GroupTable
 from kafkafs.serve.coordinator.migration.conversions import upgraded
@@ -80,17 +75,17 @@ class ConsumerCoordinator:
             if group is not self._table.get(group.group_id):
                 group.release()
             raise
-        may_resolve = group.may_resolve(trio.current_time())
+        may_resolve = group.subscriptions.may_resolve(trio.current_time())
         is_new = member_id not in group.members
         # A broker looks for the target of a member by the instance id, which it did not have.
         has_target = fields["instanceId"] is None or fields["instanceId"] in group.static
         self._keep(group)
         member = self._member(group, known, fields, member_id)
-        before, assignor = set(member.assigned), member.assignor
+        before = set(member.assigned)
         has_subscribed, is_waiting = _update(group, member, asked)
         group.note_change(now, has_changed=has_subscribed and not is_waiting)
         self._sessions.check_room(group, member)
-        has_target |= group.assign_if_stale(now, MemberUpdate(member, is_new, assignor))
+        has_target |= group.assign_if_stale(member, is_new=is_new)
         group.reconcile(member, owned, has_changed=has_subscribed, has_target=has_target)
         self._sessions.keep_alive(group, member)
         self._sessions.await_revocation(group, member)
@@ -233,8 +228,10 @@ def _update(group: ConsumerGroup, member: ConsumerMember, asked: Asked) -> tuple
         names = frozenset(fields["subscribedTopicNames"])
     if fields["subscribedTopicRegex"] is not None:
         pattern = fields["subscribedTopicRegex"]
-    is_waiting = names == member.names and bool(pattern) and pattern not in group.resolved
-    has_changed = group.subscribe(member, names, pattern)
+    is_waiting = (
+        names == member.names and bool(pattern) and pattern not in group.subscriptions.resolved
+    )
+    has_changed = group.subscriptions.change(member, names, pattern)
     if fields["instanceId"] is not None:
         member.instance_id = fields["instanceId"]
         group.static[member.instance_id] = member.member_id

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from engine.checkpoint.base64_uuid import random_uuid
-from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS, DEFAULT_ASSIGNOR
-from kafkafs.serve.coordinator.assignors.hash_order import in_hash_order, in_table_order
+from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS, elected
+from kafkafs.serve.coordinator.assignors.hash_order import in_table_order
 from kafkafs.serve.coordinator.assignors.subscriber import Assignment, Place, Subscriber
 from kafkafs.serve.coordinator.consumer_member import (
     LEAVE_FOR_NOW,
     ConsumerMember,
     MemberState,
-    MemberUpdate,
 )
 from kafkafs.serve.coordinator.limits import ByteAccount
+from kafkafs.serve.coordinator.subscriptions import Subscriptions
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 
 _OVERHEAD = 2048
 """Bytes that a member costs besides what it sent."""
-_PLACE_BYTES = 400
-"""Bytes that a partition costs that is to be assigned."""
-_RESOLVE_SECONDS = 10.0
-"""Least time between two look-ups of the topics that the patterns of a group match, as in brokers."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -36,9 +31,7 @@ class ConsumerGroup:
         assignment_epoch: the epoch of `target`.
         target: what each member is to have.
         owners: who has a partition, or has still to give it up.
-        sizes: numbers of partitions of the subscribed topics.
-        seen: the topics of which `sizes` is told.
-        resolved: ids of the topics that patterns of members match; a new pattern is looked up after its heartbeat.
+        subscriptions: the topics of its members.
     """
 
     group_id: str
@@ -49,13 +42,11 @@ class ConsumerGroup:
     static: dict[str, str] = field(default_factory=dict)
     target: Assignment = field(default_factory=dict)
     owners: dict[Place, str] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    seen: TopicsNow | None = None
-    resolved: dict[str, frozenset[str]] = field(default_factory=dict)
-    _are_alike: bool = True
+    subscriptions: Subscriptions = field(init=False)
     _most: int = 0
-    _resolved_of: TopicsNow | None = None
-    _resolved_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.subscriptions = Subscriptions(self.members, self.account)
 
     @property
     def kind(self) -> str:
@@ -120,7 +111,7 @@ class ConsumerGroup:
     def release(self) -> None:
         """Give back the bytes of a group that another one takes the place of."""
         self.account.held -= sum(member.size for member in self.members.values())
-        self.account.held -= _PLACE_BYTES * sum(self.sizes.values())
+        self.subscriptions.release()
 
     @staticmethod
     def new_id() -> str:
@@ -133,10 +124,7 @@ class ConsumerGroup:
         self._set_owned(member, dict.fromkeys(member.assigned, 0), {})
 
     def remove(self, gone: Collection[ConsumerMember]) -> None:
-        """Remove members; the others get their partitions in the next epoch.
-
-        As in brokers, the topics of a pattern that nobody has any more count once more when members are compared.
-        """
+        """Remove members; the others get their partitions in the next epoch."""
         for member in gone:
             del self.members[member.member_id]
             if member.instance_id is not None:
@@ -144,12 +132,8 @@ class ConsumerGroup:
             self._set_owned(member, {}, {})
             self.target.pop(member.member_id, None)
             self.account.held -= member.size
-        self._compare_members()
-        for member in gone:
-            self._forget_pattern(member.pattern)
+        self.subscriptions.forget(gone)
         self.epoch += 1
-        if self.seen is not None:
-            self.refresh(self.seen)
 
     def replace(self, member: ConsumerMember, new_id: str) -> None:
         """Give a static member that came again a new id; it keeps its assignment, and takes the place of another."""
@@ -184,146 +168,64 @@ class ConsumerGroup:
         target = self.target.get(member.member_id, set())
         return any(place in self.owners for place in target if place not in member.assigned)
 
-    # Subscriptions
-
-    def subscribe(self, member: ConsumerMember, names: frozenset[str], pattern: str) -> bool:
-        """Set the subscription of a member; return whether it is another one."""
-        before = member.names, member.pattern
-        member.names, member.pattern = names, pattern
-        if pattern != before[1]:
-            self._forget_pattern(before[1])
-        return (names, pattern) != before
-
-    def _forget_pattern(self, pattern: str) -> None:
-        if all(each.pattern != pattern for each in self.members.values()):
-            self.resolved.pop(pattern, None)
-
-    def may_resolve(self, now_seconds: float) -> bool:
-        """Return whether patterns may be looked up again."""
-        return not self.resolved or now_seconds > self._resolved_at + _RESOLVE_SECONDS
-
-    def resolve(self, now: TopicsNow, now_seconds: float) -> None:
-        """Look up the topics of patterns; if they are others, the group has a new epoch."""
-        patterns = {each.pattern for each in self.members.values() if each.pattern}
-        if not patterns or (patterns == self.resolved.keys() and now is self._resolved_of):
-            return
-        found = {pattern: now.matched(pattern) for pattern in patterns}
-        has_changed = any(
-            topics != self.resolved.get(each, frozenset()) for each, topics in found.items()
-        )
-        self.resolved, self._resolved_of, self._resolved_at = found, now, now_seconds
-        if self.refresh(now) or has_changed:
-            self.epoch += 1
-
-    def topics(self, member: ConsumerMember) -> frozenset[str]:
-        """Return the ids of the topics of a member; a pattern that has not been looked up matches none."""
-        if self.seen is None:
-            return frozenset()
-        matched = self.resolved.get(member.pattern, frozenset())
-        return self.seen.ids(member.names) | (matched & self.seen.sizes.keys())
-
     # Assignment
 
     def note_change(self, now: TopicsNow, *, has_changed: bool) -> None:
         """Begin the next epoch if a subscription has changed, or the topics that are subscribed to."""
-        if has_changed or self.seen is not now:
-            self._compare_members()
-            if self.refresh(now) or has_changed:
-                self.epoch += 1
+        if self.subscriptions.update(now, has_changed=has_changed):
+            self.epoch += 1
 
-    def refresh(self, now: TopicsNow) -> bool:
-        """Look at the topics of all members; return whether they are others than before."""
-        self.seen = now
-        wanted = {topic for each in self.members.values() for topic in self.topics(each)}
-        sizes = {topic: now.sizes[topic] for topic in wanted}
-        has_changed = sizes != self.sizes
-        self.account.held += _PLACE_BYTES * (sum(sizes.values()) - sum(self.sizes.values()))
-        self.sizes = sizes
-        return has_changed
+    def resolve(self, now: TopicsNow, now_seconds: float) -> None:
+        """Look up the topics of patterns; if they are others, the group has a new epoch."""
+        if self.subscriptions.resolve(now, now_seconds):
+            self.epoch += 1
 
-    def assign_if_stale(self, now: TopicsNow, update: MemberUpdate) -> bool:
-        """Compute the target assignment of the present epoch, if it is older.
+    def assign_if_stale(self, latest: ConsumerMember, *, is_new: bool) -> bool:
+        """Compute the target assignment of the present epoch, if it is older; return whether it was.
 
         As in brokers, a member that waits for the topics of a new pattern is not compared with the others before.
 
         Args:
-            now: the topics.
-            update: the request.
-
-        Returns:
-            Whether it was older.
+            latest: the member that is asking: the order in which a broker sees members and their wishes depends on it.
+            is_new: whether its id is new in the group.
         """
         is_stale = self.epoch > self.assignment_epoch
         if is_stale:
-            self._assign(now, update)
-        self._compare_members()
+            self._assign(latest, is_new=is_new)
+        self.subscriptions.compare()
         return is_stale
 
-    def _assign(self, now: TopicsNow, update: MemberUpdate) -> None:
-        newcomers = [update.member.member_id] if update.is_new else []
+    def _assign(self, latest: ConsumerMember, *, is_new: bool) -> None:
+        newcomers = [latest.member_id] if is_new else []
         known = [name for name in self.members if name not in newcomers]
         ordered = in_table_order(known, self._most) + newcomers
         subscribers = [
             Subscriber(
                 member.member_id,
                 (member.instance_id is None, member.instance_id or member.member_id),
-                self._in_order(self.topics(member), now),
+                self.subscriptions.in_order(member),
                 frozenset(self.target.get(member.member_id, ())),
             )
             for member in map(self.members.__getitem__, ordered)
         ]
         self._most = max(self._most, len(self.members))
-        self.target = ASSIGNORS[self._assignor_after(update)](
-            subscribers, now.sizes, self._are_alike
-        )
+        assign = ASSIGNORS[elected(self._wishes(), latest.assignor)]
+        sizes, are_alike = self.subscriptions.seen.sizes, self.subscriptions.are_alike
+        self.target = assign(subscribers, sizes, are_alike)
         self.assignment_epoch = self.epoch
 
-    @staticmethod
-    def _in_order(topics: Iterable[str], now: TopicsNow) -> tuple[str, ...]:
-        by_name = {now.names[topic]: topic for topic in topics}
-        return tuple(by_name[name] for name in in_hash_order(sorted(by_name)))
+    @property
+    def assignor(self) -> str:
+        """The assignor that most members ask for."""
+        return elected(self._wishes())
 
-    def _compare_members(self) -> None:
-        """Note whether all members state the same names or the same pattern, with the topics that it matches alone."""
-        members = self.members.values()
-        names = {} if self.seen is None else self.seen.names
-        named = Counter(name for each in members for name in each.names)
-        matched = Counter(
-            names.get(topic, topic) for topics in self.resolved.values() for topic in topics
-        )
-        topics = named.keys() | matched.keys()
-        patterns = {each.pattern for each in members}
-        if patterns <= {""}:
-            self._are_alike = all(named[each] == len(members) for each in topics)
-        else:
-            self._are_alike = len(patterns) == 1 and all(
-                matched[each] == 1 and not named[each] for each in topics
-            )
+    def _wishes(self) -> list[str | None]:
+        return [each.assignor for each in self.members.values()]
 
     def give(self, member: ConsumerMember, places: Iterable[Place]) -> None:
         """Let a member have partitions, as its target too."""
         self._set_owned(member, dict.fromkeys(places, member.epoch), {})
         self.target[member.member_id] = set(member.assigned)
-
-    @property
-    def assignor(self) -> str:
-        """The assignor that most members ask for."""
-        votes = self._votes()
-        order = in_table_order(list(votes), len(votes))
-        return max(order, key=votes.__getitem__, default=DEFAULT_ASSIGNOR)
-
-    def _assignor_after(self, update: MemberUpdate) -> str:
-        """Return the assignor that most members ask for; of equals the one that only this member asks for."""
-        votes, wish = self._votes(), update.member.assignor
-        others = votes - Counter([] if wish is None else [wish])
-        before = others + Counter([] if update.assignor is None else [update.assignor])
-        order = [name for name in in_table_order(list(before), len(before)) if others[name]]
-        if wish is not None and wish not in order:
-            order.insert(0, wish)
-        return max(order, key=votes.__getitem__, default=DEFAULT_ASSIGNOR)
-
-    def _votes(self) -> Counter[str]:
-        return Counter(each.assignor for each in self.members.values() if each.assignor is not None)
 
     def reconcile(
         self,
@@ -343,7 +245,7 @@ class ConsumerGroup:
             has_changed: whether its subscription has.
             has_target: whether its target counts.
         """
-        topics = self.topics(member)
+        topics = self.subscriptions.topics(member)
         if self.is_reconciled(member) or (
             member.state is MemberState.UNREVOKED and _has_any(owned, member.revoking)
         ):

@@ -89,17 +89,3 @@ class ConsumerMember:
             and all(place in self.assigned for place in owned)
         )
         return ErrorCode.NONE if is_repeated else ErrorCode.FENCED_MEMBER_EPOCH
-
-
-class MemberUpdate(NamedTuple):
-    """What a request changes: the order in which a broker sees members and their wishes depends on it.
-
-    Attributes:
-        member: the member, as the request left it.
-        is_new: whether its id is new in the group.
-        assignor: the assignor that it asked for before.
-    """
-
-    member: ConsumerMember
-    is_new: bool
-    assignor: str | None

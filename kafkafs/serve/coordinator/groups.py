@@ -113,7 +113,7 @@ def _why_no_consumer_commit(
         return ErrorCode.UNSUPPORTED_VERSION
     if epoch == member.epoch:
         return ErrorCode.NONE
-    ids = {} if group.seen is None else group.seen.ids_by_name
+    ids = group.subscriptions.seen.ids_by_name
     # A member that has not yet heard of its new epoch still commits what it had before.
     since = [member.since((ids.get(topic, ""), number)) for topic, number in places]
     has_all = all(each is not None and each <= epoch for each in since)

@@ -17,7 +17,6 @@ from kafkafs.serve.coordinator.consumer_member import (
     ClassicSide,
     ConsumerMember,
     MemberState,
-    MemberUpdate,
 )
 from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
 from kafkafs.serve.coordinator.limits import GroupLimits
@@ -69,7 +68,7 @@ class ClassicMembers:
             subscription = read_subscription(next(iter(protocols.values())), now)
         except CorruptMessageError:
             raise _refused(ErrorCode.UNKNOWN_SERVER_ERROR) from None
-        may_resolve = group.may_resolve(trio.current_time())
+        may_resolve = group.subscriptions.may_resolve(trio.current_time())
         is_new = member_id not in group.members
         is_last = instance_id is not None and known is not None and group.is_last_consumer(known)
         if known is None:
@@ -88,7 +87,7 @@ class ClassicMembers:
         else:
             group.note_change(now, has_changed=has_changed)
             self._sessions.check_room(group, member)
-            group.assign_if_stale(now, MemberUpdate(member, is_new, member.assignor))
+            group.assign_if_stale(member, is_new=is_new)
             group.reconcile(member, subscription.owned, has_changed=has_changed)
             self._sessions.keep_alive(group, member)
             self._sessions.await_sync(group, member)
@@ -136,7 +135,7 @@ class ClassicMembers:
             return {"errorCode": refused.code}
         self._sessions.synced(group, member)
         self._sessions.keep_alive(group, member)
-        names = {} if group.seen is None else group.seen.names
+        names = group.subscriptions.seen.names
         return {
             "errorCode": ErrorCode.NONE,
             "protocolType": fields["protocolType"],
@@ -224,7 +223,7 @@ def _update(
     classic: ClassicSide,
 ) -> bool:
     """Take over what a request states; return whether the subscription has changed."""
-    has_changed = group.subscribe(member, subscription.topics, "")
+    has_changed = group.subscriptions.change(member, subscription.topics, "")
     member.client_id, member.client_host = asked.client_id, asked.client_host
     member.rack_id = subscription.rack_id or member.rack_id
     stated = rebalance_ms(asked)

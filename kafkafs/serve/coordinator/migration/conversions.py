@@ -56,7 +56,7 @@ def upgraded(group: ClassicGroup, now: TopicsNow) -> ConsumerGroup:
     except MemberRefused:
         found.release()
         raise
-    found.refresh(now)
+    found.subscriptions.refresh(now)
     return found
 
 
@@ -116,7 +116,7 @@ def downgraded(group: ConsumerGroup, staying: Collection[ConsumerMember]) -> Cla
                 )
             )
     protocol = found.protocol = found.choose_protocol()
-    names = {} if group.seen is None else group.seen.names
+    names = group.subscriptions.seen.names
     found.assign(
         {
             each.member_id: assignment_bytes(

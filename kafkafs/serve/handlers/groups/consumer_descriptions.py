@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from engine.replay.groups.group import Group
 from kafkafs.serve.asked import Asked, Fields
-from kafkafs.serve.coordinator.assignors.choice import DEFAULT_ASSIGNOR
+from kafkafs.serve.coordinator.assignors.choice import elected
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
 from kafkafs.serve.coordinator.consumer_member import ConsumerMember
@@ -41,7 +41,7 @@ def _described(served: ServedGroups, name: str, on_disk: Group | None, now: Topi
             "groupState": _EMPTY,
             "groupEpoch": on_disk.epoch or 0,
             "assignmentEpoch": on_disk.details["assignmentEpoch"],
-            "assignorName": DEFAULT_ASSIGNOR,
+            "assignorName": elected(()),
         }
     is_known = live is not None or on_disk is not None or served.coordinator.commits.has(name)
     return {

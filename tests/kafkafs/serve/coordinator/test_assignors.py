@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS, elected
 from kafkafs.serve.coordinator.assignors.hash_order import (
     in_hash_order,
     in_table_order,
@@ -154,3 +155,28 @@ def test_every_partition_has_one_owner_that_subscribes_to_it(assign, seed):
                     can_move = any(topic in taker.topics for topic, _ in current[giver.member_id])
                     gap = len(current[giver.member_id]) - len(current[taker.member_id])
                     assert gap <= 1 or not can_move
+
+
+# The choice of one
+
+
+def test_the_assignor_is_the_one_that_most_members_ask_for():
+    assert elected([None, "range", "uniform", "range"]) == "range"
+    assert elected([None, None, None, "range"]) == "range"
+
+
+@pytest.mark.parametrize("wishes", [[], [None, None], ["range", "uniform"]])
+def test_the_assignor_is_uniform_if_the_members_do_not_decide(wishes: list[str | None]) -> None:
+    assert elected(wishes) == "uniform"
+
+
+def test_of_equals_the_assignor_that_only_the_asking_member_wants_is_chosen():
+    assert elected(["range", "uniform"], "range") == "range"
+    assert elected(["range", "uniform"], "uniform") == "uniform"
+    assert elected(["range", "range", "uniform", "uniform"], "range") == "uniform"
+    assert elected(["range", "uniform", "uniform"], "range") == "uniform"
+
+
+def test_the_assignors_are_in_the_order_of_the_table_of_a_broker():
+    names = list(ASSIGNORS)
+    assert in_table_order(names, len(names)) == in_table_order(names[::-1], len(names)) == names
