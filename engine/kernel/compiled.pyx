@@ -130,7 +130,7 @@ cdef extern from "c/kernel.h" nogil:
     void kfs_fill_row(const uint8_t *p, int32_t size, int64_t position, kfs_row *row)
     int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_t min_offset, int64_t largest)
     int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
-                   uint8_t *scratch, size_t capacity, kfs_location *found)
+                   uint8_t *scratch, size_t capacity, int flags, kfs_location *found)
     ctypedef struct kfs_header_walk:
         int64_t position, end, following, part_stop, start, stop, most_bytes, most_records
         int32_t odd
@@ -647,7 +647,7 @@ def locate(int fd, int64_t position, int64_t end, int64_t target, scratch, *, in
     if room.size < SMALLEST_SCRATCH:
         raise ValueError("the scratch buffer needs 256 bytes or more")
     with nogil:
-        result = kfs_locate(fd, position, end, target, largest, <uint8_t *>room.data, room.size, &found)
+        result = kfs_locate(fd, position, end, target, largest, <uint8_t *>room.data, room.size, 0, &found)
         if result == KFS_LOCATE_ERRNO:
             error = errno
     if result == KFS_LOCATE_FOUND:

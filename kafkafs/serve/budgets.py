@@ -36,7 +36,7 @@ class ServeBudgets:
     """Time for more members to come before the first rebalance of a classic group ends."""
     failed_login_milliseconds: int = 1000
     """Time after which a client is told that its login failed."""
-    workers: int = 16
+    workers: int = 64
     """Most threads that look up and read at the same time."""
 
 

@@ -9,6 +9,7 @@
 #include "format.h"
 
 #include <errno.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Layout of engine.columns.batch_table.BATCH_ROW. */
@@ -199,16 +200,23 @@ static int64_t kfs_find_batch(const uint8_t *buf, size_t n, size_t start, int64_
     return found;
 }
 
-static int64_t kfs_pread(int fd, uint8_t *to, size_t size, int64_t position) {
+/* Reads until all is read or the file ends. Flags are those of preadv2(2), or 0. */
+static int64_t kfs_read_at(int fd, uint8_t *to, size_t size, int64_t position, int flags) {
     size_t done = 0;
     while (done < size) {
-        ssize_t got = pread(fd, to + done, size - done, position + (int64_t)done);
+        struct iovec rest = {to + done, size - done};
+        off_t from = position + (int64_t)done;
+        ssize_t got = flags ? preadv2(fd, &rest, 1, from, flags) : pread(fd, rest.iov_base, rest.iov_len, from);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return -1;
         if (got == 0) break;
         done += (size_t)got;
     }
     return (int64_t)done;
+}
+
+static int64_t kfs_pread(int fd, uint8_t *to, size_t size, int64_t position) {
+    return kfs_read_at(fd, to, size, position, 0);
 }
 
 enum { KFS_LOCATE_NONE = 0, KFS_LOCATE_FOUND = 1, KFS_LOCATE_ERRNO = 2, KFS_LOCATE_BAD_FRAME = 3 };
@@ -220,18 +228,19 @@ typedef struct {
 } kfs_location;
 
 /* Finds the first batch with a last offset at or above `target` in the file's [position, end), hopping from
- * header to header; `position` must be the start of a batch. An index entry usually points to the batch
+ * header to header; `position` must be the start of a batch. With RWF_NOWAIT in `flags` nothing is read from
+ * the disk: the result is KFS_LOCATE_ERRNO with EAGAIN where the page cache lacks a byte. An index entry usually points to the batch
  * before the wanted one, so the first read is small; after one large batch, reads are as large as that
  * batch. */
 static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
-                      uint8_t *scratch, size_t capacity, kfs_location *found) {
+                      uint8_t *scratch, size_t capacity, int flags, kfs_location *found) {
     enum { FIRST_READ = 1024, MOST_AHEAD = 16384, LARGE_BATCH = 2048, HEADER_ROOM = 256 };
     size_t want = FIRST_READ;
     int hops = 0;
     while (position < end) {
         int64_t left = end - position;
         if (want > capacity) want = capacity;
-        int64_t got = kfs_pread(fd, scratch, left < (int64_t)want ? (size_t)left : want, position);
+        int64_t got = kfs_read_at(fd, scratch, left < (int64_t)want ? (size_t)left : want, position, flags);
         if (got < 0) return KFS_LOCATE_ERRNO;
         size_t at = 0;
         int32_t hopped = 0;
@@ -264,7 +273,7 @@ static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int
                 if ((size_t)size <= capacity) {
                     size_t rest = (size_t)size - there;
                     if (at) memmove(scratch, p, there);
-                    got = kfs_pread(fd, scratch + there, rest, found->position + (int64_t)there);
+                    got = kfs_read_at(fd, scratch + there, rest, found->position + (int64_t)there, flags);
                     if (got < 0) return KFS_LOCATE_ERRNO;
                     if (got == (int64_t)rest) found->index = 0;
                 }

@@ -586,7 +586,7 @@ static int kfs_read_batch(int fd, int64_t position, int64_t end, int64_t offset,
     kfs_location found;
     int32_t size;
     if (!kfs_reserve(bytes, ROOM)) return KFS_NO_MEMORY;
-    if (kfs_locate(fd, position, end, offset, largest, bytes->data, bytes->capacity, &found) != KFS_LOCATE_FOUND)
+    if (kfs_locate(fd, position, end, offset, largest, bytes->data, bytes->capacity, 0, &found) != KFS_LOCATE_FOUND)
         return KFS_LOCATE_NONE;
     if (found.base_offset > offset && found.magic == 2) return KFS_LOCATE_NONE;
     if (found.index < 0) {

@@ -13,6 +13,20 @@ from engine.log.segment.open_segments import SmallIndexHints
 from kafkafs.serve.file_slice import FileSlice, ShortFileError
 
 
+cdef extern from "batches.h" nogil:
+    ctypedef struct kfs_location:
+        int64_t position
+        int64_t base_offset
+        int32_t size
+
+    enum:
+        KFS_LOCATE_FOUND
+        KFS_LOCATE_ERRNO
+
+    int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
+                   uint8_t *scratch, size_t capacity, int flags, kfs_location *found)
+
+
 cdef extern from "c/exchange.h" nogil:
     ctypedef struct kfx_part:
         const uint8_t *data
@@ -28,6 +42,9 @@ cdef extern from "c/exchange.h" nogil:
         KFX_DONE
         KFX_NO_ROOM
         KFX_SHORT
+
+    enum:
+        RWF_NOWAIT
 
     int64_t kfx_now()
     int kfx_send(int client, kfx_part *parts, size_t count, size_t *place)
@@ -173,6 +190,9 @@ cdef class ReadySegment:
     cdef object slice(self, int64_t offset, int64_t most, bint min_one_batch, bytearray scratch):
         """Return the part of the file for a consumer, an empty tuple for none, and None if Python has to tell."""
         cdef int64_t position, size, base, stop
+        cdef kfs_location found
+        cdef uint8_t *room
+        cdef int fd, result
         opened = self.files.opened
         if opened is None:
             return None
@@ -185,10 +205,15 @@ cdef class ReadySegment:
             position = _floor(hints.entries, offset - self.base_offset)
         else:
             position = hints.position(offset)
-        located = kernel.locate(opened.fd, position, self.end, offset, scratch, largest=self.largest)
-        if located is None:
+        fd, room = opened.fd, <uint8_t *><char *>scratch
+        # Headers are mostly in the page cache: to let other threads have the GIL costs more than to read them.
+        result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, RWF_NOWAIT, &found)
+        if result == KFS_LOCATE_ERRNO:
+            with nogil:
+                result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, 0, &found)
+        if result != KFS_LOCATE_FOUND:
             return None
-        position, size, base = (<tuple>located)[0], (<tuple>located)[1], (<tuple>located)[2]
+        position, size, base = found.position, found.size, found.base_offset
         if base > offset or not self.good_start <= position < self.good_end:
             return None
         if min_one_batch:
@@ -347,34 +372,33 @@ cdef class Exchange:
     cdef bytearray received, scratch
     cdef QuickFetches quick
     cdef kfx_patience patience
+    cdef uint8_t *room
 
     def __init__(self, int client, bytearray received, QuickFetches quick):
         self.client, self.received, self.quick = client, received, quick
 
     def run(self, pieces, double end, int pause_ms, bint may_look, list answered):
         cdef uint8_t room[ROOM]
-        cdef int64_t got, start
+        cdef int64_t start, got = 0, last = <int64_t>(end * 1e9)
         cdef bytes frame
         if self.scratch is None:
             self.scratch = bytearray(ROOM)
         while True:
-            left = self.send(pieces)
-            if left:
+            # A request is received without the GIL in between, which other threads would have to be asked for.
+            self.room = NULL if self.received else room
+            left = self.send(pieces, last, pause_ms, may_look, &got)
+            if left or (self.room != NULL and not self.take(room, got)):
                 return left, None
-            frame = None
+            frame = self.frame()
             while frame is None:
-                if <double>kfx_now() / 1e9 > end or len(self.received) > LARGEST_REQUEST:
+                if kfx_now() > last or len(self.received) > LARGEST_REQUEST:
+                    return left, None
+                with nogil:
+                    got = kfx_receive(self.client, room, ROOM, pause_ms, may_look, &self.patience)
+                if not self.take(room, got):
                     return left, None
                 frame = self.frame()
-                if frame is None:
-                    with nogil:
-                        got = kfx_receive(self.client, room, ROOM, pause_ms, may_look, &self.patience)
-                    if got < 0:
-                        raise OSError(-got, os.strerror(-got))
-                    if not got:
-                        return left, None
-                    self.received += PyBytes_FromStringAndSize(<const char *>room, got)
-            if self.quick is None:
+            if self.quick is None or kfx_now() > last:
                 return left, None
             start = kfx_now()
             pieces, begun = self.quick.answer(frame, self.scratch)
@@ -382,6 +406,14 @@ cdef class Exchange:
                 return left, begun
             del self.received[: 4 + len(frame)]
             answered.append((kfx_now() - start, _size_of(pieces), False))
+
+    cdef bint take(self, const uint8_t *room, int64_t got) except -1:
+        """Take bytes that were received; return False if none came."""
+        if got < 0:
+            raise OSError(-got, os.strerror(-got))
+        if got:
+            self.received += PyBytes_FromStringAndSize(<const char *>room, <Py_ssize_t>got)
+        return got > 0
 
     cdef bytes frame(self):
         """Return the next request if all its bytes have come."""
@@ -396,8 +428,8 @@ cdef class Exchange:
             return None
         return PyBytes_FromStringAndSize(<const char *>p + 4, length)
 
-    cdef list send(self, pieces):
-        """Send pieces; return those that are left when the client has no room."""
+    cdef list send(self, pieces, int64_t last, int pause_ms, bint may_look, int64_t *got):
+        """Send pieces, and receive into `room` if there is one; return pieces that are left when the client has no room."""
         cdef size_t count = len(pieces), place = 0
         cdef kfx_part *parts = <kfx_part *>malloc(count * sizeof(kfx_part) + 1)
         cdef list held = []
@@ -420,6 +452,9 @@ cdef class Exchange:
             place = 0
             with nogil:
                 result = kfx_send(self.client, parts, count, &place)
+                got[0] = 0
+                if result == KFX_DONE and self.room != NULL and kfx_now() <= last:
+                    got[0] = kfx_receive(self.client, self.room, ROOM, pause_ms, may_look, &self.patience)
             if result == KFX_DONE:
                 return []
             if result < 0:

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 
 /* Bytes in memory, or of a file if data is NULL. What is sent is taken off: position and size are those of the rest. */
