@@ -43,6 +43,8 @@ MODES = (
 )
 """Bytes of a Fetch, and whether it belongs to a session, as those of Java's consumer do."""
 READ = 2_000_000_000  # bytes of a sample, from the page cache
+CLIENTS = 16
+"""Busy consumers at once, more than there are processors."""
 FIRST = "first"
 CONNECTIONS = 1000
 VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -71,6 +73,22 @@ def run(report: Report, megabytes: int) -> None:
                         target="cpu 1",
                         warm=3,
                     )
+            for name, size in (("plain", PARTITION_BYTES), ("one-record-batches", SMALL_BYTES)):
+                words = [str(size), f"serve-{name}", str(PARTITIONS)]
+                once = fetched(loop, server.pid, address, [*words, "1"])[1]
+                words.append(str(-(-READ // CLIENTS // once)))
+                total = CLIENTS * once * int(words[3])
+                report.compare(
+                    *(
+                        "serve",
+                        f"Fetch of {name}, {size // 1024} KiB, {CLIENTS} clients",
+                        total / 1e6,
+                    ),
+                    "MB/s",
+                    lambda w=words: fetched_by_many(loop, server.pid, address, w),
+                    lambda w=words: fetched_by_many(loop, broker.pid, broker.bootstrap, w),
+                    target="cpu 1",
+                )
             for topic in FETCHED[:2]:
                 rows = topic.per_megabyte * megabytes
                 report.compare(
@@ -104,6 +122,19 @@ def fetched(loop: Path, pid: int, address: str, words: list[str]) -> tuple[Sampl
     done = subprocess.run([loop, host, port, *words], check=True, capture_output=True, text=True)
     nanoseconds, _, size = map(int, done.stdout.split())
     return Sample(nanoseconds / 1e9, max(process_cpu(pid) - before, 1e-9)), size
+
+
+def fetched_by_many(loop: Path, pid: int, address: str, words: list[str]) -> Sample:
+    """Run the loop in many clients at once: time until the last has ended, and the server's CPU time."""
+    host, port = address.split(":")
+    start, before = time.perf_counter(), process_cpu(pid)
+    clients = [
+        subprocess.Popen([loop, host, port, *words], stdout=subprocess.DEVNULL)
+        for _ in range(CLIENTS)
+    ]
+    if any(client.wait() for client in clients):
+        raise RuntimeError("a client failed")
+    return Sample(time.perf_counter() - start, max(process_cpu(pid) - before, 1e-9))
 
 
 @contextmanager
