@@ -55,6 +55,9 @@ class PositionHints(Protocol):
     def position(self, offset: Offset) -> Position:
         """Return the position of that hint."""
 
+    def known_position(self, offset: Offset) -> Position | None:
+        """Return the position of that hint; None if a file may have to be read for it."""
+
 
 class SmallIndexHints(PositionHints):
     """Hints of an offset index that is kept in memory.
@@ -86,6 +89,9 @@ class SmallIndexHints(PositionHints):
         slot = kernel.floor_slot(self.entries, self._count, 8, 0, False, offset - self._base_offset)
         return max(_ENTRY_AT(self.entries, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
 
+    def known_position(self, offset: Offset) -> Position | None:
+        return self.position(offset)
+
 
 class IndexHints(PositionHints):
     """Hints of a larger offset index, which is read page by page."""
@@ -105,6 +111,9 @@ class IndexHints(PositionHints):
 
     def position(self, offset: Offset) -> Position:
         return max(self._found(self._index.position, offset) or 0, 0)
+
+    def known_position(self, offset: Offset) -> Position | None:
+        return None
 
     def _found(self, look_up: Callable[[Offset], Found], offset: Offset) -> Found | None:
         try:
@@ -128,6 +137,9 @@ class NoHints(PositionHints):
         return self._start
 
     def position(self, offset: Offset) -> Position:
+        return 0
+
+    def known_position(self, offset: Offset) -> Position | None:
         return 0
 
 
@@ -174,6 +186,10 @@ class WalkedHints(PositionHints):
         place = bisect_right(self._offsets, offset) - 1
         return self._behind.position(offset) if place < 0 else self._positions[place]
 
+    def known_position(self, offset: Offset) -> Position | None:
+        place = bisect_right(self._offsets, offset) - 1
+        return self._behind.known_position(offset) if place < 0 else self._positions[place]
+
 
 class UnreadHints(PositionHints):
     """Hints of an index that is read when one is asked for: a small segment is read without."""
@@ -189,6 +205,9 @@ class UnreadHints(PositionHints):
 
     def position(self, offset: Offset) -> Position:
         return self._known().position(offset)
+
+    def known_position(self, offset: Offset) -> Position | None:
+        return None if self._hints is None else self._hints.known_position(offset)
 
     def _known(self) -> PositionHints:
         if self._hints is None:

@@ -46,6 +46,8 @@ cdef extern from "c/exchange.h" nogil:
     enum:
         RWF_NOWAIT
 
+    void kfx_enter()
+    void kfx_leave()
     int64_t kfx_now()
     int kfx_send(int client, kfx_part *parts, size_t count, size_t *place)
     int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, int may_look, kfx_patience *patience)
@@ -204,12 +206,17 @@ cdef class ReadySegment:
         if type(hints) is SmallIndexHints:
             position = _floor(hints.entries, offset - self.base_offset)
         else:
-            position = hints.position(offset)
+            known = hints.known_position(offset)
+            if known is None:
+                kfx_leave()  # to read the index may take long
+                known = hints.position(offset)
+            position = known
         fd, room = opened.fd, <uint8_t *><char *>scratch
         # Headers are mostly in the page cache: to let other threads have the GIL costs more than to read them.
         result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, RWF_NOWAIT, &found)
         if result == KFS_LOCATE_ERRNO:
             with nogil:
+                kfx_leave()
                 result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, 0, &found)
         if result != KFS_LOCATE_FOUND:
             return None
@@ -378,6 +385,12 @@ cdef class Exchange:
         self.client, self.received, self.quick = client, received, quick
 
     def run(self, pieces, double end, int pause_ms, bint may_look, list answered):
+        try:
+            return self.turn(pieces, end, pause_ms, may_look, answered)
+        finally:
+            kfx_leave()
+
+    cdef tuple turn(self, pieces, double end, int pause_ms, bint may_look, list answered):
         cdef uint8_t room[ROOM]
         cdef int64_t start, got = 0, last = <int64_t>(end * 1e9)
         cdef bytes frame
@@ -394,6 +407,7 @@ cdef class Exchange:
                 if kfx_now() > last or len(self.received) > LARGEST_REQUEST:
                     return left, None
                 with nogil:
+                    kfx_leave()
                     got = kfx_receive(self.client, room, ROOM, pause_ms, may_look, &self.patience)
                 if not self.take(room, got):
                     return left, None
@@ -451,10 +465,13 @@ cdef class Exchange:
                 place += 1
             place = 0
             with nogil:
+                kfx_leave()
                 result = kfx_send(self.client, parts, count, &place)
                 got[0] = 0
                 if result == KFX_DONE and self.room != NULL and kfx_now() <= last:
                     got[0] = kfx_receive(self.client, self.room, ROOM, pause_ms, may_look, &self.patience)
+                    if got[0] > 0:
+                        kfx_enter()
             if result == KFX_DONE:
                 return []
             if result < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.kafkafs.serve.connection import Connection, request
 from tests.kafkafs.serve.serving import Served, serving
 
 FETCH, METADATA, VERSION = 1, 3, 12
+CLIENTS = 20
 
 
 WITHOUT_EXTENSION = (
@@ -91,6 +93,24 @@ def test_a_request_that_has_to_wait_is_answered_when_records_come(tmp_path: Path
 
 def count_of(batch: bytes) -> int:
     return int.from_bytes(batch[57:61], "big")
+
+
+def test_many_busy_clients_have_the_answers_of_single_ones(served: Served) -> None:
+    expected = {offset: alone(served, offset, 5_000) for offset in range(0, 1000, 50)}
+
+    def consume(client: int) -> list[bool]:
+        offsets = random.Random(client).choices(list(expected), k=80)
+        with Connection(served) as connection:
+            equal = []
+            for number, offset in enumerate(offsets):
+                connection.send(fetch(number, offset, most=5_000))
+                equal.append(
+                    bytes_of(connection.answer(FETCH, VERSION, number)) == expected[offset]
+                )
+            return equal
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        assert list(pool.map(consume, range(CLIENTS))) == [[True] * 80] * CLIENTS
 
 
 def test_a_cut_request_behind_an_answer_is_read_whole(served: Served) -> None:

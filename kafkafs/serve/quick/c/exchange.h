@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/sendfile.h>
@@ -32,6 +33,27 @@ enum {
 typedef struct {
     int32_t left_out, failures;
 } kfx_patience;
+
+/* The gate before the GIL. Threads that want the GIL sleep until they are woken, each time; here the next one looks a
+ * moment before it sleeps, and finds the GIL free. Who is inside may not wait for anything but the GIL. */
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+static pthread_mutex_t kfx_gate = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+#else
+static pthread_mutex_t kfx_gate = PTHREAD_MUTEX_INITIALIZER;
+#endif
+static __thread int kfx_is_inside;
+
+static void kfx_enter(void) {
+    pthread_mutex_lock(&kfx_gate);
+    kfx_is_inside = 1;
+}
+
+/* Leaves the gate if the thread is inside. */
+static void kfx_leave(void) {
+    if (!kfx_is_inside) return;
+    kfx_is_inside = 0;
+    pthread_mutex_unlock(&kfx_gate);
+}
 
 static int64_t kfx_now(void) {
     struct timespec now;

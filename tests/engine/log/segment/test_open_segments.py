@@ -23,6 +23,7 @@ from engine.log.segment.open_segments import (
     OpenSegments,
     SegmentFiles,
     SmallIndexHints,
+    UnreadHints,
     WalkedHints,
 )
 from engine.log.segment.problems import Problems
@@ -150,6 +151,7 @@ def test_an_index_of_the_size_limit_is_kept_and_a_larger_one_is_read_when_asked(
             at = min(offset, count)
             assert hints.floor(offset) == (at, at * 10)
             assert hints.position(offset) == at * 10
+            assert hints.known_position(offset) == (at * 10 if is_kept else None)
         again = SegmentFiles(
             SourceRoot(str(folder)), "", 0, open_segments=OpenSegments(), problems=Problems()
         )
@@ -170,6 +172,20 @@ def test_places_that_were_walked_are_an_index_interval_apart() -> None:
     ]
     hints.append(2, 3 * INDEX_INTERVAL)  # an offset that was there before
     assert hints.floor(9) == (2, INDEX_INTERVAL)
+
+
+def test_the_position_behind_walked_places_is_known_once_the_index_was_read() -> None:
+    read = []
+
+    def read_index() -> SmallIndexHints:
+        read.append(True)
+        return SmallIndexHints(offset_index([(3, 10), (5, 20)]), 0)
+
+    hints = WalkedHints(UnreadHints(read_index))
+    hints.append(8, INDEX_INTERVAL)
+    assert (hints.known_position(9), hints.known_position(5), read) == (INDEX_INTERVAL, None, [])
+    assert hints.position(5) == hints.known_position(5) == 20
+    assert NoHints(0).known_position(5) == 0
 
 
 def test_of_many_batches_in_a_row_one_in_each_interval_is_walked_to(tmp_path: Path) -> None:
