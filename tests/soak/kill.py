@@ -166,7 +166,7 @@ def read_on(
     random = Random(seed)
     while True:
         try:
-            Reader(root, model, random).run(100)
+            Reader(root, model, random, may_map=False).run(100)
         except WrongError as error:
             # What the system had not cached of a file when the daemon died is missing.
             if not is_killed.is_set():

@@ -76,6 +76,7 @@ class Reader:
         model: what it must hold.
         random: the chance.
         longest_run: most reads of one file, one after the other.
+        may_map: whether files are mapped. The system ends a process by SIGBUS that reads a map when the daemon is dead.
 
     Attributes:
         reads: number of reads of files so far.
@@ -83,7 +84,13 @@ class Reader:
     """
 
     def __init__(
-        self, root: Path, model: TreeModel, random: Random, *, longest_run: int = 1
+        self,
+        root: Path,
+        model: TreeModel,
+        random: Random,
+        *,
+        longest_run: int = 1,
+        may_map: bool = True,
     ) -> None:
         self.root = root
         self.model = model
@@ -111,7 +118,7 @@ class Reader:
             *[self._list] * 1,
             *[self._access] * 1,
             *[self._refused] * 3,
-            self._map,
+            *[self._map] * may_map,
             self._dup,
             self._entries_from_anywhere,
         ]
