@@ -70,7 +70,7 @@ class TimeCounts:
         return found
 
     def at_least(self, width: int) -> TimeCounts:
-        """Return the same counts in steps of `width` milliseconds or more; steps that are as wide already stay."""
+        """Return the same counts in steps of at least `width` milliseconds: narrower steps are joined."""
         found = TimeCounts(self._most)
         found.merge(self)
         while found.width < width:

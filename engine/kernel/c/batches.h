@@ -228,10 +228,10 @@ typedef struct {
 } kfs_location;
 
 /* Finds the first batch with a last offset at or above `target` in the file's [position, end), hopping from
- * header to header; `position` must be the start of a batch. With RWF_NOWAIT in `flags` nothing is read from
- * the disk: the result is KFS_LOCATE_ERRNO with EAGAIN where the page cache lacks a byte. An index entry usually points to the batch
+ * header to header; `position` must be the start of a batch. An index entry usually points to the batch
  * before the wanted one, so the first read is small; after one large batch, reads are as large as that
- * batch. */
+ * batch. With RWF_NOWAIT in `flags` nothing is read from the disk: the result is KFS_LOCATE_ERRNO with EAGAIN
+ * where the page cache lacks a byte. */
 static int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
                       uint8_t *scratch, size_t capacity, int flags, kfs_location *found) {
     enum { FIRST_READ = 1024, MOST_AHEAD = 16384, LARGE_BATCH = 2048, HEADER_ROOM = 256 };

@@ -60,25 +60,21 @@ class PositionHints(Protocol):
 
 
 class SmallIndexHints(PositionHints):
-    """Hints of an offset index that is kept in memory.
+    """Hints of an offset index that is kept in memory."""
 
-    Attributes:
-        entries: the entries, without the zeros at the end.
-    """
-
-    __slots__ = ("_base_offset", "_count", "entries")
+    __slots__ = ("_base_offset", "_count", "_data")
 
     def __init__(self, data: bytes, base_offset: Offset) -> None:
+        self._data = data
         self._base_offset = base_offset
         self._count = len(BytesSlots(data, ENTRY.size))  # without the zeros at the end
-        self.entries = data[: self._count * ENTRY.size]
 
     def floor(self, offset: Offset) -> OffsetPosition:
         base = self._base_offset
         if offset >= base and self._count:
-            slot = kernel.floor_slot(self.entries, self._count, 8, 0, False, offset - base)
+            slot = kernel.floor_slot(self._data, self._count, 8, 0, False, offset - base)
             if slot >= 0:
-                relative, position = _ENTRY_AT(self.entries, slot * ENTRY.size)
+                relative, position = _ENTRY_AT(self._data, slot * ENTRY.size)
                 if position >= 0:
                     return OffsetPosition(base + relative, position)
         return OffsetPosition(base, 0)
@@ -86,8 +82,8 @@ class SmallIndexHints(PositionHints):
     def position(self, offset: Offset) -> Position:
         if not self._count:
             return 0
-        slot = kernel.floor_slot(self.entries, self._count, 8, 0, False, offset - self._base_offset)
-        return max(_ENTRY_AT(self.entries, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
+        slot = kernel.floor_slot(self._data, self._count, 8, 0, False, offset - self._base_offset)
+        return max(_ENTRY_AT(self._data, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
 
     def known_position(self, offset: Offset) -> Position | None:
         return self.position(offset)

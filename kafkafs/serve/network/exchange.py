@@ -13,17 +13,16 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from engine.coding.fixed_width import read_int32
 from kafkafs.serve.file_slice import FileSlice, Piece, ShortFileError
+from kafkafs.serve.network.frames import whole_end
 from kafkafs.serve.quick import extension
 
 if TYPE_CHECKING:
-    from kafkafs.serve.quick.compiled import Exchange as CompiledExchange, QuickFetches
+    from kafkafs.serve.quick.compiled import QuickFetches
 
 _ROOM_MS = 20
 """Time that a thread waits for room on a connection before it lets the event loop wait."""
 _MORE = int(socket.MSG_MORE)
-_LENGTH = 4
 _LARGEST_REQUEST = 64 * 1024
 """Bytes of the largest request that is received here."""
 _READ = 4096
@@ -78,7 +77,7 @@ class Exchange:
         request = select.poll()
         request.register(client, select.POLLIN)
         received = self._received
-        while monotonic() <= end and len(received) <= _LARGEST_REQUEST and not _has_whole(received):
+        while monotonic() <= end and len(received) <= _LARGEST_REQUEST and not whole_end(received):
             # A client needs a moment for its next request: to wait for the bytes costs less than to find none.
             if not request.poll(pause_ms):
                 return
@@ -88,18 +87,10 @@ class Exchange:
             received += data
 
 
-def new_exchange(
-    client: int, received: bytearray, quick: QuickFetches | None
-) -> Exchange | CompiledExchange:
+def new_exchange(client: int, received: bytearray, quick: QuickFetches | None) -> Exchange:
     """Return an exchange, compiled if possible."""
     kind = Exchange if extension is None else extension.Exchange
     return kind(client, received, quick)
-
-
-def _has_whole(received: bytearray) -> bool:
-    if len(received) < _LENGTH:
-        return False
-    return 0 <= read_int32(received, 0) <= len(received) - _LENGTH
 
 
 @contextmanager

@@ -20,6 +20,14 @@ class MalformedRequest(Exception):
     """A client sent bytes that are no request; its connection is closed."""
 
 
+def whole_end(received: bytearray) -> int:
+    """Return the end of the first request, which begins with its length; 0 if not all of its bytes have come."""
+    if len(received) < _LENGTH:
+        return 0
+    end = _LENGTH + read_int32(received, 0)
+    return end if _LENGTH <= end <= len(received) else 0
+
+
 class ByteStream(Protocol):
     """The receiving side of a connection."""
 
@@ -85,10 +93,8 @@ class RequestReader:
 
     def whole(self) -> bytes | None:
         """Return the next request if all its bytes have come; it stays here until it is dropped."""
-        if len(self.received) < _LENGTH:
-            return None
-        end = _LENGTH + read_int32(self.received, 0)
-        return bytes(self.received[_LENGTH:end]) if _LENGTH <= end <= len(self.received) else None
+        end = whole_end(self.received)
+        return bytes(self.received[_LENGTH:end]) if end else None
 
     def drop(self, frame: bytes) -> None:
         """Forget the next request."""

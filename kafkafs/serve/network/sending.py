@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import trio
 
 from engine.coding.layout import Buffer
 from kafkafs.serve.file_slice import FileSlice, Piece, ShortFileError
 from kafkafs.serve.network.exchange import Exchange
-
-if TYPE_CHECKING:
-    from kafkafs.serve.quick.compiled import Exchange as CompiledExchange
 
 ClientStream: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 
@@ -78,7 +75,7 @@ class Sender:
         stream: ClientStream,
         limiter: trio.CapacityLimiter,
         patience: float,
-        exchange: Exchange | CompiledExchange | None,
+        exchange: Exchange | None,
     ) -> None:
         self._stream = stream
         self._limiter = limiter
@@ -108,7 +105,7 @@ class Sender:
 
     async def _send_in_threads(
         self,
-        exchange: Exchange | CompiledExchange,
+        exchange: Exchange,
         left: Sequence[Piece],
         turn: Turn[Later],
     ) -> Later | None:
@@ -141,7 +138,7 @@ class Sender:
 
 
 def _send_in_thread(
-    exchange: Exchange | CompiledExchange, left: Sequence[Piece], turn: Turn[Later]
+    exchange: Exchange, left: Sequence[Piece], turn: Turn[Later]
 ) -> tuple[Sequence[Piece], Later | None]:
     """Send until a client has no room, or the event loop has to wait; return what is left, and what comes next."""
     while True:

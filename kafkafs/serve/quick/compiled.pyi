@@ -1,6 +1,6 @@
 """The extension of the quick way of Fetch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -9,6 +9,7 @@ from engine.log.segment.open_segments import SegmentFiles
 from engine.topics.message.schema import Message
 from engine.units import Offset, Position
 from kafkafs.serve.file_slice import Piece
+from kafkafs.serve.network.exchange import Exchange as Exchange  # the compiled one has its methods
 
 class ReadySegment:
     """A proven part of a segment.
@@ -82,16 +83,3 @@ class QuickFetches:
             frame: the request, without its length.
             scratch: memory for headers of batches, for one thread at a time.
         """
-
-class Exchange:
-    """Sends answers and receives requests of one client; see `kafkafs.serve.network.exchange.Exchange`."""
-
-    def __init__(self, client: int, received: bytearray, quick: QuickFetches | None) -> None: ...
-    def run(
-        self,
-        pieces: Sequence[Piece],
-        end: float,
-        pause_ms: int,
-        may_look: bool,
-        answered: list[tuple[int, int, bool]],
-    ) -> tuple[Sequence[Piece], Any]: ...

@@ -9,7 +9,6 @@ from libc.stdlib cimport free, malloc
 import os
 
 from engine import kernel
-from engine.log.segment.open_segments import SmallIndexHints
 from kafkafs.serve.file_slice import FileSlice, ShortFileError
 
 
@@ -23,6 +22,7 @@ cdef extern from "batches.h" nogil:
         KFS_LOCATE_FOUND
         KFS_LOCATE_ERRNO
 
+    uint32_t kfs_be32(const uint8_t *p)
     int kfs_locate(int fd, int64_t position, int64_t end, int64_t target, int64_t largest,
                    uint8_t *scratch, size_t capacity, int flags, kfs_location *found)
 
@@ -95,17 +95,11 @@ cdef class ReadyPartition:
         self.epoch = epoch
 
     def add(self, ReadySegment segment, int64_t stable):
-        cdef ReadySegment known
-        cdef list segments = self.segments.copy()
-        cdef Py_ssize_t place = 0
+        cdef list segments = self.segments.copy()  # threads may be searching it
+        cdef Py_ssize_t place = _place_of(segments, segment.base_offset)
         self.stable = stable
-        while place < len(segments):
-            known = <ReadySegment>segments[place]
-            if known.base_offset >= segment.base_offset:
-                break
-            place += 1
-        if place < len(segments) and (<ReadySegment>segments[place]).base_offset == segment.base_offset:
-            segments[place] = segment
+        if place and (<ReadySegment>segments[place - 1]).base_offset == segment.base_offset:
+            segments[place - 1] = segment
         else:
             segments.insert(place, segment)
         self.segments = segments
@@ -113,17 +107,11 @@ cdef class ReadyPartition:
     cdef ReadySegment segment_of(self, int64_t offset):
         """Return the segment that may hold an offset; None if nothing is known of it."""
         cdef list segments = self.segments
-        cdef Py_ssize_t low = 0, high = len(segments), middle
+        cdef Py_ssize_t place = _place_of(segments, offset)
         cdef ReadySegment found
-        while low < high:
-            middle = (low + high) >> 1
-            if (<ReadySegment>segments[middle]).base_offset <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        if not low:
+        if not place:
             return None
-        found = <ReadySegment>segments[low - 1]
+        found = <ReadySegment>segments[place - 1]
         return found if offset < found.next_base else None
 
     cdef tuple records(
@@ -159,21 +147,16 @@ cdef class ReadyPartition:
         }
 
 
-cdef int64_t _floor(bytes entries, int64_t offset) noexcept:
-    """Return the position in the last entry of an offset index at or below a relative offset; 0 without one."""
-    cdef const uint8_t *p = <const uint8_t *><const char *>entries
-    cdef Py_ssize_t low = 0, high = len(entries) // 8, middle
+cdef Py_ssize_t _place_of(list segments, int64_t offset) noexcept:
+    """Return the number of segments that start at or below an offset."""
+    cdef Py_ssize_t low = 0, high = len(segments), middle
     while low < high:
         middle = (low + high) >> 1
-        if <int64_t>_int32(p + 8 * middle) <= offset:
+        if (<ReadySegment>segments[middle]).base_offset <= offset:
             low = middle + 1
         else:
             high = middle
-    return max(0, _int32(p + 8 * (low - 1) + 4)) if low else 0
-
-
-cdef int32_t _int32(const uint8_t *p) noexcept:
-    return <int32_t>(<uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | p[3])
+    return low
 
 
 cdef class ReadySegment:
@@ -203,14 +186,11 @@ cdef class ReadySegment:
             return None
         opened.was_used = True
         hints = opened.hints
-        if type(hints) is SmallIndexHints:
-            position = _floor(hints.entries, offset - self.base_offset)
-        else:
-            known = hints.known_position(offset)
-            if known is None:
-                kfx_leave()  # to read the index may take long
-                known = hints.position(offset)
-            position = known
+        known = hints.known_position(offset)
+        if known is None:
+            kfx_leave()  # to read the index may take long
+            known = hints.position(offset)
+        position = known
         fd, room = opened.fd, <uint8_t *><char *>scratch
         # Headers are mostly in the page cache: to let other threads have the GIL costs more than to read them.
         result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, RWF_NOWAIT, &found)
@@ -437,7 +417,7 @@ cdef class Exchange:
         if size < 4:
             return None
         p = <const uint8_t *><const char *>self.received
-        length = _int32(p)
+        length = <int32_t>kfs_be32(p)
         if length < 0 or length > size - 4:
             return None
         return PyBytes_FromStringAndSize(<const char *>p + 4, length)
