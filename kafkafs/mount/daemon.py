@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -158,7 +159,26 @@ def prepare_process(stacks: IO[Any]) -> None:
         # Otherwise each thread's heap keeps freed chunks of text.
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
     sys.setswitchinterval(SWITCH_SECONDS)
-    faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+    print_stacks_on_sigusr1(stacks)
+
+
+def print_stacks_on_sigusr1(stacks: IO[Any]) -> None:
+    """Let a thread wait for SIGUSR1 and print the stacks of all threads, also while the main thread is stuck.
+
+    The thread holds the GIL while it prints. The handler of faulthandler.register does not: other threads then free
+    the frames that it reads, and the process dies of SIGSEGV.
+    """
+    numbers = {signal.SIGUSR1}
+
+    def print_stacks() -> None:
+        while True:
+            signal.sigwait(numbers)
+            with suppress(OSError, ValueError):  # a full disk, a closed terminal
+                faulthandler.dump_traceback(stacks, all_threads=True)
+
+    # A thread inherits the mask of the thread that starts it: SIGUSR1 then reaches sigwait alone.
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    threading.Thread(target=print_stacks, name="stacks", daemon=True).start()
 
 
 def start_pulse() -> None:

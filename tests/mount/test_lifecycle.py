@@ -251,6 +251,34 @@ def test_sigusr1_writes_stacks_and_goes_on(start: Start) -> None:
     assert (mounted.path / "small").read_bytes() == b"hello\n"
 
 
+WITH_SHORT_THREADS = """
+import sys, threading
+from kafkafs.mount.daemon import print_stacks_on_sigusr1
+
+def recurse(depth):
+    return depth and recurse(depth - 1)
+
+sys.setswitchinterval(0.0005)
+print_stacks_on_sigusr1(open("/dev/null", "wb", buffering=0))
+print("ready", flush=True)
+for _ in range(2_000):
+    thread = threading.Thread(target=recurse, args=[30])
+    thread.start()
+    thread.join()
+"""
+
+
+def test_stacks_can_be_written_while_threads_start_and_end() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WITH_SHORT_THREADS], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        while process.poll() is None:
+            process.send_signal(signal.SIGUSR1)
+    assert process.returncode == 0
+
+
 def test_read_ahead_is_raised_where_that_is_allowed(start: Start) -> None:
     mounted = start()
     mount = mount_at(str(mounted.path))
