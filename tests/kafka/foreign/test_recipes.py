@@ -177,7 +177,7 @@ def test_mirror_maker_copies_records_and_groups_into_a_new_cluster(
         ):
             try:
                 wait_for(new, {name: len(records) for name, records in wanted.items()}, mirror)
-                offset = group_offset(new, "billing-0", mirror)
+                offset = group_offset(new, "billing-0", mirror, tmp_path / "mm2.log")
                 # Its end is not looked at: a task that it closes may still be asking.
                 said = (tmp_path / "mm2.log").read_text()
             finally:
@@ -214,7 +214,7 @@ def wait_for(broker: Broker, counts: dict[str, int], mirror: subprocess.Popen[by
     raise AssertionError((found, counts))
 
 
-def group_offset(broker: Broker, group: str, mirror: subprocess.Popen[bytes]) -> int:
+def group_offset(broker: Broker, group: str, mirror: subprocess.Popen[bytes], log: Path) -> int:
     """The offset of a group in orders-0 that MirrorMaker commits."""
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
@@ -229,7 +229,7 @@ def group_offset(broker: Broker, group: str, mirror: subprocess.Popen[bytes]) ->
         if offset >= 0:
             return offset
         time.sleep(0.5)
-    raise AssertionError("no committed offset")
+    raise AssertionError(f"no committed offset; MirrorMaker wrote:\n{log.read_text()[-4000:]}")
 
 
 @pytest.fixture(scope="module")
