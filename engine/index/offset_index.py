@@ -13,7 +13,7 @@ from typing import NamedTuple
 from engine.coding.layout import Buffer, Int32, Layout
 from engine.index.abstract_index import AbstractIndex
 from engine.index.slot_search import Column
-from engine.units import Offset, OffsetPosition, Position
+from engine.units import Offset, OffsetPosition
 
 
 class OffsetIndexEntry(NamedTuple):
@@ -26,7 +26,6 @@ class OffsetIndexEntry(NamedTuple):
 ENTRY = Layout(OffsetIndexEntry)
 OFFSETS = Column.of(ENTRY, "relative_offset")
 _POSITIONS = Column.of(ENTRY, "position")
-_ENTRY_AT = ENTRY.plain.unpack_from
 
 
 class OffsetIndex(AbstractIndex[OffsetPosition]):
@@ -46,11 +45,11 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         relative, position = ENTRY.unpack(found[1], found[2])
         return OffsetPosition(base + relative, position)
 
-    def position(self, target: Offset) -> Position:
-        """Return the position of that entry."""
+    def entries_around(self, target: Offset) -> Buffer | None:
+        """Return the bytes of some entries in a row, that entry among them; None without one."""
         base = self.base_offset
         found = self._slots.floor(OFFSETS, target - base) if target >= base else None
-        return 0 if found is None else int(_ENTRY_AT(found[1], found[2])[1])
+        return None if found is None else found[1]
 
     def upper_bound_for_fetch(self, fetched: OffsetPosition, size: int) -> OffsetPosition | None:
         """Return the first entry `size` bytes or more after `fetched`, None if the index ends before.

@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from engine import kernel
+from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchRows
 from engine.errors import CorruptRecordError, LimitExceededError
 from engine.files.file_names import log_file_name, offset_index_name
@@ -23,10 +24,10 @@ from engine.files.source_files import SourceFile, SourceRoot
 from engine.files.unopened_file import UnopenedFile
 from engine.files.unreadable import MEDIA_ERRORS
 from engine.index.offset_index import ENTRY, OffsetIndex
-from engine.index.slots import BytesSlots
+from engine.index.slots import WARM_BYTES, BytesSlots
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
-from engine.units import MAX_INT32, Offset, OffsetPosition, Position
+from engine.units import MAX_INT32, Offset, OffsetPosition, Position, Slot
 
 if TYPE_CHECKING:
     from engine.kernel.python import Location
@@ -35,6 +36,8 @@ SMALL_INDEX = 64 * 1024
 """An offset index up to this size is kept whole while its segment is open."""
 INDEX_INTERVAL = 4096
 """Bytes between the positions that `WalkedHints` keeps."""
+_MOST_PAGES = SMALL_INDEX // WARM_BYTES
+"""Pages of a larger index that are kept."""
 _LOOK_UP_SPAN = 1024 * 1024
 """Bytes after an index entry in which a look-up normally ends."""
 _NOT_OPENED = MEDIA_ERRORS | {errno.EACCES, errno.EPERM}
@@ -64,10 +67,25 @@ class SmallIndexHints(PositionHints):
 
     __slots__ = ("_base_offset", "_count", "_data")
 
-    def __init__(self, data: bytes, base_offset: Offset) -> None:
+    def __init__(self, data: Buffer, base_offset: Offset) -> None:
         self._data = data
         self._base_offset = base_offset
         self._count = len(BytesSlots(data, ENTRY.size))  # without the zeros at the end
+
+    @property
+    def first_offset(self) -> Offset:
+        """Offset of the first entry, the base offset without one."""
+        return self._offset_at(0)
+
+    @property
+    def last_offset(self) -> Offset:
+        """Offset of the last entry, the base offset without one."""
+        return self._offset_at(self._count - 1)
+
+    def _offset_at(self, slot: Slot) -> Offset:
+        return self._base_offset + (
+            _ENTRY_AT(self._data, slot * ENTRY.size)[0] if self._count else 0
+        )
 
     def floor(self, offset: Offset) -> OffsetPosition:
         base = self._base_offset
@@ -89,15 +107,31 @@ class SmallIndexHints(PositionHints):
         return self.position(offset)
 
 
-class IndexHints(PositionHints):
-    """Hints of a larger offset index, which is read page by page."""
+class _Page(NamedTuple):
+    """Entries of an index in a row.
 
-    __slots__ = ("_base_offset", "_index", "_on_error")
+    Attributes:
+        first, last: offsets of the first entry and of the last one. Offsets below `last` have their hint here.
+        data: bytes of the entries.
+        hints: the same entries as hints.
+    """
+
+    first: Offset
+    last: Offset
+    data: Buffer
+    hints: SmallIndexHints
+
+
+class IndexHints(PositionHints):
+    """Hints of a larger offset index, which is read page by page. The pages that were read last are kept."""
+
+    __slots__ = ("_base_offset", "_index", "_on_error", "_pages")
 
     def __init__(self, index: OffsetIndex, on_error: Callable[[OSError], None]) -> None:
         self._base_offset = index.base_offset
         self._index = index
         self._on_error = on_error
+        self._pages: tuple[_Page, ...] = ()
 
     def floor(self, offset: Offset) -> OffsetPosition:
         entry = self._found(self._index.lookup, offset)
@@ -106,10 +140,27 @@ class IndexHints(PositionHints):
         return entry
 
     def position(self, offset: Offset) -> Position:
-        return max(self._found(self._index.position, offset) or 0, 0)
+        data = self._found(self._index.entries_around, offset)
+        if data is None:
+            return 0
+        for page in self._pages:
+            if page.data is data:
+                return page.hints.position(offset)
+        return self._keep(data).position(offset)
 
     def known_position(self, offset: Offset) -> Position | None:
+        for page in self._pages:
+            if page.first <= offset < page.last:
+                return page.hints.position(offset)
         return None
+
+    def _keep(self, data: Buffer) -> SmallIndexHints:
+        """Keep entries instead of the oldest, and instead of those for the same offsets."""
+        hints = SmallIndexHints(data, self._base_offset)
+        first, last = hints.first_offset, hints.last_offset
+        others = [page for page in self._pages if page.last <= first or last <= page.first]
+        self._pages = (_Page(first, last, data, hints), *others[: _MOST_PAGES - 1])
+        return hints
 
     def _found(self, look_up: Callable[[Offset], Found], offset: Offset) -> Found | None:
         try:

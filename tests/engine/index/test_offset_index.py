@@ -35,16 +35,18 @@ def test_lookup_is_the_floor(pairs: list[tuple[int, int]], base: int, distance: 
     expected = (base + pairs[slot][0], pairs[slot][1]) if slot >= 0 else (base, 0)
     assert index.lookup(base + distance) == expected
     assert index.lookup(base - 1 - distance) == (base, 0)
-    assert index.position(base + distance) == expected[1]
-    assert index.position(base - 1 - distance) == 0
+    around = index.entries_around(base + distance)
+    assert (around is None) == (slot < 0)
+    assert around is None or struct.pack(">ii", *pairs[slot]) in bytes(around)
+    assert index.entries_around(base - 1 - distance) is None
     assert list(index) == [(base + offset, position) for offset, position in pairs]
     assert index[:] == list(index)
 
 
 def test_an_entry_may_have_the_base_offset() -> None:
     index = OffsetIndex(struct.pack(">ii", 0, 70), 5)
-    assert (index.lookup(5), index.position(5)) == ((5, 70), 70)
-    assert (index.lookup(4), index.position(4)) == ((5, 0), 0)
+    assert (index.lookup(5), index.entries_around(5)) == ((5, 70), struct.pack(">ii", 0, 70))
+    assert (index.lookup(4), index.entries_around(4)) == ((5, 0), None)
 
 
 def test_without_entries_the_last_one_is_the_start() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import random
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +15,15 @@ import pytest
 from engine import kernel
 from engine.errors import CorruptRecordError
 from engine.files.source_files import SourceRoot
+from engine.index.offset_index import OffsetIndex
+from engine.index.slots import WARM_BYTES
 from engine.lines.record_line import LineOptions
 from engine.log.segment import open_segments
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import (
     INDEX_INTERVAL,
     SMALL_INDEX,
+    IndexHints,
     NoHints,
     OpenSegments,
     SegmentFiles,
@@ -151,7 +156,7 @@ def test_an_index_of_the_size_limit_is_kept_and_a_larger_one_is_read_when_asked(
             at = min(offset, count)
             assert hints.floor(offset) == (at, at * 10)
             assert hints.position(offset) == at * 10
-            assert hints.known_position(offset) == (at * 10 if is_kept else None)
+            assert hints.known_position(offset) in ((at * 10,) if is_kept else (at * 10, None))
         again = SegmentFiles(
             SourceRoot(str(folder)), "", 0, open_segments=OpenSegments(), problems=Problems()
         )
@@ -160,6 +165,60 @@ def test_an_index_of_the_size_limit_is_kept_and_a_larger_one_is_read_when_asked(
         after = (5, 50) if is_kept else (0, 0)
         assert (hints.floor(5), hints.position(5)) == (after, after[1])
         assert again.problems.entries() == []
+
+
+PAGE = WARM_BYTES // 8
+
+
+def index_hints(folder: Path, data: bytes) -> IndexHints:
+    """Hints of an index with these bytes; its segment starts at offset 1000."""
+    (folder / "an.index").write_bytes(data)
+    root = SourceRoot(str(folder))
+    index = OffsetIndex(lambda: root.open("an.index"), 1000)
+    return IndexHints(index, lambda error: pytest.fail(str(error)))
+
+
+def entries(count: int, distance: int) -> bytes:
+    """An entry for each offset from 1000 on, whose batches have `distance` bytes."""
+    return offset_index(((1000 + n, n * distance) for n in range(count)), 1000)
+
+
+def test_a_position_of_a_large_index_is_known_near_one_that_was_asked_for(folder: Path) -> None:
+    hints = index_hints(folder, entries(20 * PAGE, 10))
+    first, last = 1000 + 5 * PAGE, 1000 + 6 * PAGE - 1
+    near = (first - 1, first, last - 1, last)
+    assert [hints.known_position(offset) for offset in near] == [None] * 4
+    assert hints.position(first + 7) == 10 * (5 * PAGE + 7)
+    assert [hints.known_position(offset) for offset in near] == [
+        *(None, 10 * 5 * PAGE, 10 * (6 * PAGE - 2)),
+        None,  # the entry behind it may be on the next page
+    ]
+
+
+def test_positions_of_a_large_index_are_known_on_eight_pages(folder: Path) -> None:
+    hints = index_hints(folder, entries(20 * PAGE, 10))
+    pages = [1000 + number * PAGE for number in range(12)]
+    for offset in pages:
+        hints.position(offset)
+    known = [hints.known_position(offset) is not None for offset in pages]
+    assert known == [False] * 4 + [True] * 8
+
+
+def test_what_an_index_says_now_takes_the_place_of_what_was_known(folder: Path) -> None:
+    hints = index_hints(folder, entries(20 * PAGE, 10))
+    assert hints.position(1010) == hints.known_position(1010) == 100
+    (folder / "an.index").write_bytes(entries(30 * PAGE, 20))
+    time.sleep(0.06)  # the index's size is asked for 20 times a second
+    assert hints.position(1010) == hints.known_position(1010) == 200
+
+
+def test_an_index_in_disorder_gives_hints_and_no_error(folder: Path) -> None:
+    numbers = random.Random(3)
+    hints = index_hints(folder, numbers.randbytes(10 * WARM_BYTES))
+    for _ in range(200):
+        offset = 1000 + numbers.randrange(2**31)
+        assert hints.position(offset) >= 0
+        assert (hints.known_position(offset) or 0) >= 0
 
 
 def test_places_that_were_walked_are_an_index_interval_apart() -> None:
