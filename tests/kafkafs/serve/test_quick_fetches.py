@@ -9,11 +9,15 @@ from random import Random
 
 import pytest
 
+from engine.index.offset_index import ENTRY
 from engine.log.partition_log import MAX_AGE
+from engine.log.segment.open_segments import SMALL_INDEX
 from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.quick import extension
 from kafkafs.serve.records.conversions import OldFormats
 from kafkafs.serve.records.partition_fetch import FetchRules
+from tests.builders import Rec, batch
+from tests.engine.log.folders import LogWriter
 from tests.fixtures_data import copy_of, log_dir, logs
 from tests.kafkafs.serve.both_ways import VERSIONS, BothWays, Requests
 from tests.kafkafs.serve.connection import request
@@ -48,6 +52,25 @@ def test_random_requests_have_the_answers_of_python(kind, version):
         quick += answers.is_quick
         asked.heard(answers.expected)
     assert quick > REQUESTS // 20
+
+
+def test_positions_of_a_large_index_have_the_answers_of_python(tmp_path):
+    writer = LogWriter(tmp_path, "orders-0")
+    count = 3 * SMALL_INDEX // ENTRY.size
+    writer.append(*(batch([Rec(b"v")], offset) for offset in range(count)))
+    writer.roll(index_interval=1)
+    ways = BothWays(tmp_path, snapshot=True)
+    chance = Random(4)
+    quick = 0
+    for _ in range(40):
+        offset = chance.randrange(count)
+        for _ in range(20):
+            most = chance.randrange(1, 5_000)
+            answers = ways.ask(fetch(offset, most=most))
+            assert answers.got == answers.expected
+            quick += answers.is_quick
+            offset += chance.randrange(1, 200)
+    assert quick > 600
 
 
 @pytest.mark.parametrize("rules", [FetchRules(old_formats=each) for each in OldFormats])
