@@ -36,6 +36,8 @@ class ServeBudgets:
     """Time for more members to come before the first rebalance of a classic group ends."""
     failed_login_milliseconds: int = 1000
     """Time after which a client is told that its login failed."""
+    own_threads: int = 8
+    """Most busy clients that each have a thread; further ones share a few threads."""
     workers: int = 64
     """Most threads that look up and read at the same time."""
 

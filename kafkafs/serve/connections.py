@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
@@ -29,11 +30,12 @@ from kafkafs.serve.fetch_sessions import Begun
 from kafkafs.serve.file_slice import Piece, ShortFileError, size_of
 from kafkafs.serve.handlers.fetch import WaitingFetch
 from kafkafs.serve.network.byte_budget import ByteBudget
-from kafkafs.serve.network.exchange import new_exchange
+from kafkafs.serve.network.exchange import Exchange, new_exchange
 from kafkafs.serve.network.following import new_turn
 from kafkafs.serve.network.frames import MalformedRequest, RequestReader
 from kafkafs.serve.network.gone_clients import GoneClients
-from kafkafs.serve.network.sending import ClientStream, Following, Sender, Turn
+from kafkafs.serve.network.polling import Polling
+from kafkafs.serve.network.sending import ClientStream, Following, Sender
 from kafkafs.serve.protocol.apis import APIS
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
 from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -120,8 +122,13 @@ class Connections:
         self._logins = logins
         self._pending = ByteBudget(budgets.pending_bytes)
         self._threads = trio.CapacityLimiter(budgets.workers)
+        self._polling = Polling(budgets.connections)
         self.gone = GoneClients()
         self.counters = Counters()
+
+    def close(self) -> None:
+        """End the threads that clients share. No connection may be served any more."""
+        self._polling.close()
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve a connection until it ends."""
@@ -206,28 +213,36 @@ class Connections:
                 pieces = await self._answer(frame, client)
             if pieces is None:
                 return
-            while pieces:
-                pieces = await self._send(reader, sender, client, pieces)
+            left: Sequence[Piece] = pieces
+            while left:
+                left = await self._send(reader, sender, client, left)
 
     async def _send(
         self,
         reader: RequestReader,
         sender: Sender,
         client: _Client,
-        pieces: list[Piece],
-    ) -> list[Piece]:
+        pieces: Sequence[Piece],
+    ) -> Sequence[Piece]:
         """Send an answer, and those to requests that follow at once; return one that had to wait."""
 
         def answer(frame: bytes, begun: Begun) -> Following[_LaterFetch] | None:
-            return self._answer_now(frame, begun, client, turn)
+            return self._answer_now(frame, begun, client, answered)
 
-        turn = new_turn(reader, answer, self._threads)
         self.counters.bytes_sent += size_of(pieces)
-        statistics = self._statistics(FETCH.key)
+        answered: list[tuple[int, int, bool]] = []
+        following: Following[_LaterFetch] = Following(pieces)
+        later: _LaterFetch | None = None
         try:
-            later = await sender.send(pieces, turn)
+            if sender.exchange is not None:
+                following = await self._share(reader, sender.exchange, answer, answered, pieces)
+            later = following.later
+            if following.pieces:
+                turn = new_turn(reader, answer, self._threads, answered)
+                later = await sender.send(following.pieces, turn)
         finally:
-            for nanoseconds, size, is_failed in turn.answered:
+            statistics = self._statistics(FETCH.key)
+            for nanoseconds, size, is_failed in answered:
                 statistics.add(nanoseconds)
                 statistics.errors += is_failed
                 self.counters.bytes_sent += size
@@ -237,8 +252,35 @@ class Connections:
         statistics.add(perf_counter_ns() - later.start)
         return write_response(FETCH.key, later.version, later.correlation, found)
 
+    async def _share(
+        self,
+        reader: RequestReader,
+        exchange: Exchange,
+        answer: Callable[[bytes, Begun], Following[_LaterFetch] | None],
+        answered: list[tuple[int, int, bool]],
+        pieces: Sequence[Piece],
+    ) -> Following[_LaterFetch]:
+        """Let a client share threads with others while it is one of many; return what is left to do for it."""
+        following: Following[_LaterFetch] = Following(pieces)
+        shares = True
+        while shares and self._is_busy() and self._polling.can_serve(following.pieces):
+            before = len(answered)
+            left, begun = await self._polling.serve(exchange, following.pieces, answered)
+            if left:
+                return Following(left)
+            shares = len(answered) > before  # else all its requests may be Python's
+            frame = reader.whole()
+            if frame is None:
+                return Following()
+            found = await trio.to_thread.run_sync(answer, frame, begun, limiter=self._threads)
+            if found is None:
+                return Following()
+            reader.drop(frame)
+            following = found
+        return following
+
     def _answer_now(
-        self, frame: bytes, begun: Begun, client: _Client, turn: Turn[_LaterFetch]
+        self, frame: bytes, begun: Begun, client: _Client, answered: list[tuple[int, int, bool]]
     ) -> Following[_LaterFetch] | None:
         """Answer a Fetch in the caller's thread; None for another request."""
         if client.login is not None or read_int16(frame, 0) != FETCH.key:
@@ -255,8 +297,13 @@ class Connections:
             return Following(later=_LaterFetch(version, correlation, found, start))
         pieces = write_response(FETCH.key, version, correlation, found)
         is_failed = found["errorCode"] != ErrorCode.NONE
-        turn.answered.append((perf_counter_ns() - start, size_of(pieces), is_failed))
+        answered.append((perf_counter_ns() - start, size_of(pieces), is_failed))
         return Following(pieces)
+
+    def _is_busy(self) -> bool:
+        """Return whether so many clients are busy that one more has to share threads with others."""
+        busy = self._threads.borrowed_tokens + self._polling.clients
+        return busy >= self._budgets.own_threads
 
     async def _length(self, reader: RequestReader, client: _Client) -> int:
         if client.login is None:

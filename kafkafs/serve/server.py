@@ -174,6 +174,7 @@ async def _serve(
                 _end_later()
                 nursery.cancel_scope.cancel()
                 break
+    connections.close()
 
 
 def _end_later() -> None:

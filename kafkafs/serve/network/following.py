@@ -27,6 +27,7 @@ def new_turn(
     reader: RequestReader,
     answer: Callable[[bytes, Any], Following[Later] | None],
     threads: trio.CapacityLimiter,
+    answered: list[tuple[int, int, bool]],
 ) -> Turn[Later]:
     """Return a turn of a thread that begins now.
 
@@ -34,6 +35,7 @@ def new_turn(
         reader: requests of the connection.
         answer: answers a request, which the exchange may have begun; None for one that belongs to the event loop.
         threads: limits the threads; this one waits for requests while half of them are free.
+        answered: receives nanoseconds and bytes of each answer that the exchange makes, and whether it is an error.
     """
     end = monotonic() + _TURN_SECONDS
 
@@ -48,4 +50,4 @@ def new_turn(
 
     busy = threads.borrowed_tokens + 1
     pause_ms = _PAUSE_MS if 2 * busy <= threads.total_tokens else 0
-    return Turn(following, [], end, pause_ms, may_look=busy < _PROCESSORS)
+    return Turn(following, answered, end, pause_ms, may_look=busy < _PROCESSORS)

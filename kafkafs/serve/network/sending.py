@@ -68,6 +68,9 @@ class Sender:
         limiter: limits the threads.
         patience: seconds for which the client may have no room.
         exchange: sends answers in a thread, and receives what follows; None under TLS.
+
+    Attributes:
+        exchange: the same.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class Sender:
         self._stream = stream
         self._limiter = limiter
         self._patience = patience
-        self._exchange = exchange
+        self.exchange = exchange
 
     async def send(self, pieces: Sequence[Piece], turn: Turn[Later] | None = None) -> Later | None:
         """Send all pieces in order, none of which is empty. A thread that calls sendfile(2) sends also what follows at once.
@@ -93,7 +96,7 @@ class Sender:
             trio.TooSlowError: the client has no room.
             trio.BrokenResourceError, OSError: the client is gone.
         """
-        exchange = self._exchange
+        exchange = self.exchange
         if exchange is not None and any(isinstance(piece, FileSlice) for piece in pieces):
             return await self._send_in_threads(exchange, pieces, turn or _NO_TURN)
         for piece in pieces:

@@ -1,6 +1,6 @@
 """The extension of the quick way of Fetch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
@@ -39,7 +39,8 @@ class ReadyPartition:
     """What is known of a partition; safe from several threads.
 
     Args:
-        until: time on the monotonic clock from which nothing is known.
+        until: time on the monotonic clock from which Python has to look again: at the next request, and at all of them
+            after another 50 ms.
         start, end: log start and log end.
     """
 
@@ -49,6 +50,15 @@ class ReadyPartition:
 
     def add(self, segment: ReadySegment, stable: Offset) -> None:
         """Add a segment, or replace what was known of it; `stable` is the last stable offset to tell."""
+
+class Scratch:
+    """Memory for headers of batches, for one thread at a time.
+
+    Args:
+        may_read: whether to wait for a disk; otherwise a request that needs one is left to Python.
+    """
+
+    def __init__(self, *, may_read: bool = True) -> None: ...
 
 class QuickFetches:
     """Answers Fetch requests of which all is known; safe from several threads.
@@ -74,12 +84,54 @@ class QuickFetches:
         most_bytes: int,
         most_repeats: int,
     ) -> None: ...
-    def answer(self, frame: bytes, scratch: bytearray) -> tuple[list[Piece] | None, Any]:
+    def answer(self, frame: bytes, scratch: Scratch) -> tuple[list[Piece] | None, Any]:
         """Return the pieces of the answer to a request; None for a request that is left to Python.
 
         With None comes what `session_of` returned, if it was called: it must not be called again.
 
         Args:
             frame: the request, without its length.
-            scratch: memory for headers of batches, for one thread at a time.
+            scratch: memory of the thread.
         """
+
+class Member:
+    """A client of a poller."""
+
+class Poller:
+    """Serves many clients with few threads; safe from several threads.
+
+    Args:
+        most: most clients at the same time.
+
+    Raises:
+        OSError: no descriptors are left.
+    """
+
+    def __init__(self, most: int) -> None: ...
+    def __len__(self) -> int:
+        """Return the number of clients."""
+
+    def add(
+        self,
+        exchange: Exchange,
+        pieces: Sequence[Piece],
+        answered: list[tuple[int, int, bool]],
+        done: Callable[[list[Piece], Any, Exception | None], None],
+    ) -> Member | None:
+        """Serve a client until a request is left to Python; return None if there is no room for it.
+
+        Args:
+            exchange: the client's.
+            pieces: an answer to send.
+            answered: receives nanoseconds and bytes of each answer that is made here, and whether it is an error.
+            done: called by a thread with what is left to send, what was begun of the next request, and the error.
+        """
+
+    def take_back(self, member: Member) -> list[Piece] | None:
+        """Stop serving a client; return what is left to send, or None if `done` is called, or was."""
+
+    def work(self) -> None:
+        """Serve clients in this thread until the poller is closed."""
+
+    def close(self) -> None:
+        """End the threads."""

@@ -46,11 +46,45 @@ cdef extern from "c/exchange.h" nogil:
     enum:
         RWF_NOWAIT
 
+    enum:
+        KFX_ROOM_MS
+
     void kfx_enter()
     void kfx_leave()
     int64_t kfx_now()
-    int kfx_send(int client, kfx_part *parts, size_t count, size_t *place)
+    int kfx_send(int client, kfx_part *parts, size_t count, size_t *place, int room_ms)
     int64_t kfx_receive(int client, uint8_t *to, size_t size, int pause_ms, int may_look, kfx_patience *patience)
+
+
+cdef extern from "c/poller.h" nogil:
+    ctypedef struct kfx_member:
+        int is_wanted, found, number, has_request
+        size_t got, count, place
+        kfx_part *parts
+        uint8_t *room
+
+    ctypedef struct kfx_poller:
+        kfx_member *members
+
+    enum:
+        KFX_READY
+        KFX_CAME
+        KFX_FAILED
+        KFX_SHORT_FILE
+
+    enum:
+        EPOLLIN
+
+    int kfx_open_poller(kfx_poller *poller, uint32_t size)
+    void kfx_close_poller(kfx_poller *poller)
+    void kfx_free_poller(kfx_poller *poller)
+    int64_t kfx_add(kfx_poller *poller, int client, kfx_part *parts, size_t count, int has_request)
+    void kfx_let_go(kfx_poller *poller, uint32_t number)
+    int kfx_take(kfx_poller *poller, uint32_t number)
+    int kfx_arm(kfx_poller *poller, uint32_t number, uint32_t events)
+    int kfx_take_ready(kfx_poller *poller, uint32_t *mine)
+    int kfx_advance_all(kfx_poller *poller, uint32_t *mine, int count)
+    int kfx_is_cached(int file, int64_t position, int64_t size)
 
 
 cdef enum:
@@ -59,10 +93,12 @@ cdef enum:
     FIRST_WITH_IDS = 13
     LARGEST_REQUEST = 65536  # bytes of the largest request that is received here
     ROOM = 4096  # bytes that most requests do not reach
+    MOST_ANSWERED = 1000  # requests that a poller answers before the event loop counts them
     NO_EPOCH = -1
     NO_SESSION = -1
     COMMITTED = 1
 
+cdef double GRACE = 0.05  # seconds
 cdef object _no_aborted = []
 
 
@@ -78,10 +114,21 @@ cdef class _Held:
         PyBuffer_Release(&self.view)
 
 
+cdef class Scratch:
+    """Memory for headers of batches, for one thread."""
+
+    cdef uint8_t room[ROOM]
+    cdef bint may_read
+
+    def __init__(self, *, bint may_read=True):
+        self.may_read = may_read
+
+
 cdef class ReadyPartition:
     """What is known of a partition."""
 
     cdef double until
+    cdef bint is_left
     cdef int64_t start, end, stable
     cdef int64_t epoch
     cdef list segments
@@ -115,12 +162,15 @@ cdef class ReadyPartition:
         return found if offset < found.next_base else None
 
     cdef tuple records(
-        self, tuple wanted, int64_t left, bint is_committed, bint min_one_batch, double now, bytearray scratch
+        self, tuple wanted, int64_t left, bint is_committed, bint min_one_batch, double now, Scratch scratch
     ):
         """Return the part of a file for a consumer, perhaps none; None if Python has to tell."""
         cdef int64_t offset = wanted[0], most = min(<int64_t>wanted[1], left), epoch = wanted[2], last_epoch = wanted[3]
         cdef ReadySegment segment
-        if now >= self.until or not self.start <= offset <= self.end or most < 0:
+        if not self.start <= offset <= self.end or most < 0:
+            return None
+        if now >= self.until and (not self.is_left or now >= self.until + GRACE):
+            self.is_left = True  # Python looks at the partition for one client; the others go on meanwhile
             return None
         if (epoch >= 0 and epoch != self.epoch) or last_epoch >= 0:
             return None
@@ -172,7 +222,7 @@ cdef class ReadySegment:
         self.good_start, self.good_end = good
         self.largest, self.is_committed = largest, is_committed
 
-    cdef object slice(self, int64_t offset, int64_t most, bint min_one_batch, bytearray scratch):
+    cdef object slice(self, int64_t offset, int64_t most, bint min_one_batch, Scratch scratch):
         """Return the part of the file for a consumer, an empty tuple for none, and None if Python has to tell."""
         cdef int64_t position, size, base, stop
         cdef kfs_location found
@@ -188,13 +238,15 @@ cdef class ReadySegment:
         hints = opened.hints
         known = hints.known_position(offset)
         if known is None:
+            if not scratch.may_read:
+                return None
             kfx_leave()  # to read the index may take long
             known = hints.position(offset)
         position = known
-        fd, room = opened.fd, <uint8_t *><char *>scratch
+        fd, room = opened.fd, scratch.room
         # Headers are mostly in the page cache: to let other threads have the GIL costs more than to read them.
         result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, RWF_NOWAIT, &found)
-        if result == KFS_LOCATE_ERRNO:
+        if result == KFS_LOCATE_ERRNO and scratch.may_read:
             with nogil:
                 kfx_leave()
                 result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, 0, &found)
@@ -229,7 +281,7 @@ cdef class QuickFetches:
         self.most_elements, self.most_bytes, self.most_repeats = most_elements, most_bytes, most_repeats
         self.versions = [request.knows(version) for version in range(64)]
 
-    def answer(self, bytes frame, bytearray scratch):
+    def answer(self, bytes frame, Scratch scratch):
         begun = []
         try:
             pieces = self.pieces(frame, scratch, begun)
@@ -237,7 +289,7 @@ cdef class QuickFetches:
             pieces = None  # Python meets the same fault, and has the words for it
         return pieces, begun[0] if begun and pieces is None else None
 
-    cdef list pieces(self, bytes frame, bytearray scratch, list begun):
+    cdef list pieces(self, bytes frame, Scratch scratch, list begun):
         """Return the pieces of an answer; None if Python has to make it, with a session that was changed in `begun`."""
         cdef const uint8_t *p = <const uint8_t *><const char *>frame
         cdef Py_ssize_t size = len(frame), at
@@ -290,7 +342,7 @@ cdef class QuickFetches:
                     return True
         return False
 
-    cdef list responses(self, dict fields, dict wanted, session, bint has_ids, bytearray scratch):
+    cdef list responses(self, dict fields, dict wanted, session, bint has_ids, Scratch scratch):
         """Return the answers by topic; None if Python has to tell."""
         cdef int64_t left = min(<int64_t>fields["maxBytes"], self.most_bytes), size, read = 0
         cdef bint is_committed = fields["isolationLevel"] == COMMITTED
@@ -352,30 +404,100 @@ cdef Py_ssize_t _size_of(list pieces) except -1:
     return size
 
 
+cdef class _Outgoing:
+    """An answer while it is sent."""
+
+    cdef list pieces, held
+    cdef kfx_part *parts
+    cdef size_t count, place
+
+    def __dealloc__(self):
+        free(self.parts)
+
+    cdef int set(self, pieces) except -1:
+        """Take the pieces of an answer, instead of those before."""
+        cdef size_t number = 0
+        cdef kfx_part *part
+        cdef _Held buffer
+        self.forget()
+        self.parts = <kfx_part *>malloc(len(pieces) * sizeof(kfx_part) + 1)
+        if self.parts == NULL:
+            raise MemoryError
+        for piece in pieces:
+            part = self.parts + number
+            if type(piece) is FileSlice:
+                part.data = NULL
+                part.file = piece.file.fd
+                part.position, part.size = piece.position, piece.size
+            else:
+                buffer = _Held(piece)
+                self.held.append(buffer)
+                part.data = <const uint8_t *>buffer.view.buf
+                part.position, part.size = 0, <size_t>buffer.view.len
+            number += 1
+        self.pieces, self.count = list(pieces), number
+        return 0
+
+    cdef forget(self):
+        free(self.parts)
+        self.parts = NULL
+        self.pieces, self.held = [], []
+        self.count = self.place = 0
+
+    cdef list left(self):
+        """Return the pieces that were not sent."""
+        if self.place >= self.count:
+            return []
+        piece = self.pieces[self.place]
+        cdef kfx_part *part = self.parts + self.place
+        if type(piece) is FileSlice:
+            rest = FileSlice(piece.file, part.position, part.size)
+        else:
+            rest = memoryview(piece)[part.position :]
+        return [rest, *self.pieces[self.place + 1 :]]
+
+    cdef short_file(self):
+        """Return the error for a file that ended."""
+        return ShortFileError.of(self.pieces[self.place], self.parts[self.place].position)
+
+    cdef bint is_cached(self) noexcept:
+        """Return whether all files' parts can be sent without reading a disk."""
+        cdef size_t number
+        for number in range(self.count):
+            if self.parts[number].data == NULL and not kfx_is_cached(
+                    self.parts[number].file, self.parts[number].position, <int64_t>self.parts[number].size):
+                return False
+        return True
+
+
 cdef class Exchange:
     """Sends answers and receives requests of one client."""
 
     cdef int client
-    cdef bytearray received, scratch
+    cdef bytearray received
+    cdef Scratch scratch
     cdef QuickFetches quick
     cdef kfx_patience patience
     cdef uint8_t *room
+    cdef _Outgoing outgoing
 
     def __init__(self, int client, bytearray received, QuickFetches quick):
         self.client, self.received, self.quick = client, received, quick
+        self.outgoing = _Outgoing()
 
     def run(self, pieces, double end, int pause_ms, bint may_look, list answered):
         try:
             return self.turn(pieces, end, pause_ms, may_look, answered)
         finally:
             kfx_leave()
+            self.outgoing.forget()
 
     cdef tuple turn(self, pieces, double end, int pause_ms, bint may_look, list answered):
         cdef uint8_t room[ROOM]
         cdef int64_t start, got = 0, last = <int64_t>(end * 1e9)
         cdef bytes frame
         if self.scratch is None:
-            self.scratch = bytearray(ROOM)
+            self.scratch = Scratch()
         while True:
             # A request is received without the GIL in between, which other threads would have to be asked for.
             self.room = NULL if self.received else room
@@ -424,45 +546,151 @@ cdef class Exchange:
 
     cdef list send(self, pieces, int64_t last, int pause_ms, bint may_look, int64_t *got):
         """Send pieces, and receive into `room` if there is one; return pieces that are left when the client has no room."""
-        cdef size_t count = len(pieces), place = 0
-        cdef kfx_part *parts = <kfx_part *>malloc(count * sizeof(kfx_part) + 1)
-        cdef list held = []
-        cdef _Held buffer
+        cdef _Outgoing outgoing = self.outgoing
         cdef int result
-        if parts == NULL:
-            raise MemoryError
-        try:
-            for piece in pieces:
-                if type(piece) is FileSlice:
-                    parts[place].data = NULL
-                    parts[place].file = piece.file.fd
-                    parts[place].position, parts[place].size = piece.position, piece.size
-                else:
-                    buffer = _Held(piece)
-                    held.append(buffer)
-                    parts[place].data = <const uint8_t *>buffer.view.buf
-                    parts[place].position, parts[place].size = 0, <size_t>buffer.view.len
-                place += 1
-            place = 0
-            with nogil:
-                kfx_leave()
-                result = kfx_send(self.client, parts, count, &place)
-                got[0] = 0
-                if result == KFX_DONE and self.room != NULL and kfx_now() <= last:
-                    got[0] = kfx_receive(self.client, self.room, ROOM, pause_ms, may_look, &self.patience)
-                    if got[0] > 0:
+        outgoing.set(pieces)
+        with nogil:
+            kfx_leave()
+            result = kfx_send(self.client, outgoing.parts, outgoing.count, &outgoing.place, KFX_ROOM_MS)
+            got[0] = 0
+            if result == KFX_DONE and self.room != NULL and kfx_now() <= last:
+                got[0] = kfx_receive(self.client, self.room, ROOM, pause_ms, may_look, &self.patience)
+                if got[0] > 0:
+                    kfx_enter()
+        if result < 0:
+            raise OSError(-result, os.strerror(-result))
+        if result == KFX_SHORT:
+            raise outgoing.short_file()
+        return outgoing.left()
+
+
+cdef class Member:
+    """A client of a poller."""
+
+    cdef Exchange exchange
+    cdef list answered
+    cdef object done
+    cdef uint32_t number
+    cdef bint is_out
+
+
+cdef class Poller:
+    """Serves many clients with few threads."""
+
+    cdef kfx_poller poller
+    cdef dict members
+
+    def __cinit__(self, uint32_t most):
+        cdef int number = kfx_open_poller(&self.poller, most)
+        if number:
+            raise OSError(number, os.strerror(number))
+        self.members = {}
+
+    def __dealloc__(self):
+        kfx_free_poller(&self.poller)
+
+    def __len__(self):
+        return len(self.members)
+
+    def close(self):
+        kfx_close_poller(&self.poller)
+
+    def add(self, Exchange exchange, pieces, list answered, done):
+        cdef Member member = Member()
+        cdef int64_t number
+        member.exchange, member.answered, member.done = exchange, answered, done
+        exchange.outgoing.set(pieces)
+        # Threads may send at once; before they look for the member, they wait for the GIL.
+        number = kfx_add(&self.poller, exchange.client, exchange.outgoing.parts, exchange.outgoing.count,
+                         exchange.frame() is not None)
+        if number < 0:
+            return None
+        member.number = <uint32_t>number
+        self.members[number] = member
+        return member
+
+    def take_back(self, Member member):
+        if member.is_out or not kfx_take(&self.poller, member.number):
+            return None
+        return self.leave(member)
+
+    def work(self):
+        cdef uint32_t mine[KFX_READY]
+        cdef Scratch scratch = Scratch(may_read=False)
+        cdef int count
+        with nogil:
+            while True:
+                count = kfx_take_ready(&self.poller, mine)
+                if count < 0:
+                    break
+                while count:
+                    count = kfx_advance_all(&self.poller, mine, count)
+                    if count:
                         kfx_enter()
-            if result == KFX_DONE:
-                return []
-            if result < 0:
-                raise OSError(-result, os.strerror(-result))
-            piece = pieces[place]
-            if type(piece) is FileSlice:
-                if result == KFX_SHORT:
-                    raise ShortFileError.of(piece, parts[place].position)
-                rest = FileSlice(piece.file, parts[place].position, parts[place].size)
-            else:
-                rest = memoryview(piece)[parts[place].position :]
-            return [rest, *pieces[place + 1 :]]
-        finally:
-            free(parts)
+                        with gil:
+                            count = self.answer_all(mine, count, scratch)
+                        kfx_leave()
+
+    cdef int answer_all(self, uint32_t *mine, int count, Scratch scratch) noexcept:
+        """Answer clients' requests; return how many have an answer to send, which come first."""
+        cdef int each, left = 0
+        cdef Member member
+        for each in range(count):
+            member = self.members[mine[each]]
+            try:
+                if self.answer(member, self.poller.members + member.number, scratch):
+                    mine[left] = member.number
+                    left += 1
+            except Exception as error:
+                self.give_back(member, None, error)
+        return left
+
+    cdef bint answer(self, Member member, kfx_member *found, Scratch scratch) except -1:
+        """Answer a client's request, or give the client back; return whether there is an answer to send."""
+        cdef Exchange exchange = member.exchange
+        cdef bytes frame
+        cdef int64_t start
+        if found.found == KFX_FAILED:
+            raise OSError(found.number, os.strerror(found.number))
+        if found.found == KFX_SHORT_FILE:
+            exchange.outgoing.place = found.place
+            raise exchange.outgoing.short_file()
+        if found.found == KFX_CAME:
+            exchange.take(found.room, <int64_t>found.got)
+        frame = exchange.frame()
+        if found.found != KFX_CAME or found.is_wanted or len(exchange.received) > LARGEST_REQUEST or (
+                frame is None and not kfx_arm(&self.poller, member.number, EPOLLIN)):
+            self.give_back(member, None, None)
+            return False
+        if frame is None:
+            return False
+        start = kfx_now()
+        pieces, begun = exchange.quick.answer(frame, scratch)
+        if pieces is None:
+            self.give_back(member, begun, None)
+            return False
+        del exchange.received[: 4 + len(frame)]
+        member.answered.append((kfx_now() - start, _size_of(pieces), False))
+        exchange.outgoing.set(pieces)
+        found.parts, found.count, found.place = exchange.outgoing.parts, exchange.outgoing.count, 0
+        if not exchange.outgoing.is_cached():
+            self.give_back(member, None, None)
+            return False
+        found.has_request = exchange.frame() is not None
+        if len(member.answered) >= MOST_ANSWERED:
+            found.is_wanted = True
+        return True
+
+    cdef give_back(self, Member member, begun, error):
+        member.done(self.leave(member), begun, error)
+
+    cdef list leave(self, Member member):
+        """Take off a client that the caller has; return what was not sent of its answer."""
+        cdef _Outgoing outgoing = member.exchange.outgoing
+        outgoing.place = self.poller.members[member.number].place
+        left = outgoing.left()
+        outgoing.forget()
+        member.is_out = True
+        del self.members[member.number]
+        kfx_let_go(&self.poller, member.number)
+        return left

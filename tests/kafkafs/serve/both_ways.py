@@ -20,6 +20,7 @@ from kafkafs.serve.file_slice import FileSlice, Piece
 from kafkafs.serve.handlers.fetch import IDS_SINCE, Fetches, WaitingFetch
 from kafkafs.serve.protocol.codec import read_request, write_response
 from kafkafs.serve.protocol.messages.records import FETCH
+from kafkafs.serve.quick import extension
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules, PartitionFetch
 from kafkafs.tree.context import TreeOptions
 from tests.kafkafs.serve.connection import request
@@ -27,7 +28,6 @@ from tests.kafkafs.serve.connection import request
 VERSIONS = range(FETCH.request.first_version, FETCH.request.last_version + 1)
 REFUSED, WAITS = b"refused", b"waits"
 """In place of an answer: of a request that is no Fetch, and of one that waits for records."""
-SCRATCH = 4096
 MOST_BYTES = (0, 1, 200, 5_000, 20_000, 1 << 20)
 
 
@@ -67,7 +67,12 @@ class BothWays:
             )
             for _ in range(2)
         )
-        self._scratch = bytearray(SCRATCH)
+        self._scratch = None if extension is None else extension.Scratch()
+
+    @property
+    def quick(self) -> Any:
+        """The quick way."""
+        return self._ours.quick
 
     def ask(self, frame: bytes) -> Answers:
         """Answer a request in both ways; sessions that it makes have the same ids."""

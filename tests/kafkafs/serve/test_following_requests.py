@@ -17,14 +17,18 @@ FETCH, METADATA, VERSION = 1, 3, 12
 CLIENTS = 20
 
 
-WITHOUT_EXTENSION = (
+RUN = "import runpy; runpy.run_module('kafkafs', run_name='__main__')"
+WITHOUT_EXTENSION = ("-c", f"import sys; sys.modules['kafkafs.serve.quick.compiled'] = None; {RUN}")
+BUSY = (
     "-c",
-    "import sys; sys.modules['kafkafs.serve.quick.compiled'] = None; import runpy; runpy.run_module('kafkafs', run_name='__main__')",
+    f"from kafkafs.serve.connections import Connections as C; C._is_busy = lambda self: True; {RUN}",
 )
 
 
 @pytest.fixture(
-    scope="module", params=[("-m", "kafkafs"), WITHOUT_EXTENSION], ids=["compiled", "python"]
+    scope="module",
+    params=[("-m", "kafkafs"), BUSY, WITHOUT_EXTENSION],
+    ids=["compiled", "shared", "python"],
 )
 def served(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -149,6 +149,26 @@ def test_records_that_a_broker_appends_are_served_after_the_next_look(tmp_path):
     assert ways.ask(fetch(base - 1)) == answers._replace(is_quick=True)
 
 
+def test_one_request_looks_at_a_log_again_while_others_go_on(tmp_path):
+    ways = BothWays(copy_of("current", tmp_path, ["orders-0"]))
+    scratch = extension.Scratch()
+
+    def are_quick(count: int) -> list[bool]:
+        return [ways.quick.answer(fetch(0), scratch)[0] is not None for _ in range(count)]
+
+    for _ in range(20):  # in case of a pause of this process
+        ways.ask(fetch(0))
+        assert are_quick(1) == [True]
+        time.sleep(1.01 * MAX_AGE)
+        found = are_quick(3)
+        if found == [False, True, True]:
+            break
+    assert found == [False, True, True]
+    time.sleep(MAX_AGE)
+    assert are_quick(2) == [False, False]
+    assert ways.ask(fetch(0)).got == ways.ask(fetch(0)).expected
+
+
 def batch_ends(data: bytes) -> list[int]:
     """The positions behind the batches of a records file."""
     ends = [0]

@@ -71,8 +71,9 @@ static int kfx_wait(int client, short events, int milliseconds) {
     }
 }
 
-/* Sends until all is sent, the client has no room for long, or the file of the part at *place ends; or returns -errno. */
-static int kfx_send(int client, kfx_part *parts, size_t count, size_t *place) {
+/* Sends until all is sent, the client has no room for `room_ms`, or the file of the part at *place ends; or returns
+ * -errno. */
+static int kfx_send(int client, kfx_part *parts, size_t count, size_t *place, int room_ms) {
     while (*place < count) {
         kfx_part *part = parts + *place;
         if (!part->size) {
@@ -91,7 +92,7 @@ static int kfx_send(int client, kfx_part *parts, size_t count, size_t *place) {
         if (sent < 0) {
             if (errno == EINTR) continue;
             if (errno != EAGAIN) return -errno;
-            int ready = kfx_wait(client, POLLOUT, KFX_ROOM_MS);
+            int ready = room_ms ? kfx_wait(client, POLLOUT, room_ms) : 0;
             if (ready < 0) return ready;
             if (!ready) return KFX_NO_ROOM;
             continue;
