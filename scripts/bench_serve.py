@@ -43,8 +43,14 @@ MODES = (
 )
 """Bytes of a Fetch, and whether it belongs to a session, as those of Java's consumer do."""
 READ = 2_000_000_000  # bytes of a sample, from the page cache
-CLIENTS = 16
-"""Busy consumers at once, more than there are processors."""
+CROWDS = (
+    (16, "plain", PARTITION_BYTES),
+    (16, "plain", SMALL_BYTES),
+    (16, "one-record-batches", SMALL_BYTES),
+    (40, "plain", SMALL_BYTES),
+    (40, "one-record-batches", SMALL_BYTES),
+)
+"""Busy consumers at once, more than there are processors; their topic, and the bytes of a Fetch."""
 FIRST = "first"
 CONNECTIONS = 1000
 VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
@@ -73,20 +79,18 @@ def run(report: Report, megabytes: int) -> None:
                         target="cpu 1",
                         warm=3,
                     )
-            for name, size in (("plain", PARTITION_BYTES), ("one-record-batches", SMALL_BYTES)):
+            for count, name, size in CROWDS:
                 words = [str(size), f"serve-{name}", str(PARTITIONS)]
                 once = fetched(loop, server.pid, address, [*words, "1"])[1]
-                words.append(str(-(-READ // CLIENTS // once)))
-                total = CLIENTS * once * int(words[3])
+                words.append(str(-(-READ // count // once)))
+                total = count * once * int(words[3])
+                title = f"Fetch of {name}, {size // 1024} KiB, {count} clients"
                 report.compare(
-                    *(
-                        "serve",
-                        f"Fetch of {name}, {size // 1024} KiB, {CLIENTS} clients",
-                        total / 1e6,
+                    *("serve", title, total / 1e6, "MB/s"),
+                    lambda n=count, w=words: fetched_by_many(n, loop, server.pid, address, w),
+                    lambda n=count, w=words: fetched_by_many(
+                        n, loop, broker.pid, broker.bootstrap, w
                     ),
-                    "MB/s",
-                    lambda w=words: fetched_by_many(loop, server.pid, address, w),
-                    lambda w=words: fetched_by_many(loop, broker.pid, broker.bootstrap, w),
                     target="cpu 1",
                 )
             for topic in FETCHED[:2]:
@@ -124,13 +128,13 @@ def fetched(loop: Path, pid: int, address: str, words: list[str]) -> tuple[Sampl
     return Sample(nanoseconds / 1e9, max(process_cpu(pid) - before, 1e-9)), size
 
 
-def fetched_by_many(loop: Path, pid: int, address: str, words: list[str]) -> Sample:
+def fetched_by_many(count: int, loop: Path, pid: int, address: str, words: list[str]) -> Sample:
     """Run the loop in many clients at once: time until the last has ended, and the server's CPU time."""
     host, port = address.split(":")
     start, before = time.perf_counter(), process_cpu(pid)
     clients = [
         subprocess.Popen([loop, host, port, *words], stdout=subprocess.DEVNULL)
-        for _ in range(CLIENTS)
+        for _ in range(count)
     ]
     if any(client.wait() for client in clients):
         raise RuntimeError("a client failed")
