@@ -98,7 +98,7 @@ def read_index(kind: type[AbstractIndex], data: bytes) -> None:
     if isinstance(index, OffsetIndex):
         found = index.lookup(target)
         assert found.offset <= target or found == (base, 0)
-        index.position(target)
+        index.entries_around(target)
         index.upper_bound_for_fetch(found, chance.choice((0, 1, 2**31 - 1)))
         assert index.last_offset == index.last_entry.offset
     elif isinstance(index, TimeIndex):
