@@ -231,8 +231,8 @@ class Connections:
 
         self.counters.bytes_sent += size_of(pieces)
         answered: list[tuple[int, int, bool]] = []
+        statistics = self._statistics(FETCH.key)
         following: Following[_LaterFetch] = Following(pieces)
-        later: _LaterFetch | None = None
         try:
             if sender.exchange is not None:
                 following = await self._share(reader, sender.exchange, answer, answered, pieces)
@@ -241,7 +241,6 @@ class Connections:
                 turn = new_turn(reader, answer, self._threads, answered)
                 later = await sender.send(following.pieces, turn)
         finally:
-            statistics = self._statistics(FETCH.key)
             for nanoseconds, size, is_failed in answered:
                 statistics.add(nanoseconds)
                 statistics.errors += is_failed

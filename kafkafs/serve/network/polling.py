@@ -124,7 +124,7 @@ class Polling:
 
 
 def _tells_pages(fd: int) -> bool:
-    """Return whether a read of a file that is not in the page cache can fail at once; tmpfs and NFS know no such reads."""
+    """Return whether a read of a file that is not in the page cache can fail at once, as on ext4; tmpfs knows no such reads."""
     try:
         os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
     except BlockingIOError:

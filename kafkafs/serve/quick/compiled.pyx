@@ -47,6 +47,7 @@ cdef extern from "c/exchange.h" nogil:
         RWF_NOWAIT
 
     enum:
+        KFX_ROOM
         KFX_ROOM_MS
 
     void kfx_enter()
@@ -92,7 +93,6 @@ cdef enum:
     FIRST_FLEXIBLE = 12
     FIRST_WITH_IDS = 13
     LARGEST_REQUEST = 65536  # bytes of the largest request that is received here
-    ROOM = 4096  # bytes that most requests do not reach
     MOST_ANSWERED = 1000  # requests that a poller answers before the event loop counts them
     NO_EPOCH = -1
     NO_SESSION = -1
@@ -117,7 +117,7 @@ cdef class _Held:
 cdef class Scratch:
     """Memory for headers of batches, for one thread."""
 
-    cdef uint8_t room[ROOM]
+    cdef uint8_t room[KFX_ROOM]
     cdef bint may_read
 
     def __init__(self, *, bint may_read=True):
@@ -245,11 +245,11 @@ cdef class ReadySegment:
         position = known
         fd, room = opened.fd, scratch.room
         # Headers are mostly in the page cache: to let other threads have the GIL costs more than to read them.
-        result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, RWF_NOWAIT, &found)
+        result = kfs_locate(fd, position, self.end, offset, self.largest, room, KFX_ROOM, RWF_NOWAIT, &found)
         if result == KFS_LOCATE_ERRNO and scratch.may_read:
             with nogil:
                 kfx_leave()
-                result = kfs_locate(fd, position, self.end, offset, self.largest, room, ROOM, 0, &found)
+                result = kfs_locate(fd, position, self.end, offset, self.largest, room, KFX_ROOM, 0, &found)
         if result != KFS_LOCATE_FOUND:
             return None
         position, size, base = found.position, found.size, found.base_offset
@@ -493,7 +493,7 @@ cdef class Exchange:
             self.outgoing.forget()
 
     cdef tuple turn(self, pieces, double end, int pause_ms, bint may_look, list answered):
-        cdef uint8_t room[ROOM]
+        cdef uint8_t room[KFX_ROOM]
         cdef int64_t start, got = 0, last = <int64_t>(end * 1e9)
         cdef bytes frame
         if self.scratch is None:
@@ -510,7 +510,7 @@ cdef class Exchange:
                     return left, None
                 with nogil:
                     kfx_leave()
-                    got = kfx_receive(self.client, room, ROOM, pause_ms, may_look, &self.patience)
+                    got = kfx_receive(self.client, room, KFX_ROOM, pause_ms, may_look, &self.patience)
                 if not self.take(room, got):
                     return left, None
                 frame = self.frame()
@@ -554,7 +554,7 @@ cdef class Exchange:
             result = kfx_send(self.client, outgoing.parts, outgoing.count, &outgoing.place, KFX_ROOM_MS)
             got[0] = 0
             if result == KFX_DONE and self.room != NULL and kfx_now() <= last:
-                got[0] = kfx_receive(self.client, self.room, ROOM, pause_ms, may_look, &self.patience)
+                got[0] = kfx_receive(self.client, self.room, KFX_ROOM, pause_ms, may_look, &self.patience)
                 if got[0] > 0:
                     kfx_enter()
         if result < 0:

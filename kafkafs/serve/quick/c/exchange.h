@@ -24,6 +24,7 @@ typedef struct {
 enum { KFX_DONE, KFX_NO_ROOM, KFX_SHORT };
 
 enum {
+    KFX_ROOM = 4096,         /* bytes that most requests do not reach */
     KFX_ROOM_MS = 20,        /* time to wait for room before the event loop waits */
     KFX_LOOK_NS = 60 * 1000, /* to sleep and to be woken costs as much */
     KFX_MOST_LEFT_OUT = 1023

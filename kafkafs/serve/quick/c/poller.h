@@ -13,8 +13,7 @@
 #include "exchange.h"
 
 enum {
-    KFX_ROOM = 4096,  /* bytes that most requests do not reach */
-    KFX_READY = 16,   /* clients that a thread takes at once */
+    KFX_READY = 16, /* clients that a thread takes at once */
     KFX_PROBE = 128 * 1024
 };
 
