@@ -13,13 +13,10 @@ from engine.check import segment_look
 from engine.check.batches.batch_order import BatchOrder
 from engine.check.batches.damage_check import damage_breach
 from engine.check.batches.gap_findings import gap_findings
-from engine.check.batches.gaps import Evidence
 from engine.check.batches.header_check import header_breaches
-from engine.check.batches.holes import Hole, HoleMap
 from engine.check.batches.kept_rows import KeptRows
 from engine.check.batches.late_batches import CopyFinder
-from engine.check.batches.placeholders import Placeholders, is_placeholder
-from engine.check.batches.producer_check import Producers
+from engine.check.batches.placeholders import Placeholders
 from engine.check.batches.producer_findings import producer_findings
 from engine.check.batches.record_check import RecordFacts
 from engine.check.log_statistics import LogStatistics
@@ -39,8 +36,11 @@ from engine.errors import KafkaStorageError
 from engine.log.proven_end import orphan_indexes
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, Disorder
-from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset, Timestamp
+from engine.verdict.compaction_marks import marked_to
+from engine.verdict.gaps import Evidence
+from engine.verdict.holes import Hole, HoleMap
+from engine.verdict.producer_sequences import Producers
 from engine.workers import Workers
 
 DAY_MS = 86_400_000
@@ -212,7 +212,7 @@ class LogCheck:
         yield from breaches
         if late < len(table):
             self.producers.feed(place, table[late:])
-            self._note_compaction(table[late:])
+            self.evidence.marked_to = max(self.evidence.marked_to, marked_to(table[late:]))
         self.evidence.marked_to = max(self.evidence.marked_to, facts.thinned_to)
         if facts.keyless is not None and self.evidence.keyless is None:
             self.evidence.keyless = facts.keyless
@@ -222,17 +222,6 @@ class LogCheck:
         self.summary.size += run.end_position - run.position
         if self._statistics is not None and facts.summaries is not None:
             self._statistics.add(run.table, facts.summaries, run.next_offset)
-
-    def _note_compaction(self, table: Table) -> None:
-        """Note signs of compaction: batches with fewer records than offsets. Producers do not write these."""
-        last = table["last_offset"]
-        span = last - table["base_offset"] + 1
-        attributes = table["attributes"]
-        thinned = (table["record_count"] < span) & (attributes & CONTROL_MASK == 0)
-        thinned &= ~is_placeholder(table)
-        marked = (thinned | (attributes & DELETE_HORIZON_MASK != 0)) & (table["magic"] == 2)
-        if marked.any():
-            self.evidence.marked_to = max(self.evidence.marked_to, int(last[marked].max()) + 1)
 
     def _note_holes(self, holes: Iterable[Hole]) -> None:
         for hole in holes:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from engine import processes
 from engine.budgets import MiB
-from engine.check.cleanup_policies import PolicyOf, cleanup_policies
 from engine.check.files.folder_check import check_folder
 from engine.check.files.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
 from engine.check.log_check import LogCheck, PartitionSummary
@@ -32,6 +31,7 @@ from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import ProblemEntry
 from engine.units import Offset
+from engine.verdict.cleanup_policies import PolicyOf, cleanup_policies
 from engine.workers import Workers
 
 _SECOND_LOOK_AFTER = 0.5

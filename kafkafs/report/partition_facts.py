@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.check.batches.holes import Hole
+from engine.verdict.holes import Hole
 from engine.check.log_check import PartitionSummary
 from engine.check.log_statistics import (
     CodecCounts,

@@ -16,19 +16,12 @@ import numpy.typing as npt
 
 from engine.check.rules.breach import Breach
 from engine.units import Offset, Position
+from engine.verdict.gaps import OffsetGap
 
 Table: TypeAlias = npt.NDArray[Any]
 
 GAPS_KEPT = 1000
 """Gaps of one segment that are kept individually."""
-
-
-class OffsetGap(NamedTuple):
-    """Missing offsets [first_offset, next_offset). `position` is that of the next batch."""
-
-    first_offset: Offset
-    next_offset: Offset
-    position: Position
 
 
 @dataclass(slots=True)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from engine.check.batches.batch_order import Gaps, OffsetGap
-from engine.check.batches.gaps import Evidence, Verdict, classify, without
-from engine.check.batches.key_evidence import first_repeated_key
+from engine.check.batches.batch_order import Gaps
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnderCheck
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.units import Offset
-
-_NORMAL = ("gap-compaction", "gap-retention")
-_ASKED = ("gap-compaction", "gap-unexplained")
-_MANY = 10
-"""Number of gaps above which unique keys are a sign of compaction."""
+from engine.verdict.gap_evidence import compare_keys
+from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify, without
 
 
 def gap_findings(
@@ -26,14 +21,14 @@ def gap_findings(
     evidence: Evidence,
 ) -> Iterator[Finding]:
     """Yield findings for the gaps of each segment; `gaps` by the segment's index in the log."""
-    _look_at_keys(under, gaps, evidence)
+    compare_keys(under.view, (gap for found in gaps.values() for gap in found.kept), evidence)
     for place, found in gaps.items():
         segment = under.segments[place]
         normal: dict[Verdict, list[OffsetGap]] = defaultdict(list)
         left = without(found.kept, late) if late else found.kept
         for gap in left:
             verdict = classify(gap, evidence)
-            if verdict.rule in _NORMAL:
+            if not verdict.is_loss:
                 normal[verdict].append(gap)
             else:
                 yield _lost(segment, gap, verdict)
@@ -45,20 +40,6 @@ def gap_findings(
             yield _more(segment, found, more)
 
 
-def _look_at_keys(under: PartitionUnderCheck, gaps: Mapping[int, Gaps], evidence: Evidence) -> None:
-    """Search for repeated keys if the cause of some gaps is uncertain."""
-    unsure: list[OffsetGap] = []
-    for found in gaps.values():
-        verdicts = ((gap, classify(gap, evidence)) for gap in found.kept)
-        unsure += [
-            gap for gap, verdict in verdicts if not verdict.is_certain and verdict.rule in _ASKED
-        ]
-    if not unsure:
-        return
-    evidence.repeated = first_repeated_key(under.view, max(gap.first_offset for gap in unsure))
-    evidence.has_unique_keys = evidence.repeated is None and len(unsure) >= _MANY
-
-
 def _lost(segment: SegmentUnderCheck, gap: OffsetGap, verdict: Verdict) -> Finding:
     number = gap.next_offset - gap.first_offset
     what = f"offset {gap.first_offset} is" if number == 1 else f"{number} offsets are"
@@ -68,13 +49,10 @@ def _lost(segment: SegmentUnderCheck, gap: OffsetGap, verdict: Verdict) -> Findi
     where = segment.base_offset
     if gap.position == 0 and gap.first_offset < where:
         sentence += ", at the start of the segment: a segment, or the end of one, is missing"
-    sure = "" if verdict.is_certain else "probably lost: "
-    if verdict.rule == "gap-unexplained":
-        sure = ""
     return segment.partition.found(
         verdict.rule,
         segment.name,
-        f"{sentence}; {sure}{verdict.why}",
+        f"{sentence}; {verdict.sentence}",
         position=gap.position,
         first_offset=gap.first_offset,
         next_offset=gap.next_offset,

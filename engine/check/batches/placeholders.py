@@ -9,23 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.check.partition_under_check import Table
 from engine.check.rules.breach import Breach
-from engine.record.attributes import CONTROL_MASK
-
-
-def is_placeholder(table: Table) -> npt.NDArray[np.bool_]:
-    """Return which batches are placeholders."""
-    found: npt.NDArray[np.bool_] = (
-        (table["record_count"] == 0)
-        & (table["producer_id"] < 0)
-        & (table["max_timestamp"] < 0)
-        & (table["magic"] == 2)
-        & (table["attributes"] & CONTROL_MASK == 0)
-    )
-    return found
+from engine.verdict.compaction_marks import is_placeholder
 
 
 class Placeholders:

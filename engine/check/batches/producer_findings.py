@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from engine.check.batches.batch_order import Gaps
-from engine.check.batches.gaps import Evidence
-from engine.check.batches.producer_check import Producers, SequenceBreak, breaks_without
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding
 from engine.units import Offset
+from engine.verdict.gaps import Evidence
+from engine.verdict.producer_sequences import Producers, SequenceBreak, breaks_without
 
 
 def producer_findings(

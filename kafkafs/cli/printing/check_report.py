@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from engine.check.batches.holes import Hole
+from engine.verdict.holes import Hole
 from engine.check.log_check import PartitionSummary
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity

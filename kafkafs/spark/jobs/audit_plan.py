@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from engine.check.cleanup_policies import cleanup_policies
+from engine.verdict.cleanup_policies import cleanup_policies
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog

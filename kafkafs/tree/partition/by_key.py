@@ -72,7 +72,7 @@ def _stated_policy(context: Context, topic: str) -> frozenset[str] | None:
     if not context.internal_logs.of(CLUSTER_METADATA):
         return None
     # Imported here because replays are large, and most sources need none.
-    from engine.check.cleanup_policies import policy_in
+    from engine.verdict.cleanup_policies import policy_in
 
     cluster = context.state.cluster
     return policy_in(cluster.image(), topic) if cluster.exists else None

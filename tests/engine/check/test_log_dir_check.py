@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.batches.batch_order import OffsetGap
-from engine.check.batches.gaps import Evidence, classify, without
 from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.coding.compression import CompressionType
 from engine.files.source_files import SourceFile
 from engine.log.log_directory import open_source
+from engine.verdict.gaps import Evidence, OffsetGap, classify, without
 from tests.builders import Rec, any_batch, batch, values
 from tests.engine.check.logs import (
     Clock,
@@ -204,7 +203,8 @@ def test_a_summary_counts_what_was_looked_at(tmp_path: Path) -> None:
     [
         ({"log_start_offset": 20}, "gap-retention", True),
         ({"cleaned_to": 20}, "gap-compaction", True),
-        ({"cleaned_to": 20, "keyless": 3}, "gap-loss", False),
+        ({"cleaned_to": 20, "keyless": 3}, "gap-compaction", True),
+        ({"cleaned_to": 12, "keyless": 3}, "gap-loss", False),
         ({"cleaned_to": 20, "keyless": 30}, "gap-compaction", True),
         ({"cleaned_to": 12}, "gap-compaction", False),
         ({"marked_to": 50}, "gap-compaction", True),

@@ -6,15 +6,23 @@ gap; if they are missing, compaction removed them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.check.batches.batch_order import OffsetGap
-from engine.check.batches.key_evidence import Repeated
-from engine.check.batches.producer_check import SequenceBreak
 from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from engine.units import Offset
+from engine.units import Offset, Position
+from engine.verdict.producer_sequences import SequenceBreak
+from engine.verdict.repeated_keys import Repeated
+
+
+class OffsetGap(NamedTuple):
+    """Missing offsets [first_offset, next_offset). `position` is that of the next batch."""
+
+    first_offset: Offset
+    next_offset: Offset
+    position: Position
+
 
 COMPACTED_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "_schemas"})
 """Topics that are always compacted."""
@@ -34,6 +42,7 @@ class Evidence:
         keyless: offset of the first data record without a key, which compaction would have removed.
         breaks: places where producers' sequences are interrupted.
         orphans: base offsets of indexes without a records file.
+        find_keyless: looks for `keyless` when it is needed; None if it is known.
         repeated: the first repeated key, which compaction would not have left below a gap.
         has_unique_keys: whether there are many gaps, and no key is repeated below the last of them.
     """
@@ -46,8 +55,16 @@ class Evidence:
     keyless: Offset | None = None
     breaks: Sequence[SequenceBreak] = field(default_factory=tuple)
     orphans: Sequence[Offset] = ()
+    find_keyless: Callable[[], Offset | None] | None = None
     repeated: Repeated | None = None
     has_unique_keys: bool = False
+
+    def first_keyless(self) -> Offset | None:
+        """Return `keyless`, and look for it if nobody has yet."""
+        find, self.find_keyless = self.find_keyless, None
+        if find is not None:
+            self.keyless = find()
+        return self.keyless
 
     @property
     def is_compacted(self) -> bool:
@@ -72,6 +89,17 @@ class Verdict(NamedTuple):
     is_certain: bool
     why: str
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether records are, or may be, lost: neither compaction nor retention explains the gap."""
+        return self.rule in ("gap-loss", "gap-unexplained")
+
+    @property
+    def sentence(self) -> str:
+        """The cause in words, with how sure it is."""
+        is_likely = self.rule == "gap-loss" and not self.is_certain
+        return f"probably lost: {self.why}" if is_likely else self.why
+
 
 def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
     """Return the cause of a gap."""
@@ -80,12 +108,8 @@ def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
     for orphan in evidence.orphans:
         if gap.first_offset <= orphan < gap.next_offset:
             return Verdict("gap-loss", True, f"segment {orphan} has an index but no records file")
-    keyless = evidence.keyless
     if evidence.is_compacted:
-        if keyless is None or keyless >= gap.first_offset:
-            return _compaction(gap, evidence)
-        why = f"compaction would not have left the record without a key at offset {keyless}"
-        return Verdict("gap-loss", False, why)
+        return _compaction(gap, evidence)
     broken = _spanning(gap, evidence.breaks)
     if broken is not None:
         why = (
@@ -95,6 +119,7 @@ def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
         return Verdict("gap-loss", True, why)
     if evidence.policy is not None:
         return Verdict("gap-loss", False, "the topic is not compacted")
+    keyless = evidence.first_keyless()
     if keyless is not None:
         why = f"the record at offset {keyless} has no key, so the topic is not compacted"
         return Verdict("gap-loss", False, why)
@@ -109,6 +134,10 @@ def _compaction(gap: OffsetGap, evidence: Evidence) -> Verdict:
         return Verdict("gap-compaction", True, why)
     if evidence.marked_to > gap.first_offset:
         return Verdict("gap-compaction", True, "later batches were compacted too")
+    keyless = evidence.first_keyless()
+    if keyless is not None and keyless < gap.first_offset:
+        why = f"compaction would not have left the record without a key at offset {keyless}"
+        return Verdict("gap-loss", False, why)
     repeated = evidence.repeated
     if repeated is not None and repeated.again < gap.first_offset:
         why = (

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.check.batches.holes import Hole, HoleMap
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
+from engine.verdict.holes import Hole, HoleMap
 from tests import fixtures_data
 from tests.builders import batch, patched
 from tests.engine.check.logs import change, keyed, log_of, look, plain, write

@@ -1,0 +1,1 @@
+"""What a source has lost: decided here, once, for everybody who reads, checks, plans or rebuilds."""

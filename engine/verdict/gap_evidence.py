@@ -1,0 +1,176 @@
+"""Gather what explains the gaps of a log, from its batch headers and the files beside it.
+
+Costs a pass over the log, so it is done when a gap was met that cheaper facts do not explain.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.errors import KafkaStorageError
+from engine.files.file_names import FileState, log_file_name
+from engine.log.folder_listing import FolderListing
+from engine.log.log_view import LogView
+from engine.log.proven_end import orphan_indexes
+from engine.log.segment.scan import BatchRun, Damage
+from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK
+from engine.units import MAX_INT64, Offset
+from engine.verdict.compaction_marks import marked_to
+from engine.verdict.gaps import Evidence, OffsetGap, classify
+from engine.verdict.producer_sequences import Producers
+from engine.verdict.repeated_keys import first_repeated_key
+
+Table: TypeAlias = npt.NDArray[Any]
+
+MOST_GAPS = 100_000
+"""Gaps that are kept one by one."""
+_MANY = 10
+"""Number of gaps above which unique keys are a sign of compaction."""
+
+
+def orphans_without_log(listing: FolderListing) -> tuple[Offset, ...]:
+    """Return base offsets of indexes whose records file is not there, not even renamed for deletion."""
+    return tuple(
+        base
+        for base in orphan_indexes(listing)
+        if not listing.has_file(log_file_name(base, FileState.DELETED))
+    )
+
+
+def known_evidence(view: LogView, policy: frozenset[str] | None) -> Evidence:
+    """Return the evidence that needs no read of the log."""
+    return Evidence(
+        view.partition.topic,
+        view.log_start_offset,
+        policy,
+        view.log.checkpoints.cleaner_offset(view.partition),
+        orphans=orphans_without_log(view.listing),
+    )
+
+
+def gather(view: LogView, policy: frozenset[str] | None) -> tuple[Evidence, list[OffsetGap]]:
+    """Return the evidence of a whole log, and its gaps in order, at most MOST_GAPS.
+
+    Damage is no gap: offsets that are missing beside it are its own. Raises OSError.
+    """
+    evidence, producers = known_evidence(view, policy), Producers()
+    gaps: list[OffsetGap] = []
+    bases = view.base_offsets
+    expected, is_after_damage = (bases[0] if bases else 0), False
+    for segment, item in view.runs(bases[0] if bases else 0, view.log_end_offset):
+        if isinstance(item, BatchRun):
+            place = bisect_right(bases, segment.base_offset) - 1
+            table = with_first_offsets(item)
+            producers.feed(place, table)
+            evidence.marked_to = max(evidence.marked_to, marked_to(table), _thinned_to(item))
+            if not is_after_damage:
+                gaps += _gap_before(table, expected)
+            gaps += gaps_within(table)
+            del gaps[MOST_GAPS:]
+            expected, is_after_damage = max(expected, item.next_offset), False
+        elif isinstance(item, Damage) and not item.is_quiet:
+            is_after_damage = True
+        del item  # free it before the next read: a batch may be as large as the budget
+    evidence.breaks = [each for each in producers.breaks if each.after >= view.log_start_offset]
+    evidence.find_keyless = lambda: first_keyless(view)
+    compare_keys(view, gaps, evidence)
+    return evidence, gaps
+
+
+def compare_keys(view: LogView, gaps: Iterable[OffsetGap], evidence: Evidence) -> None:
+    """Look for repeated keys where the cause of some gaps is not certain, and note them in the evidence."""
+    unsure = []
+    for gap in gaps:
+        verdict = classify(gap, evidence)
+        if not verdict.is_certain and verdict.rule in ("gap-compaction", "gap-unexplained"):
+            unsure.append(gap)
+    if unsure:
+        evidence.repeated = first_repeated_key(view, max(gap.first_offset for gap in unsure))
+        evidence.has_unique_keys = evidence.repeated is None and len(unsure) >= _MANY
+
+
+def first_keyless(view: LogView) -> Offset | None:
+    """Return the offset of the first data record without a key; None if all have one, or cannot be read."""
+    if not view.base_offsets:
+        return None
+    try:
+        for _, item in view.runs(view.base_offsets[0], view.log_end_offset):
+            if isinstance(item, BatchRun):
+                data = item.table[item.table["attributes"] & CONTROL_MASK == 0]
+                summaries, _ = kernel.summarize(
+                    item.buffer,
+                    data,
+                    start_position=item.start_position,
+                    budgets=view.log.budgets,
+                )
+                rows = (summaries["without_key"] > 0).nonzero()[0]
+                if len(rows):
+                    return int(summaries["first_without_key"][rows[0]])
+            del item  # free it before the next read
+    except (OSError, KafkaStorageError):
+        return None
+    return None
+
+
+def gaps_within(table: Table) -> Iterator[OffsetGap]:
+    """Yield the gaps between the batches of a run, whose offsets ascend."""
+    base, last = table["base_offset"], table["last_offset"]
+    for row in (base[1:] > last[:-1] + 1).nonzero()[0].tolist():
+        position = int(table["position"][row + 1])
+        yield OffsetGap(int(last[row]) + 1, int(base[row + 1]), position)
+
+
+def _gap_before(table: Table, expected: Offset) -> Iterator[OffsetGap]:
+    base = int(table["base_offset"][0])
+    if base > expected:
+        yield OffsetGap(expected, base, int(table["position"][0]))
+
+
+def _wrappers(table: Table) -> npt.NDArray[np.bool_]:
+    """Return which batches are compressed ones of magic 0 or 1; they state their last offset as the base offset."""
+    found: npt.NDArray[np.bool_] = (table["magic"] < 2) & (
+        table["attributes"] & COMPRESSION_MASK != 0
+    )
+    return found
+
+
+def with_first_offsets(run: BatchRun) -> Table:
+    """Return the table of a run with the first record's offset as the base offset of each batch."""
+    table = run.table
+    wrappers = _wrappers(table)
+    if not wrappers.any():
+        return table
+    summaries, _ = kernel.summarize(run.buffer, table, start_position=run.start_position)
+    known = wrappers & (summaries["count"] > 0)
+    table = table.copy()
+    table["base_offset"][known] = summaries["first_offset"][known]
+    return table
+
+
+def _thinned_to(run: BatchRun) -> Offset:
+    """Return one past the last wrapper of magic 0 or 1 that compaction removed records from; -1 without one."""
+    wrappers = _wrappers(run.table)
+    if not wrappers.any():
+        return -1
+    summaries, _ = kernel.summarize(
+        run.buffer, run.table[wrappers], start_position=run.start_position
+    )
+    last = summaries["last_offset"]
+    thinned = last[
+        (summaries["count"] > 0) & (last - summaries["first_offset"] != summaries["count"] - 1)
+    ]
+    return int(thinned[-1]) + 1 if len(thinned) else -1
+
+
+def next_batch_after(view: LogView, offset: Offset) -> Offset:
+    """Return the first offset of the batch at or after an offset, the log end without one. Raises OSError."""
+    found = view.locate(max(offset, view.log_start_offset))
+    if found is None:
+        return min(max(offset, view.log_end_offset), MAX_INT64)
+    return max(offset, found[1].base_offset)
