@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding
@@ -21,7 +22,9 @@ def check_log_start(partition: PartitionUnderCheck) -> Iterator[Finding]:
     lost = lost_start(partition.view, may_be_tiered=partition.may_be_tiered)
     if lost is None:
         return
-    facts = {"claims": {claim.file: claim.offset for claim in lost.claims}} if lost.claims else {}
+    facts: dict[str, Any] = {}
+    if lost.claims:
+        facts["claims"] = {claim.file: claim.offset for claim in lost.claims}
     yield partition.found(
         "log-start-short",
         lost.file,

@@ -41,6 +41,7 @@ class LogContext(NamedTuple):
         keep_open: never close the segments' files.
         budgets: limits for reads.
         is_live: returns whether a broker writes to the log, as far as known.
+        source: the LogSource of the partition, for facts about more than its log.
     """
 
     root: SourceRoot
@@ -55,6 +56,7 @@ class LogContext(NamedTuple):
     keep_open: bool
     budgets: Budgets
     is_live: Callable[[], bool]
+    source: object
 
     def relative(self, name: str) -> str:
         """Return the path in the source of a file of the folder."""

@@ -171,6 +171,7 @@ class LogSource:
         is_snapshot: whether the source shows the files as they were when it was opened.
         before: the time before which each log is shown; None for all of it.
         budgets: limits for reads.
+        facts: what `engine.verdict` knows of the source; None until somebody asks for it.
     """
 
     def __init__(
@@ -185,9 +186,10 @@ class LogSource:
         self.is_snapshot = snapshot
         self.before = before
         self.budgets = budgets
+        self.facts: object = None
         self._directories = directories
         self._problems = problems
-        self._shared = Shared(budgets, before)
+        self._shared = Shared(budgets, before, self)
         for directory in directories:
             directory.root.when_exhausted = self._shared.open_segments.let_all_go
         self._lock = Lock()

@@ -53,6 +53,7 @@ class LogView(LogContents):
         rewrites: number of times that records shown before may have been replaced or cut off; while it
             stays the same, views only gain records.
         known_transactions: the open transactions at the log end; None until somebody asks for them.
+        losses: what `engine.verdict` knows of the view; None until somebody asks for it.
 
     Args:
         after: the view before this one.
@@ -65,6 +66,7 @@ class LogView(LogContents):
     rewrites: int = 0
     after: InitVar[LogView | None] = None
     known_transactions: TransactionState | None = None
+    losses: object = None
     _times: TimeLookUps | None = field(default=None, init=False)
     _all_segments: LogSegments[LogSegment] | None = field(default=None, init=False)
     _transactions_below: tuple[Offset, TransactionState] | None = field(default=None, init=False)

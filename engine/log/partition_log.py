@@ -36,15 +36,22 @@ class Shared:
         markers: cache of end markers.
         budgets: limits for reads.
         before: the time before which each log is shown; None for all of it.
+        source: the LogSource.
     """
 
-    __slots__ = ("before", "budgets", "markers", "open_segments")
+    __slots__ = ("before", "budgets", "markers", "open_segments", "source")
 
-    def __init__(self, budgets: Budgets = DEFAULT_BUDGETS, before: Timestamp | None = None) -> None:
+    def __init__(
+        self,
+        budgets: Budgets = DEFAULT_BUDGETS,
+        before: Timestamp | None = None,
+        source: object = None,
+    ) -> None:
         self.budgets = budgets
         self.before = before
         self.open_segments = OpenSegments(budgets.open_files // 2)
         self.markers = MarkerCache()
+        self.source = source
 
 
 class ViewLag(NamedTuple):
@@ -236,6 +243,7 @@ class PartitionLog:
                 keep_open=self.frozen,
                 budgets=self.budgets,
                 is_live=self.is_live,
+                source=self._shared.source,
             )
         return known
 

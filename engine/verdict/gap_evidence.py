@@ -141,15 +141,15 @@ def _wrappers(table: Table) -> npt.NDArray[np.bool_]:
 
 
 def with_first_offsets(run: BatchRun) -> Table:
-    """Return the table of a run with the first record's offset as the base offset of each batch."""
+    """Return the table of a run with the first record's offset as the base offset of each batch; -1 if unknown."""
     table = run.table
     wrappers = _wrappers(table)
     if not wrappers.any():
         return table
     summaries, _ = kernel.summarize(run.buffer, table, start_position=run.start_position)
-    known = wrappers & (summaries["count"] > 0)
+    has_records = summaries["count"] > 0
     table = table.copy()
-    table["base_offset"][known] = summaries["first_offset"][known]
+    table["base_offset"][wrappers] = np.where(has_records, summaries["first_offset"], -1)[wrappers]
     return table
 
 

@@ -91,8 +91,13 @@ class Verdict(NamedTuple):
 
     @property
     def is_loss(self) -> bool:
-        """Whether records are, or may be, lost: neither compaction nor retention explains the gap."""
-        return self.rule in ("gap-loss", "gap-unexplained")
+        """Whether something shows that records are lost; a gap that nothing explains is not proven to be a loss."""
+        return self.rule == "gap-loss"
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether compaction or retention explains the gap."""
+        return self.rule in ("gap-compaction", "gap-retention")
 
     @property
     def sentence(self) -> str:

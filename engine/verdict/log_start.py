@@ -24,6 +24,7 @@ from engine.files.file_names import (
 )
 from engine.log.log_view import LogView
 from engine.log.proven_end import orphan_indexes
+from engine.log.tiered.root import TieredRoot
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 from engine.verdict.words import offsets_are
@@ -76,6 +77,8 @@ def lost_start(view: LogView, *, may_be_tiered: bool = False) -> LostStart | Non
     """
     if view.log.only is not None or not view.base_offsets:
         return None
+    if isinstance(view.log.root, TieredRoot):
+        return None  # the epochs beside a copy are those of the day of the copy
     first = view.base_offsets[0]
     if view.partition.topic == CLUSTER_METADATA:
         return _metadata_log(view, first)
@@ -149,6 +152,4 @@ def _metadata_log(view: LogView, first: Offset) -> LostStart | None:
         f" and {says}"
     )
     expected = f"a snapshot at offset {first} or later"
-    return LostStart(
-        newest, first, log_file_name(first), Certainty.CERTAIN, (), sentence, expected
-    )
+    return LostStart(newest, first, log_file_name(first), Certainty.CERTAIN, (), sentence, expected)

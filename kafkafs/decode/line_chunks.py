@@ -15,6 +15,10 @@ ANY_OFFSET = -1
 """Any offset may follow: for a scan that starts in the middle of a file."""
 
 
+ERROR_LINE = 2
+"""`is_piece` of a chunk that keeps its text."""
+
+
 class TextChunk(NamedTuple):
     """A piece of the text, [text_start, text_end), and its source.
 
@@ -24,9 +28,9 @@ class TextChunk(NamedTuple):
         next_offset, scan_end: arguments of the measuring scan, so that a second scan describes damage identically.
         first_record, skip: for a piece of one large batch: the index of its first record, and the bytes of that
             record's line before the piece; both 0 for whole batches.
-        is_piece: 1 for a piece of one large batch, else 0.
+        is_piece: 1 for a piece of one large batch, 2 for an error line that no scan of the file gives again, else 0.
         rows: number of good batches.
-        fates: one byte per batch, or None if none is transactional.
+        fates: one byte per batch, or None if none is transactional; the text of such an error line.
     """
 
     text_start: int
@@ -46,6 +50,11 @@ class TextChunk(NamedTuple):
     def is_whole(self) -> bool:
         """Whether the chunk has all records of its batches."""
         return not self.is_piece
+
+    @property
+    def is_error_line(self) -> bool:
+        """Whether the chunk keeps its text, the error line of a loss, in `fates`."""
+        return self.is_piece == ERROR_LINE
 
     @property
     def text_size(self) -> int:

@@ -10,11 +10,13 @@ from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem
 from engine.files.source_files import SourceFile
 from engine.log.log_view import LogView
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
-from engine.log.segment.scan import BatchRun, Disorder
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.fate import Fate
 from engine.units import Offset, Position
+from engine.verdict.log_losses import losses_of
 from kafkafs.decode.batch_lines import TextPiece
 from kafkafs.decode.error_line import (
     add_problem,
@@ -24,7 +26,7 @@ from kafkafs.decode.error_line import (
     problem_line,
 )
 from kafkafs.decode.failures import Cancelled
-from kafkafs.decode.line_chunks import ChunkTable, TextChunk
+from kafkafs.decode.line_chunks import ERROR_LINE, ChunkTable, TextChunk
 from kafkafs.decode.line_rendering import Fates, Rendering
 
 CHUNK_TEXT = 512 * 1024
@@ -110,13 +112,26 @@ class PartMeasuring:
         self._problems, self._file = view.log.problems, segment.path
         rendering, findings = self._rendering, self._findings
         findings.is_clean_end = True
-        for item in rendering.scan(file, self.position, self._scan_end, self.next_offset):
+        start, end, expected = self.position, self._scan_end, self.next_offset
+        items = losses_of(view).read(
+            segment,
+            rendering.scan(file, start, end, expected),
+            start,
+            end,
+            expected,
+            rendering.within,
+        )
+        for item in items:
             if cancel is not None and cancel():
                 raise Cancelled
             if not isinstance(item, BatchRun):
                 findings.is_clean_end = isinstance(item, Disorder)
                 if not item.is_quiet:
-                    self._size += len(error_line(item, self._mask))
+                    line = error_line(item, self._mask)
+                    if isinstance(item, Damage) and self._is_of_verdict(item):
+                        self._keep_line(item.position, line)
+                    else:
+                        self._size += len(line)
                     findings.note(self._shown(damage_facts(item)))
                     self._problems.add_damage(segment.path, item)
                 continue
@@ -125,6 +140,35 @@ class PartMeasuring:
             self._measure_run(item, view.fates(segment, item), file.path)
             del item  # free it before the next one is read: a batch may be as large as the budget
         self._close(self._scan_end, self._seen_offset)
+
+    def _is_of_verdict(self, damage: Damage) -> bool:
+        """Return whether a scan of the file alone would not give this damage: offsets without bytes, a tail of zeros."""
+        if damage.kind is DamageKind.MISSING:
+            return True
+        return damage.kind is DamageKind.ZEROS and (
+            damage.position + damage.length >= self._scan_end
+        )
+
+    def _keep_line(self, position: Position, line: bytes) -> None:
+        """Commit an error line as a chunk that keeps its text."""
+        self._close(position, self._seen_offset)
+        start = self._text_start
+        chunk = TextChunk(
+            start,
+            start + len(line),
+            self._part,
+            position,
+            position,
+            self._seen_offset,
+            self._scan_end,
+            0,
+            0,
+            ERROR_LINE,
+            0,
+            line,
+        )
+        self._chunks.commit(chunk)
+        self._begin(position, self._seen_offset)
 
     # -- batches ----------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, scan
 from engine.memory_gate import LARGE
 from engine.units import Offset, Position
+from engine.verdict.log_losses import WHOLE_LOG
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import add_problem, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
@@ -43,10 +44,12 @@ class Rendering(NamedTuple):
     Attributes:
         options: the content of lines, and their offset range.
         budgets: bounds for reading.
+        within: the offsets [first, next) whose losses have error lines.
     """
 
     options: kernel.LineOptions
     budgets: Budgets
+    within: tuple[Offset, Offset] = WHOLE_LOG
 
     def scan(
         self,
@@ -145,6 +148,8 @@ class Rendering(NamedTuple):
             ChangedFileError: the text differs in size from the measured one.
             OSError: the file cannot be read.
         """
+        if chunk.is_error_line:
+            return chunk.fates or b""
         text = self._plain_text_of(chunk, file)
         return self._any_text_of(chunk, file) if text is None else text
 

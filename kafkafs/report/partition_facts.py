@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.verdict.holes import Hole
 from engine.check.log_check import PartitionSummary
 from engine.check.log_statistics import (
     CodecCounts,
@@ -18,6 +17,7 @@ from engine.check.log_statistics import (
     joined_span,
 )
 from engine.units import Offset, Timestamp, TopicPartition
+from engine.verdict.holes import Hole
 
 MOST_BLOCKS = 48
 """Most blocks of segments that a partition is drawn with."""

@@ -20,6 +20,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
+from engine.verdict.log_losses import losses_of
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.line_chunks import ANY_OFFSET, STRETCH_TEXT
 from kafkafs.decode.line_rendering import Rendering
@@ -86,7 +87,7 @@ class Streams:
         return held.stream
 
     def _make(self, source: LineSource, view: LogView, options: kernel.LineOptions) -> _Held:
-        rendering = Rendering(line_options(source, view, options), self._budgets)
+        rendering = _rendering(source, view, options, self._budgets)
         stream = LineStream(view, rendering, parts_of(source, view), self.chunks)
         return _Held(stream, view)
 
@@ -142,7 +143,7 @@ def text_of(
     Args:
         jobs: number of threads that make it; a small text is made by the calling thread.
     """
-    rendering = Rendering(line_options(source, view, options), budgets)
+    rendering = _rendering(source, view, options, budgets)
     parts = parts_of(source, view)
     if jobs < 2 or sum(part.end - part.start for part in parts) <= SMALL:
         for segment, item in _scanned(view, rendering, parts):
@@ -159,11 +160,19 @@ def text_of(
         yield from workers.flat_map(text, _scanned(view, rendering, parts), _is_large)
 
 
+def _rendering(
+    source: LineSource, view: LogView, options: kernel.LineOptions, budgets: Budgets
+) -> Rendering:
+    return Rendering(line_options(source, view, options), budgets, offsets_of(source, view))
+
+
 def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> Iterator[_Scanned]:
     """Yield runs of good batches and damage, in order; note the damage."""
+    losses = losses_of(view)
     for segment, start, end in parts:
         expected = ANY_OFFSET if start else segment.base_offset
-        for item in rendering.scan(segment.file, start, end, expected):
+        scanned = rendering.scan(segment.file, start, end, expected)
+        for item in losses.read(segment, scanned, start, end, expected, rendering.within):
             if not isinstance(item, BatchRun) and not item.is_quiet:
                 view.log.problems.add_damage(segment.path, item)
             yield segment, item

@@ -28,7 +28,7 @@ def gap_findings(
         left = without(found.kept, late) if late else found.kept
         for gap in left:
             verdict = classify(gap, evidence)
-            if not verdict.is_loss:
+            if verdict.is_normal:
                 normal[verdict].append(gap)
             else:
                 yield _lost(segment, gap, verdict)

@@ -18,6 +18,8 @@ class DamageKind(StrEnum):
     """Zeros with batches after them."""
     UNREADABLE = "unreadable"
     """Bytes that the device cannot read, with the rest of their batches."""
+    MISSING = "missing"
+    """Offsets without bytes: their batches, or whole segments, are in no records file; see `engine.verdict`."""
     TORN_TAIL = "torn_tail"
     """The file ends inside a batch, as after a crash."""
     ZERO_TAIL = "zero_tail"
@@ -52,6 +54,7 @@ _RULES = {
     DamageKind.BAD_OFFSETS: "batch-offsets",
     DamageKind.ZEROS: "batch-zeros",
     DamageKind.UNREADABLE: "unreadable",
+    DamageKind.MISSING: "gap-loss",
     DamageKind.TORN_TAIL: "torn-tail",
     DamageKind.ZERO_TAIL: "zero-tail",
 }

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import click
 
-from engine.verdict.holes import Hole
 from engine.check.log_check import PartitionSummary
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.files.read_failures import IMAGE_FIRST
+from engine.verdict.holes import Hole
 from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import strip
 from kafkafs.cli.printing.table import print_json, print_table

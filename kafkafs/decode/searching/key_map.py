@@ -19,6 +19,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Disorder, ScanItem
 from engine.units import Offset
+from engine.verdict.log_losses import runs
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 
@@ -90,8 +91,8 @@ class KeyMap:
         """
         start, is_damaged = max(self._end, view.log_start_offset), False
         with Workers(jobs, "keys") as workers:
-            runs = view.runs(start, view.log_end_offset)
-            for item in workers.flat_map(partial(_decoded, view.log.budgets), runs, _is_large):
+            found = runs(view, start, view.log_end_offset)
+            for item in workers.flat_map(partial(_decoded, view.log.budgets), found, _is_large):
                 if isinstance(item, _Keys):
                     self._put(item, start)
                 elif isinstance(item, BatchRun):

@@ -20,6 +20,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.log.segment.segment_cuts import pieces_from_the_end
 from engine.units import Offset
+from engine.verdict.log_losses import losses_of
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.record_format import RecordFormat
@@ -149,7 +150,16 @@ class KeySearch:
         """Return what is found in a piece of a segment."""
         segment, extent, search = piece
         findings = KeyFindings()
-        for part in segment.scan(extent.start, extent.stop, next_offset=extent.next_offset):
+        options = search.options
+        items = losses_of(self.view).read(
+            segment,
+            segment.scan(extent.start, extent.stop, next_offset=extent.next_offset),
+            extent.start,
+            extent.stop,
+            extent.next_offset,
+            (options.from_offset, options.to_offset),
+        )
+        for part in items:
             for item in self._found(search, segment, part):
                 if isinstance(item, Chunk):
                     # Damage before the record cannot hold a newer one.

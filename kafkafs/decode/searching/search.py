@@ -27,6 +27,7 @@ from engine.log.segment.scan import BatchRun, ScanItem
 from engine.memory_gate import LARGE
 from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
+from engine.verdict.log_losses import runs
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.record_format import RecordFormat
@@ -171,7 +172,7 @@ class Search:
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
-        return self.view.runs(self.options.from_offset, self.options.to_offset)
+        return runs(self.view, self.options.from_offset, self.options.to_offset)
 
     def results(self, segment: LogSegment, part: ScanItem) -> Iterator[Match | DamageFacts]:
         """Yield a part's matching records in log order, some at a time, and the places that cannot be searched."""

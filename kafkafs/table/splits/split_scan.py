@@ -16,6 +16,7 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.units import MAX_INT64, Offset, Position
+from engine.verdict.log_losses import losses_of, runs
 from kafkafs.table.errors import CorruptBatchError, LostRecordsError, RecreatedTopicError
 from kafkafs.table.splits.log_dir_owners import check_same, check_visible
 from kafkafs.table.splits.split import Split
@@ -82,7 +83,15 @@ def _scan(
         return
     segment = planned_segment(view, split)
     if segment is not None:
-        for item in _items(segment, split):
+        items = losses_of(view).read(
+            segment,
+            _items(segment, split),
+            split.position,
+            split.end_position,
+            None if split.is_first and split.start > split.segment else split.next_offset,
+            (split.start, split.stop),
+        )
+        for item in items:
             yield Scanned(view, segment, split, item)
         return
     if source is not None and split.owner is not None:
@@ -99,7 +108,7 @@ def _scan(
         is_first=split.is_first and start == split.start,
         is_last=split.is_last and stop == split.stop,
     )
-    for segment, item in view.runs(start, stop):
+    for segment, item in runs(view, start, stop):
         yield Scanned(view, segment, moved, item)
 
 
@@ -170,6 +179,8 @@ def is_hole(split: Split, damage: Damage | Disorder, *, on_corrupt: str) -> bool
     """
     if damage.is_quiet:
         return False
+    if damage.kind is DamageKind.MISSING:
+        return True  # the verdict has left out what concerns other splits
     if isinstance(damage, Disorder):
         return _is_own_disorder(split, damage.first_offset)
     is_tail = damage.kind is DamageKind.TORN_TAIL and split.part_stop == MAX_INT64

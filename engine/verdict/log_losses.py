@@ -1,0 +1,483 @@
+"""What one log has lost, for everybody who reads it.
+
+The cheap part comes from names, sizes, indexes, checkpoints and epochs: segments missing at the start, between others and
+at the end. While batches are read, `LogLosses.read` puts each loss between them, as damage of kind "missing" at its
+place, so that lines, tables, searches and exports meet it as they meet wrong bytes. Whether missing offsets are lost or
+were compacted is decided by `gaps.classify`, as in the check; the pass over the log that this can need is made once a view.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
+from typing import NamedTuple, TypeVar
+
+from engine.budgets import MiB
+from engine.errors import CorruptRecordError, KafkaStorageError
+from engine.log.log_view import LogView
+from engine.log.proven_end import lost_end
+from engine.log.segment.damage import DamageKind
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, Damage, ScanItem
+from engine.units import MAX_INT64, Offset, Position
+from engine.verdict.gap_evidence import (
+    gaps_within,
+    gather,
+    known_evidence,
+    next_batch_after,
+    with_first_offsets,
+)
+from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
+from engine.verdict.log_start import Certainty, lost_start
+from engine.verdict.loss import Loss, LossKind
+from engine.verdict.source_facts import facts_of, source_of
+from engine.verdict.words import offsets_are
+
+_Lost = TypeVar("_Lost")
+
+WHOLE_LOG = (0, MAX_INT64)
+_LOOK_UP_BYTES = 64 * MiB
+"""Size of a log up to which a look-up of one offset may read all of it, to explain why the offset is missing."""
+
+
+class _SegmentEnd(NamedTuple):
+    """One past the last offset of a segment and those before it, and whether damage follows its last batch."""
+
+    next_offset: Offset
+    is_damaged: bool
+
+
+def losses_of(view: LogView) -> LogLosses:
+    """Return the losses of a log; the view keeps them."""
+    known = view.losses
+    if not isinstance(known, LogLosses):
+        known = view.losses = LogLosses(view)
+    return known
+
+
+class LogLosses:
+    """The losses of a view. Facts are worked out at their first use; threads may do it twice, with the same result."""
+
+    def __init__(self, view: LogView) -> None:
+        self._view = view
+        self._ends: dict[Offset, _SegmentEnd] = {}
+
+    # The cheap part
+
+    @cached_property
+    def start(self) -> Loss | None:
+        """Segments lost before the first one."""
+        source = source_of(self._view)
+        is_tiered = source is not None and facts_of(source).has_tiered_storage
+        lost = self._confirmed(partial(lost_start, may_be_tiered=is_tiered))
+        if lost is None or lost.certainty is Certainty.TIERED:
+            return None
+        return self._loss(
+            LossKind.START,
+            lost.first,
+            lost.next,
+            lost.sentence,
+            file=lost.file,
+            is_certain=lost.certainty is Certainty.CERTAIN,
+        )
+
+    @cached_property
+    def end(self) -> Loss | None:
+        """Batches or segments lost after the last one."""
+        view, source = self._view, source_of(self._view)
+        if source is not None and source.before is not None:
+            return None  # the view ends at a time
+        lost = self._confirmed(lost_end)
+        if lost is None:
+            return None
+        active = view.active_segment
+        return self._loss(
+            LossKind.END,
+            lost.first,
+            lost.end.offset,
+            lost.sentence,
+            file=lost.file,
+            position=0 if active is None else active.end,
+        )
+
+    def cheap(self) -> Iterator[Loss]:
+        """Yield the losses that are known without reading batches, in log order.
+
+        These are the start, the end, and segments that an index names.
+        """
+        if self.start is not None:
+            yield self.start
+        for orphan in self._known.orphans:
+            loss = self._missing_segment(orphan)
+            if loss is not None:
+                yield loss
+        if self.end is not None:
+            yield self.end
+
+    def _missing_segment(self, base: Offset) -> Loss | None:
+        """Return the loss of a segment between others that has an index alone."""
+        view, bases = self._view, self._view.base_offsets
+        place = bisect_right(bases, base)
+        if not 0 < place < len(bases) or bases[place - 1] == base:
+            return None
+        before = self.end_before(place)
+        if before is None or before.is_damaged or before.next_offset > base:
+            return None
+        gap = OffsetGap(before.next_offset, bases[place], 0)
+        if gap.next_offset <= view.log_start_offset:
+            return None
+        return self._gap_loss(view.segment_at(place), gap, classify(gap, self._known))
+
+    # Reading
+
+    def read(
+        self,
+        segment: LogSegment,
+        items: Iterable[ScanItem],
+        start: Position,
+        end: Position,
+        next_offset: Offset | None,
+        within: tuple[Offset, Offset] = WHOLE_LOG,
+    ) -> Iterator[ScanItem]:
+        """Yield the items of a scan of a segment, and each loss at its place between them.
+
+        Args:
+            segment: the segment.
+            items: its scan of the bytes [start, end).
+            start, end: whole batches.
+            next_offset: the smallest offset that may follow at `start`; None if unknown.
+            within: the wanted offsets [first, next); losses that touch none of them are left out.
+        """
+        view, reading = self._view, _Reading(self, segment, within)
+        place = bisect_right(view.base_offsets, segment.base_offset) - 1
+        if start == 0:
+            yield from reading.begin(place)
+        elif next_offset is not None and next_offset >= 0:
+            reading.expected = next_offset
+        elif within[0] > segment.base_offset:
+            reading.expected = within[0]
+        for item in items:
+            if isinstance(item, BatchRun):
+                yield from reading.run(item)
+            elif isinstance(item, Damage):
+                yield reading.damage(item, place)
+            else:
+                reading.disorder()
+                yield item
+            del item  # free it before the next read: a batch may be as large as the budget
+        yield from reading.end(place, end)
+
+    def refuse(self, offset: Offset) -> None:
+        """Raise CorruptRecordError if an offset without a record is lost; return if it never had one, or was deleted."""
+        loss = self.at(offset)
+        if loss is not None:
+            path = self._view.log.relative(loss.file) if "/" not in loss.file else loss.file
+            raise CorruptRecordError(loss.reason, path=path, position=loss.position)
+
+    def at(self, offset: Offset) -> Loss | None:
+        """Return the loss that an offset without a record is in; None if it is in none."""
+        view = self._view
+        if offset < view.log_start_offset:
+            return self.start if self.start is not None and self.start.holds(offset) else None
+        if offset >= view.log_end_offset:
+            return self.end if self.end is not None and self.end.holds(offset) else None
+        place = bisect_right(view.base_offsets, offset) - 1
+        try:
+            gap = OffsetGap(offset, next_batch_after(view, offset), 0)
+            if gap.next_offset <= offset or self._is_below_cleaned(gap):
+                return None
+            verdict = self._verdict(gap, may_read=view.size <= _LOOK_UP_BYTES)
+        except (KafkaStorageError, OSError):
+            return None
+        if verdict is None or not verdict.is_loss:
+            return None
+        return self._gap_loss(view.segment_at(max(place, 0)), gap, verdict)
+
+    # Between batches
+
+    @cached_property
+    def _known(self) -> Evidence:
+        view, source = self._view, source_of(self._view)
+        policy = None if source is None else facts_of(source).policy_of(view.partition.topic)
+        return known_evidence(view, policy)
+
+    @cached_property
+    def _gathered(self) -> list[tuple[OffsetGap, Verdict]]:
+        """The gaps of the whole log with their causes, by a pass over it."""
+        evidence, gaps = gather(self._view, self._known.policy)
+        return [(gap, classify(gap, evidence)) for gap in gaps]
+
+    def _is_below_cleaned(self, gap: OffsetGap) -> bool:
+        cleaned = self._known.cleaned_to
+        return (
+            gap.next_offset <= self._view.log_start_offset
+            or (cleaned is not None and gap.next_offset <= cleaned)
+        ) and not any(gap.first_offset <= base < gap.next_offset for base in self._known.orphans)
+
+    def _verdict(self, gap: OffsetGap, *, may_read: bool = True) -> Verdict | None:
+        """Return the cause of a gap; None if a read of the log would be needed."""
+        verdict = classify(gap, self._known)
+        if verdict.is_certain:
+            return verdict
+        if "_gathered" not in self.__dict__ and not may_read:
+            return verdict if verdict.rule != "gap-unexplained" else None
+        for known, cause in self._gathered:
+            if known.first_offset < gap.next_offset and gap.first_offset < known.next_offset:
+                return cause
+        return verdict
+
+    def gap(
+        self, segment: LogSegment, gap: OffsetGap, within: tuple[Offset, Offset]
+    ) -> Loss | None:
+        """Return the loss that a gap before a batch of a segment is; None if its offsets were deleted."""
+        if gap.first_offset >= within[1] or gap.next_offset <= within[0]:
+            return None
+        if gap.next_offset <= gap.first_offset or self._is_below_cleaned(gap):
+            return None
+        verdict = self._verdict(gap)
+        return self._gap_loss(segment, gap, verdict) if verdict is not None else None
+
+    def _gap_loss(self, segment: LogSegment, gap: OffsetGap, verdict: Verdict) -> Loss | None:
+        if not verdict.is_loss:
+            return None
+        reason = f"{offsets_are(gap.first_offset, gap.next_offset)} missing; {verdict.sentence}"
+        return self._loss(
+            LossKind.GAP,
+            gap.first_offset,
+            gap.next_offset,
+            reason,
+            file=segment.path,
+            position=gap.position,
+            is_certain=verdict.is_certain,
+        )
+
+    def end_before(self, place: int) -> _SegmentEnd | None:
+        """Return the end of the segments before one, by its index in the log; None for the first one."""
+        if place <= 0:
+            return None
+        segment = self._view.segment_at(place - 1)
+        known = self._ends.get(segment.base_offset)
+        if known is None:
+            known = self._end_of(segment, place - 1)
+            self._ends[segment.base_offset] = known
+        return known
+
+    def _end_of(self, segment: LogSegment, place: int) -> _SegmentEnd:
+        following, is_damaged, has_batch = segment.base_offset, False, False
+        try:
+            for item in segment.scan_from(MAX_INT64 - 1):
+                if isinstance(item, BatchRun):
+                    following, is_damaged, has_batch = item.next_offset, False, True
+                elif isinstance(item, Damage):
+                    is_damaged = True
+                del item
+        except (KafkaStorageError, OSError):
+            return _SegmentEnd(following, True)
+        if has_batch or is_damaged:
+            return _SegmentEnd(following, is_damaged)
+        before = self.end_before(place)
+        return _SegmentEnd(following, False) if before is None else before
+
+    def note_end(self, segment: LogSegment, end: _SegmentEnd) -> None:
+        """Keep the end of a segment that was read."""
+        self._ends.setdefault(segment.base_offset, end)
+
+    @property
+    def of_view(self) -> LogView:
+        """The view whose losses these are."""
+        return self._view
+
+    # Helpers
+
+    def _confirmed(self, find: Callable[[LogView], _Lost | None]) -> _Lost | None:
+        """Return what is found in the view; in a live log, what its newest view still shows.
+
+        The checkpoints of a running broker may be newer than the view.
+        """
+        lost, view = find(self._view), self._view
+        source = source_of(view) if lost is not None and view.live else None
+        log = None if source is None else source.partitions().get(view.name)
+        return lost if log is None else find(log.view(max_age=0))
+
+    def _loss(
+        self,
+        kind: LossKind,
+        first: Offset,
+        following: Offset,
+        reason: str,
+        *,
+        file: str,
+        position: Position = 0,
+        is_certain: bool = True,
+    ) -> Loss:
+        return Loss(
+            partition=self._view.name,
+            kind=kind,
+            first_offset=first,
+            next_offset=following,
+            file=self._view.log.relative(file) if file and "/" not in file else file,
+            reason=reason,
+            position=position,
+            is_certain=is_certain,
+        )
+
+
+class _Reading:
+    """Follows the batches of one read of a segment.
+
+    Attributes:
+        expected: one past the last offset so far; None if unknown.
+    """
+
+    def __init__(
+        self, losses: LogLosses, segment: LogSegment, within: tuple[Offset, Offset]
+    ) -> None:
+        self.expected: Offset | None = None
+        self._losses = losses
+        self._segment = segment
+        self._within = within
+        self._is_after_damage = False
+        self._is_after_disorder = False
+
+    def disorder(self) -> None:
+        """Note that offsets go back: the batch that follows is out of place, so offsets around it are not missing."""
+        self._is_after_damage = self._is_after_disorder = True
+
+    def begin(self, place: int) -> Iterator[Damage]:
+        """Begin at the start of the segment; yield what the log lost before it."""
+        losses, base = self._losses, self._segment.base_offset
+        self.expected = base
+        before = losses.end_before(place)
+        if before is None:
+            start = losses.start
+            if (
+                start is not None
+                and self._within[0] <= base
+                and (start.first_offset or 0) < self._within[1]
+            ):
+                yield start.damage()
+        elif before.is_damaged:
+            self._is_after_damage = True
+        else:
+            self.expected = min(before.next_offset, base)
+            if self.expected < base:
+                yield from self._gap(base, 0)
+                self.expected = base
+
+    def run(self, run: BatchRun) -> Iterator[ScanItem]:
+        """Take a run; yield it in pieces, with the losses between them."""
+        expected, self.expected = self.expected, max(run.next_offset, self.expected or 0)
+        is_after_damage, self._is_after_damage = self._is_after_damage, False
+        table = run.table
+        if self._is_after_disorder:
+            self._is_after_disorder, self._is_after_damage = False, len(table) == 1
+            yield run.with_table(table[:1])
+            if len(table) > 1:
+                self._is_after_damage = True
+                yield from self.run(run.with_table(table[1:]))
+            return
+        follows = is_after_damage or expected is None or int(table["base_offset"][0]) <= expected
+        base, last = table["base_offset"], table["last_offset"]
+        if follows and not (base[1:] > last[:-1] + 1).any():
+            yield run
+            return
+        stated = with_first_offsets(run)
+        if not follows and expected is not None and int(stated["base_offset"][0]) > expected:
+            yield from self._gap(int(stated["base_offset"][0]), run.position, expected)
+        first = 0
+        for gap in gaps_within(stated):
+            lost = self._losses.gap(self._segment, gap, self._within)
+            if lost is not None:
+                row = int(table["position"].searchsorted(gap.position))
+                yield run.with_table(table[first:row])
+                yield lost.damage()
+                first = row
+        yield run if not first else run.with_table(table[first:])
+
+    def damage(self, damage: Damage, place: int) -> Damage:
+        """Take damage; zeros where batches were are no harmless tail."""
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            self._is_after_damage = True
+            return damage
+        view, expected = self._losses.of_view, self.expected
+        if expected is None:
+            expected = damage.first_offset or self._segment.base_offset
+        bases = view.base_offsets
+        if place + 1 < len(bases):
+            if bases[place + 1] <= expected:
+                return damage
+            following, why = bases[place + 1], f"segment {bases[place + 1]} follows"
+        else:
+            end = self._losses.end
+            following = 0 if end is None else end.next_offset or 0
+            if end is None or following <= expected:
+                return damage
+            why = end.reason
+        self._is_after_damage = True
+        are = offsets_are(expected, following)
+        return damage._replace(
+            kind=DamageKind.ZEROS,
+            reason=f"zeros up to the end of the file, where {are} expected: {why}",
+            first_offset=expected,
+            last_offset=following - 1,
+        )
+
+    def end(self, place: int, end: Position) -> Iterator[Damage]:
+        """End the read of the segment; yield what the log lost behind it, if nobody reads on."""
+        segment, view, within = self._segment, self._losses.of_view, self._within
+        expected = self.expected
+        if expected is None:
+            return
+        bases = view.base_offsets
+        is_whole = end >= (segment.tail_end if place + 1 == len(bases) else segment.size)
+        if is_whole:
+            self._losses.note_end(segment, _SegmentEnd(expected, self._is_after_damage))
+        if self._is_after_damage or expected >= within[1]:
+            return
+        if is_whole and place + 1 == len(bases):
+            lost = self._losses.end
+            if lost is not None:
+                yield lost.damage()
+        elif is_whole:
+            if within[1] <= bases[place + 1]:
+                yield from self._gap(bases[place + 1], end)
+        else:
+            following = next_batch_after(view, expected)
+            if following > expected:
+                yield from self._gap(following, end)
+
+    def _gap(
+        self, following: Offset, position: Position, expected: Offset | None = None
+    ) -> Iterator[Damage]:
+        first = self.expected if expected is None else expected
+        assert first is not None
+        lost = self._losses.gap(self._segment, OffsetGap(first, following, position), self._within)
+        if lost is not None:
+            yield lost.damage()
+
+
+def runs(
+    view: LogView, start_offset: Offset | None = None, stop_offset: Offset | None = None
+) -> Iterator[tuple[LogSegment, ScanItem]]:
+    """Yield what `LogView.runs` yields, and the losses between it.
+
+    Args:
+        start_offset: by default the log start.
+        stop_offset: by default the log end.
+    """
+    losses = losses_of(view)
+    start = view.log_start_offset if start_offset is None else start_offset
+    stop = view.log_end_offset if stop_offset is None else stop_offset
+    expected: Offset = 0
+    for segment, part in view.extents(start, stop):
+        smallest = max(part.next_offset, expected)
+        items = segment.scan(part.start, part.stop, next_offset=smallest)
+        for item in losses.read(segment, items, part.start, part.stop, None, (start, stop)):
+            if isinstance(item, BatchRun):
+                expected = item.next_offset
+            yield segment, item
+            del item  # free it before the next read: a batch may be as large as the budget
+    if not view.base_offsets and losses.end is not None and stop > (losses.end.first_offset or 0):
+        nowhere = LogSegment(view.log.files_of(view.log_end_offset), budgets=view.log.budgets)
+        yield nowhere, losses.end.damage()

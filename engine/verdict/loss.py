@@ -1,0 +1,103 @@
+"""A loss: offsets that a source once had and has no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engine.log.segment.damage import DamageKind
+from engine.log.segment.scan import Damage
+from engine.units import Offset, Position, Timestamp
+
+
+class LossKind(StrEnum):
+    """What is missing."""
+
+    START = "start"
+    """The first segments of a log."""
+    GAP = "gap"
+    """Batches or segments between others."""
+    BYTES = "bytes"
+    """Bytes of a records file that are no good batches."""
+    END = "end"
+    """The last batches or segments of a log."""
+    PARTITION = "partition"
+    """The folder of a partition."""
+    METADATA_LOG = "metadata_log"
+    """The folder of the cluster's metadata log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Offsets that a source lost, with the evidence.
+
+    Attributes:
+        partition: name of the partition in the source.
+        kind: what is missing.
+        first_offset, next_offset: the lost offsets [first, next); None where only a file could tell them.
+        file: path in the source of the file at which they are missing; "" for a whole folder.
+        position, length: bytes of that file; length 0 where offsets are missing between two batches.
+        is_certain: whether no other cause is possible.
+        reason: the loss and its evidence in one sentence.
+        before, after: timestamps in milliseconds of the last record before and the first one after; None if unknown.
+        elsewhere: files of the source that may still hold the records.
+    """
+
+    partition: str
+    kind: LossKind
+    first_offset: Offset | None
+    next_offset: Offset | None
+    file: str
+    reason: str
+    position: Position = 0
+    length: int = 0
+    is_certain: bool = True
+    before: Timestamp | None = None
+    after: Timestamp | None = None
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def offsets(self) -> int:
+        """The number of lost offsets; 0 if unknown."""
+        if self.first_offset is None or self.next_offset is None:
+            return 0
+        return max(self.next_offset - self.first_offset, 0)
+
+    def holds(self, offset: Offset) -> bool:
+        """Return whether an offset is among the lost ones."""
+        if self.first_offset is None or self.next_offset is None:
+            return False
+        return self.first_offset <= offset < self.next_offset
+
+    def damage(self) -> Damage:
+        """Return the loss as a reader meets it between the batches of a file."""
+        last = None if self.next_offset is None else self.next_offset - 1
+        return Damage(
+            self.file,
+            self.position,
+            self.length,
+            DamageKind.MISSING,
+            self.reason,
+            first_offset=self.first_offset,
+            last_offset=last,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object; times in milliseconds."""
+        facts: dict[str, Any] = {
+            "partition": self.partition,
+            "kind": self.kind.value,
+            "firstOffset": self.first_offset,
+            "nextOffset": self.next_offset,
+            "offsets": self.offsets,
+            "certain": self.is_certain,
+            "reason": self.reason,
+            "timestampBefore": self.before,
+            "timestampAfter": self.after,
+        }
+        if self.file:
+            facts |= {"file": self.file, "position": self.position, "length": self.length}
+        if self.elsewhere:
+            facts["elsewhere"] = list(self.elsewhere)
+        return facts

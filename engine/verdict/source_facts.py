@@ -1,0 +1,48 @@
+"""Facts about a source that the verdict on each of its logs needs: policies of topics, tiered storage."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
+from engine.log.log_directory import LogSource
+from engine.log.log_view import LogView
+from engine.verdict.cleanup_policies import PolicyOf, cleanup_policies
+
+
+class SourceFacts:
+    """Facts about a source; each is worked out at its first use.
+
+    Attributes:
+        policy_of: returns a topic's cleanup.policy.
+    """
+
+    def __init__(self, source: LogSource) -> None:
+        self._source_roots = [root for root in source.log_dirs if root is not None]
+        self.policy_of: PolicyOf = cleanup_policies(source)
+
+    @cached_property
+    def has_tiered_storage(self) -> bool:
+        """Whether a log dir has the folder that a broker with tiered storage creates in its first one."""
+        try:
+            return any(
+                entry.name == REMOTE_INDEX_CACHE_FOLDER
+                for root in self._source_roots
+                for entry in root.list()
+            )
+        except OSError:
+            return False
+
+
+def facts_of(source: LogSource) -> SourceFacts:
+    """Return the facts about a source, which keeps them."""
+    known = source.facts
+    if not isinstance(known, SourceFacts):
+        known = source.facts = SourceFacts(source)
+    return known
+
+
+def source_of(view: LogView) -> LogSource | None:
+    """Return the source of a view; None for one that was made without a source."""
+    source = view.log.source
+    return source if isinstance(source, LogSource) else None
