@@ -102,6 +102,10 @@ class SourceCheckpoints:
         """Return all high watermarks."""
         return self._offsets(self._replication)
 
+    def all_recovery_points(self) -> Mapping[TopicPartition, Offset]:
+        """Return all recovery points."""
+        return self._offsets(self._recovery)
+
     def _offsets(self, file: _CheckpointFile) -> dict[TopicPartition, Offset]:
         checked = file.checked
         if checked is not None and (self._frozen or monotonic() - checked < _MAX_AGE):

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
 from engine.budgets import MiB
-from engine.errors import CorruptRecordError, KafkaStorageError
+from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.proven_end import lost_end
 from engine.log.segment.damage import DamageKind
@@ -30,7 +30,7 @@ from engine.verdict.gap_evidence import (
 )
 from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
 from engine.verdict.log_start import Certainty, lost_start
-from engine.verdict.loss import Loss, LossKind
+from engine.verdict.loss import Loss, LossKind, LostRecordError
 from engine.verdict.source_facts import facts_of, source_of
 from engine.verdict.words import offsets_are
 
@@ -169,11 +169,10 @@ class LogLosses:
         yield from reading.end(place, end)
 
     def refuse(self, offset: Offset) -> None:
-        """Raise CorruptRecordError if an offset without a record is lost; return if it never had one, or was deleted."""
+        """Raise LostRecordError if an offset without a record is lost; return if it never had one, or was deleted."""
         loss = self.at(offset)
         if loss is not None:
-            path = self._view.log.relative(loss.file) if "/" not in loss.file else loss.file
-            raise CorruptRecordError(loss.reason, path=path, position=loss.position)
+            raise LostRecordError(loss)
 
     def at(self, offset: Offset) -> Loss | None:
         """Return the loss that an offset without a record is in; None if it is in none."""
@@ -193,6 +192,17 @@ class LogLosses:
         if verdict is None or not verdict.is_loss:
             return None
         return self._gap_loss(view.segment_at(max(place, 0)), gap, verdict)
+
+    def instead_of(self, start: Offset, stop: Offset) -> Loss | None:
+        """Return the loss in the place of a range of offsets [start, stop) that has no batch; None without one.
+
+        A range that ends at the log end has what the log lost there.
+        """
+        view = self._view
+        if stop >= view.log_end_offset and start >= view.log_end_offset:
+            lost = self.end
+            return lost if lost is not None and start < (lost.next_offset or 0) else None
+        return self.at(max(start, view.log_start_offset)) if start < stop else None
 
     # Between batches
 
@@ -433,12 +443,14 @@ class _Reading:
         is_whole = end >= (segment.tail_end if place + 1 == len(bases) else segment.size)
         if is_whole:
             self._losses.note_end(segment, _SegmentEnd(expected, self._is_after_damage))
-        if self._is_after_damage or expected >= within[1]:
+        if self._is_after_damage:
             return
         if is_whole and place + 1 == len(bases):
-            lost = self._losses.end
+            lost = self._losses.end if within[1] >= view.log_end_offset else None
             if lost is not None:
                 yield lost.damage()
+        elif expected >= within[1]:
+            return
         elif is_whole:
             if within[1] <= bases[place + 1]:
                 yield from self._gap(bases[place + 1], end)
@@ -466,11 +478,12 @@ def runs(
         start_offset: by default the log start.
         stop_offset: by default the log end.
     """
-    losses = losses_of(view)
+    losses, has_parts = losses_of(view), False
     start = view.log_start_offset if start_offset is None else start_offset
     stop = view.log_end_offset if stop_offset is None else stop_offset
     expected: Offset = 0
     for segment, part in view.extents(start, stop):
+        has_parts |= part.start < part.stop
         smallest = max(part.next_offset, expected)
         items = segment.scan(part.start, part.stop, next_offset=smallest)
         for item in losses.read(segment, items, part.start, part.stop, None, (start, stop)):
@@ -478,6 +491,7 @@ def runs(
                 expected = item.next_offset
             yield segment, item
             del item  # free it before the next read: a batch may be as large as the budget
-    if not view.base_offsets and losses.end is not None and stop > (losses.end.first_offset or 0):
-        nowhere = LogSegment(view.log.files_of(view.log_end_offset), budgets=view.log.budgets)
-        yield nowhere, losses.end.damage()
+    lost = None if has_parts else losses.instead_of(start, stop)
+    if lost is not None:
+        base = view.base_offsets[-1] if view.base_offsets else view.log_end_offset
+        yield LogSegment(view.log.files_of(base), budgets=view.log.budgets), lost.damage()

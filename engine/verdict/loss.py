@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from engine.errors import CorruptRecordError
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.units import Offset, Position, Timestamp
@@ -101,3 +102,15 @@ class Loss:
         if self.elsewhere:
             facts["elsewhere"] = list(self.elsewhere)
         return facts
+
+
+class LostRecordError(CorruptRecordError):
+    """The record at an offset is lost.
+
+    Attributes:
+        loss: the loss that the offset is in.
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__(loss.reason, path=loss.file, position=loss.position)
+        self.loss = loss

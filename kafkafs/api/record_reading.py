@@ -14,6 +14,8 @@ from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset
+from engine.verdict.log_losses import losses_of
+from engine.verdict.loss import LostRecordError
 from kafkafs.api.consumer_record import ConsumerRecord, consumer_records
 from kafkafs.api.reading import log_end, usual_threads
 from kafkafs.decode.searching.key_maps import KeyMaps
@@ -49,6 +51,9 @@ def record_at(
         raise _corrupt(log, _shown(error, log, mask), offset) from (None if mask else error)
     gone = KeyError(f"{log.name} has no record at offset {offset}: compaction removed it")
     if found is None:
+        loss = losses_of(view).at(offset)
+        if loss is not None:
+            raise _corrupt(log, LostRecordError(loss), offset)
         raise gone
     segment, run = found
     row = run.table[0]

@@ -14,7 +14,7 @@ from engine.units import Offset, TopicPartition
 from kafkafs.api.moments import Moment, milliseconds
 from kafkafs.api.reading import log_end
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.table.splits.split import QueryRange, Split, plan_live, reaches_lost_segment
+from kafkafs.table.splits.split import QueryRange, Split, plan_live, reaches_lost_end
 
 if TYPE_CHECKING:
     from kafkafs.table.where_filter import WhereFilter
@@ -83,7 +83,7 @@ class ScanChoice:
             if self.where is not None and "offset" in self.where.columns and start < stop:
                 start, stop = self.where.offsets(log.topic_partition, start, stop)
             wanted = QueryRange(log.topic_partition, start, stop)
-            if start < stop or reaches_lost_segment(view, wanted):
+            if start < stop or reaches_lost_end(view, wanted):
                 found.append(ScanPart(log, wanted))
         return found
 

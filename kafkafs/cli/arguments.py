@@ -12,6 +12,7 @@ import click
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
 from kafkafs.cli.completing import names
+from kafkafs.cli.printing.losses import report_lost_logs, report_lost_partitions
 from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.failures import KafkaFsError
@@ -20,6 +21,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource, Unread
+    from engine.verdict.loss import Loss
     from kafkafs.decode.record_format import RecordFormat
     from kafkafs.masking.policy import MaskPolicy
     from kafkafs.tree.tree import Tree
@@ -139,7 +141,9 @@ def source_paths(sources: tuple[str, ...]) -> list[str]:
 
 
 @contextmanager
-def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Iterator[LogSource]:
+def open_log_source(
+    sources: tuple[str, ...], *, is_whole: bool = True, is_reading: bool = False
+) -> Iterator[LogSource]:
     """Open the sources for reading; close them at the end.
 
     A command continues without files that cannot be read. At its end they are reported here, and the exit status
@@ -148,6 +152,8 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
     Args:
         sources: paths, as the operator named them.
         is_whole: whether the command reads the whole source, so that its result lacks the unreadable files.
+        is_reading: whether the command shows records or what they add up to: then its result lacks what the source
+            lost, which is reported here as far as no log shows it.
     """
     # Imported here, with all that reads logs, because `mount`, `umount` and `--help` read none.
     from engine.log.log_directory import open_source
@@ -164,12 +170,19 @@ def open_log_source(sources: tuple[str, ...], *, is_whole: bool = True) -> Itera
                 _advise(source.unread())
             elif is_whole and report_unread(source.unread() + source.unread_folders()):
                 raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
+            if is_reading:
+                report_lost_logs(source)
+                report_lost_partitions(source)
             raise
         if not is_whole:
             _report_places(source.unread())
             _advise(source.unread())
         elif report_unread(source.unread() + source.unread_folders()):
             raise click.exceptions.Exit(EXIT_CANNOT_READ)
+        if is_reading:
+            report_lost_partitions(source)
+            if report_lost_logs(source):
+                raise click.exceptions.Exit(EXIT_FINDINGS)
 
 
 @contextmanager
@@ -221,6 +234,11 @@ class Failures:
     def report_damage(self, path: str) -> None:
         """Report a record stream with error lines in place of damaged bytes."""
         fail(f'{path}: some of it is damaged; its lines {{"error": ...}} say where and why')
+        self._is_damaged = True
+
+    def report_loss(self, loss: Loss) -> None:
+        """Report records that are lost."""
+        fail(f"{loss.partition}: {loss.reason}")
         self._is_damaged = True
 
     def note_reported(self, *, is_unread: bool) -> None:

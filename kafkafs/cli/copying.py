@@ -185,6 +185,7 @@ def chosen_ranges(
         NothingMatchedError: the choice takes no partition.
         click.exceptions.Exit: no chosen partition has records in the range.
     """
+    from engine.verdict.log_losses import losses_of
     from kafkafs.tree.selection import proper_logs
 
     logs = require_partitions(source)
@@ -197,9 +198,13 @@ def chosen_ranges(
                 is_empty = False
                 continue
             start, stop = extent.offsets_in(view, view.log_start_offset, view.log_end_offset)
+            lost = None if start < stop else losses_of(view).instead_of(start, stop)
             if start < stop:
                 is_empty = False
                 yield f"{log.name}/offset/{start}..{stop}"
+            elif lost is not None:
+                is_empty = False
+                failures.report_loss(lost)
             log.forget()
     if is_empty:
         fail("no chosen partition has records in the range")

@@ -136,7 +136,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     masks: Masks = given["masks"]
     masks.refuse(given["values"] if given["form"] == "jsonl" else None)
     with (
-        open_log_source(sources) as source,
+        open_log_source(sources, is_reading=True) as source,
         masks.told(source),
         Progress("read") as progress,
     ):

@@ -140,7 +140,7 @@ def get(
 
     wanted = None if key_format == _JSON else _key_bytes(key, key_format)
     with (
-        open_log_source((source,)) as opened,
+        open_log_source((source,), is_reading=True) as opened,
         masks.told(opened),
         Progress("searched") as progress,
     ):

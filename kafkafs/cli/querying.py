@@ -33,6 +33,7 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
+from kafkafs.cli.printing.losses import report_lost_partitions
 from kafkafs.cli.printing.output import fail, sentence_of, write_line, write_output
 from kafkafs.cli.printing.verbosity import note
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
@@ -151,6 +152,7 @@ def sql(
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
                 raise NothingMatchedError(_one_line(str(error))) from error
         unread = report_unread(logs.source.unread() + logs.source.unread_folders())
+        report_lost_partitions(logs.source)
     for topic, typed in read.typed.items():
         if typed.untold is not None:
             note(

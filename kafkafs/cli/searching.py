@@ -227,7 +227,7 @@ def grep(
     masks.refuse(values, form)
     with (
         condition_of(condition, jobs) as where,
-        open_log_source((source,)) as logs,
+        open_log_source((source,), is_reading=True) as logs,
         masks.told(logs),
         Progress("searched") as progress,
     ):

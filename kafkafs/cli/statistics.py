@@ -84,7 +84,7 @@ def stats(
 
     report = HourStats(as_json=as_json) if by_hour else JsonStats() if as_json else TextStats()
     with (
-        open_log_source(sources) as source,
+        open_log_source(sources, is_reading=True) as source,
         masks.told(source),
         Progress("counted") as progress,
     ):
@@ -119,7 +119,7 @@ def _print_keys(
     output = KeyReport(as_json=as_json)
     places, is_read = 0, True
     with (
-        open_log_source(sources) as source,
+        open_log_source(sources, is_reading=True) as source,
         masks.told(source),
         Progress("counted") as progress,
     ):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import CorruptRecordError, DamagedFileError
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import Offset
+from engine.verdict.log_losses import losses_of
 from kafkafs.decode.error_line import damage_facts, exception_facts
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ class DamagedRecordError(CorruptRecordError):
 def damaged(damage: Damage) -> DamagedRecordError:
     """Return the error for a record in a damaged place."""
     return DamagedRecordError(damage, damage_facts(damage))
+
+
+def refuse_lost(view: LogView, offset: Offset) -> None:
+    """Raise DamagedRecordError if an offset without a record is lost."""
+    loss = losses_of(view).at(offset)
+    if loss is not None:
+        raise damaged(loss.damage())
 
 
 def explained(view: LogView, offset: Offset, error: DamagedFileError) -> DamagedRecordError:

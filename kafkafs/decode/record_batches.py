@@ -24,7 +24,13 @@ from engine.log.segment.scan import BatchRun
 from engine.memory_gate import batches_read
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.units import MAX_INT64, Offset, Timestamp
-from kafkafs.decode.damaged_record import DamagedRecordError, damaged, explained, may_hold
+from kafkafs.decode.damaged_record import (
+    DamagedRecordError,
+    damaged,
+    explained,
+    may_hold,
+    refuse_lost,
+)
 from kafkafs.decode.error_line import problem_facts
 from kafkafs.decode.rendered_batch import MOST_TEXT, RenderedBatch
 
@@ -149,6 +155,7 @@ class RecordBatches:
             room = lambda size: held.enter_context(batches_read.room(size))  # noqa: E731
             batch = self._find(view, offset, room, with_window=with_window)
         if batch is None:
+            refuse_lost(view, offset)
             return None
         if batch.line(offset) is not None:
             self._keep(view, batch, offset)

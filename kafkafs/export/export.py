@@ -41,7 +41,7 @@ from kafkafs.export.typed_topics import TypedTopics, typed_topics
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf, RowOptions
-from kafkafs.table.splits.split import QueryRange, Split, plan, reaches_lost_segment
+from kafkafs.table.splits.split import QueryRange, Split, plan, reaches_lost_end
 
 CHUNK_BYTES = 1024 * MiB
 SPLIT_BYTES = 16 * MiB
@@ -284,7 +284,7 @@ def plan_export(
             wanted, gap = _rest(view, wanted, begun[partition], done[partition])
             gaps += gap
         found: list[Split] = []
-        if wanted.start < wanted.stop or reaches_lost_segment(view, wanted):
+        if wanted.start < wanted.stop or reaches_lost_end(view, wanted):
             found = list(plan(view, wanted, SPLIT_BYTES, owners.get(partition)))
         if found and wanted.start < found[0].part_start:
             # The log begins with empty segments before this one.

@@ -22,6 +22,7 @@ from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
 from engine.verdict.log_losses import losses_of
 from kafkafs.decode.chunk_cache import ChunkCache
+from kafkafs.decode.damaged_record import refuse_lost
 from kafkafs.decode.line_chunks import ANY_OFFSET, STRETCH_TEXT
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.line_stream import Growth, LineStream, StreamPart
@@ -218,6 +219,12 @@ def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
         if low < high:
             parts.append(StreamPart(segment, low, high))
     return parts
+
+
+def refuse_lost_range(source: LineSource, view: LogView) -> None:
+    """Raise DamagedRecordError if a range of offsets has no batch because its records are lost."""
+    if source.base_offset is None and source.start < source.end and not parts_of(source, view):
+        refuse_lost(view, max(source.start, view.log_start_offset))
 
 
 def bytes_on_disk(source: LineSource, view: LogView) -> int:

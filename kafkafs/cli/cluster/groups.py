@@ -102,7 +102,7 @@ def groups(
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
 
-    with open_log_source((source,)) as logs:
+    with open_log_source((source,), is_reading=True) as logs:
         with replaying() as advance:
             state = SourceState(logs, advance)
             if not state.has_groups:

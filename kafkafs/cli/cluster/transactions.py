@@ -76,7 +76,7 @@ def transactions(
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
 
-    with open_log_source((source,)) as logs:
+    with open_log_source((source,), is_reading=True) as logs:
         known: dict[str, Choosable] = dict(require_partitions(logs))
         with replaying() as advance:
             state = SourceState(logs, advance)

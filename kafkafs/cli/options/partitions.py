@@ -15,6 +15,7 @@ from engine.errors import SourceError
 from engine.log.partition_choice import Choosable, NamePattern, PartitionChoice
 from kafkafs.cli.arguments import Command
 from kafkafs.cli.completing import names
+from kafkafs.cli.printing.losses import CHOICE
 from kafkafs.cli.printing.verbosity import detail
 from kafkafs.decode.shown_text import printable
 
@@ -61,7 +62,9 @@ def partition_options(command: Command) -> Command:
         chosen_partitions: tuple[str, ...],
         **named: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        return command(*given, choice=choice_of(chosen_topics, chosen_partitions), **named)
+        choice = choice_of(chosen_topics, chosen_partitions)
+        click.get_current_context().meta[CHOICE] = choice
+        return command(*given, choice=choice, **named)
 
     return partition_texts(with_choice)  # type: ignore[return-value]
 
@@ -71,7 +74,9 @@ def topic_option(command: Command) -> Command:
 
     @wraps(command)
     def with_choice(*given: Any, chosen_topics: tuple[str, ...], **named: Any) -> Any:  # noqa: ANN401
-        return command(*given, choice=choice_of(chosen_topics), **named)
+        choice = choice_of(chosen_topics)
+        click.get_current_context().meta[CHOICE] = choice
+        return command(*given, choice=choice, **named)
 
     return TOPIC_OPTION(with_choice)  # type: ignore[return-value]
 

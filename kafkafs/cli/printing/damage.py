@@ -18,4 +18,5 @@ def report(facts: DamageFacts, *, as_json: bool) -> None:
         click.echo(json_text({"error": facts}), err=True)
     else:
         where = printable(f"{facts['file']}: byte {facts['position']}")
-        click.echo(f"kafkafs: {where}: {facts['reason']} ({facts['length']} bytes)", err=True)
+        size = f" ({facts['length']} bytes)" if facts["length"] else ""
+        click.echo(f"kafkafs: {where}: {facts['reason']}{size}", err=True)

@@ -18,6 +18,7 @@ from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.segment_cuts import Cut, cut
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
+from engine.verdict.log_losses import losses_of
 from kafkafs.table.errors import LostRecordsError
 
 
@@ -87,17 +88,27 @@ class Split:
         return max(self.start, self.part_start), min(self.stop, self.part_stop)
 
 
-def reaches_lost_segment(view: LogView, wanted: QueryRange) -> bool:
-    """Return whether an empty range is at the end of a log with a last segment that is damaged as a whole."""
-    return view.lost_segment is not None and wanted.start == wanted.stop == view.log_end_offset
+NO_SEGMENT = -1
+"""Segment of a split for a range without batches whose records are lost."""
+
+
+def reaches_lost_end(view: LogView, wanted: QueryRange) -> bool:
+    """Return whether an empty range is at the end of a log that has lost its last records."""
+    if not wanted.start == wanted.stop == view.log_end_offset:
+        return False
+    return view.lost_segment is not None or losses_of(view).end is not None
 
 
 def plan(
     view: LogView, wanted: QueryRange, split_bytes: int, owner: str | None = None
 ) -> Iterator[Split]:
     """Yield the non-empty splits of a range of offsets, in log order."""
+    is_empty = True
     for segment, whole in _parts(view, wanted, owner):
+        is_empty = False
         yield from _pieces(segment, whole, split_bytes)
+    if is_empty and losses_of(view).instead_of(wanted.start, wanted.stop) is not None:
+        yield _lost(view, wanted, owner)
 
 
 def plan_live(log: PartitionLog, wanted: QueryRange, split_bytes: int) -> Iterator[Split]:
@@ -173,6 +184,32 @@ def _parts(
                 topic_id=view.topic_id,
             ),
         )
+
+
+def _lost(view: LogView, wanted: QueryRange, owner: str | None) -> Split:
+    """Return a split without bytes, whose reader meets the loss in the place of the range."""
+    log = view.log
+    source = log.root.display("/".join(name for name in (log.folder, log.only) if name))
+    return Split(
+        source=source,
+        path=source,
+        partition=wanted.partition,
+        segment=NO_SEGMENT,
+        identity=(0, 0),
+        position=0,
+        end_position=0,
+        next_offset=wanted.start,
+        start=wanted.start,
+        stop=wanted.stop,
+        part_start=wanted.start,
+        part_stop=MAX_INT64,
+        file_size=0,
+        is_first=wanted.is_first,
+        is_last=wanted.is_last,
+        at_log_end=wanted.stop >= view.log_end_offset,
+        owner=owner,
+        topic_id=view.topic_id,
+    )
 
 
 def _pieces(segment: LogSegment, whole: Split, split_bytes: int) -> Iterator[Split]:

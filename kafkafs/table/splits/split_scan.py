@@ -19,7 +19,7 @@ from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.log_losses import losses_of, runs
 from kafkafs.table.errors import CorruptBatchError, LostRecordsError, RecreatedTopicError
 from kafkafs.table.splits.log_dir_owners import check_same, check_visible
-from kafkafs.table.splits.split import Split
+from kafkafs.table.splits.split import NO_SEGMENT, Split
 
 _CHUNK = 4 * MiB
 """Bytes to read at a time: large enough to outweigh the cost of each run, also with large records."""
@@ -96,6 +96,10 @@ def _scan(
         return
     if source is not None and split.owner is not None:
         check_same(split.source, split.owner, source)
+    if split.segment == NO_SEGMENT:
+        for segment, item in runs(view, split.start, split.stop):
+            yield Scanned(view, segment, split, item)
+        return
     # The file was replaced or rewritten: positions are void, offsets still hold.
     start, stop = split.wanted
     if fail_on_data_loss and not _still_holds(view, start, stop):

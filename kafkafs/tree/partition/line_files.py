@@ -14,7 +14,7 @@ from kafkafs.tree.lookups import segment_with_base
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
 from kafkafs.tree.partition.partition import Partition, retried
-from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, text_of
+from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, refuse_lost_range, text_of
 
 MEASURED_INLINE = 256 * 1024
 """Bytes on disk by which a stream may have grown for stat to measure it."""
@@ -105,6 +105,7 @@ class LineFile(File):
         partition = self.partition
         view = partition.view()
         source = self._source_in(view)
+        refuse_lost_range(source, view)
         stream = partition.context.streams.obtain(source, view, partition.options)
         try:
             stream.measure(cancel)
@@ -119,6 +120,7 @@ class LineFile(File):
         view = partition.view()
         context = partition.context
         source = self._source_in(view)
+        refuse_lost_range(source, view)
         yield from text_of(source, view, partition.options, context.budgets, context.options.jobs)
 
     def _source_in(self, view: LogView) -> LineSource:

@@ -24,7 +24,7 @@ from kafkafs.spark.source.options.offset_limits import (
     SpecificTimestamps,
 )
 from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.table.splits.split import QueryRange, reaches_lost_segment
+from kafkafs.table.splits.split import QueryRange, reaches_lost_end
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def resolve_batch(views: Views, options: ReadOptions) -> list[QueryRange]:
     return [
         found
         for found in resolve_partitions(views, options)
-        if found.size > 0 or reaches_lost_segment(views[found.partition], found)
+        if found.size > 0 or reaches_lost_end(views[found.partition], found)
     ]
 
 

@@ -1,0 +1,53 @@
+"""Report on standard error what a source lost and no reader of its logs can meet: whole partitions, emptied logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.printing.output import fail
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_choice import PartitionChoice
+
+CHOICE = "kafkafs.choice"
+"""Key of the command's choice of partitions in click's context."""
+
+
+def chosen() -> PartitionChoice:
+    """Return the running command's choice of partitions."""
+    from engine.log.partition_choice import ALL_PARTITIONS
+
+    context = click.get_current_context(silent=True)
+    choice = None if context is None else context.meta.get(CHOICE)
+    return choice or ALL_PARTITIONS
+
+
+def report_lost_logs(source: LogSource) -> bool:
+    """Report the chosen logs that were read, and have lost all their records; return whether there were any."""
+    from engine.verdict.log_losses import losses_of
+
+    choice, is_found = chosen(), False
+    for log in source.partitions().values():
+        view = log.view_or_none() if log.is_loaded and choice.takes(log) else None
+        if view is None or view.log_start_offset < view.log_end_offset:
+            continue
+        lost = losses_of(view).end
+        if lost is not None:
+            is_found = True
+            fail(f"{lost.partition}: {lost.reason}")
+    return is_found
+
+
+def report_lost_partitions(source: LogSource) -> bool:
+    """Report the chosen partitions whose folders are certainly lost; return whether there were any."""
+    from engine.verdict.source_losses import lost_partitions
+
+    choice, is_found = chosen(), False
+    for lost in lost_partitions(source):
+        if lost.loss.is_certain and choice.takes(lost):
+            is_found = True
+            fail(lost.loss.reason)
+    return is_found
