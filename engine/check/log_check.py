@@ -20,6 +20,7 @@ from engine.check.batches.placeholders import Placeholders
 from engine.check.batches.producer_findings import producer_findings
 from engine.check.batches.record_check import RecordFacts
 from engine.check.log_statistics import LogStatistics
+from engine.check.losses_found import LossesFound
 from engine.check.partition_under_check import (
     PartitionCheck,
     PartitionUnderCheck,
@@ -40,6 +41,7 @@ from engine.units import Offset, Timestamp
 from engine.verdict.compaction_marks import marked_to
 from engine.verdict.gaps import Evidence
 from engine.verdict.holes import Hole, HoleMap
+from engine.verdict.loss import Loss
 from engine.verdict.producer_sequences import Producers
 from engine.workers import Workers
 
@@ -68,6 +70,7 @@ class PartitionSummary:
         log_start_offset, log_end_offset: bounds of the log.
         is_live: whether a broker has it open.
         holes: the first MOST_HOLES holes.
+        losses: the first MOST_LOSSES losses, by offset.
         found: number of findings by severity.
         statistics: counts of the good batches; None unless they were asked for.
     """
@@ -81,6 +84,7 @@ class PartitionSummary:
     batches: int = 0
     records: int = 0
     holes: list[Hole] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
     found: Counter[str] = field(default_factory=Counter)
     statistics: LogStatistics | None = None
 
@@ -137,10 +141,16 @@ class LogCheck:
 
     def findings(self) -> Iterator[Finding | int | str]:
         """Yield the findings, between them the number of bytes read since, and the files that are being checked."""
+        losses = LossesFound(self.under.view)
         try:
-            yield from self._all_findings()
+            for item in self._all_findings():
+                if isinstance(item, Finding):
+                    losses.add(item)
+                yield item
         finally:
             self._kept.close()
+        is_compacted = self.evidence.is_compacted
+        self.summary.losses = losses.all(self.summary.holes, is_compacted=is_compacted)
 
     def _all_findings(self) -> Iterator[Finding | int | str]:
         under, view = self.under, self.under.view

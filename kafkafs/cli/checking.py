@@ -100,6 +100,7 @@ def check(
     running on SOURCE. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
     to check.
     """
+    from engine.verdict.source_losses import lost_partitions
     from kafkafs.cli.printing.check_report import JsonReport, TextReport
 
     asked = _asked(rules, severity)
@@ -111,6 +112,12 @@ def check(
         else:
             events = _events(source, jobs, choice.takes, progress)
         _take(events, report, progress)
+        if not replicas:
+            report.lost_partitions += [
+                lost.loss
+                for lost in lost_partitions(source)
+                if lost.loss.is_certain and choice.takes(lost)
+            ]
         report.end()
         if report.is_unsound:
             sys.exit(EXIT_FINDINGS)

@@ -28,6 +28,7 @@ from engine.clock import Clock
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import reason_of
 from engine.log.log_directory import LogSource
+from engine.log.partition_choice import Choosable
 from engine.log.partition_log import PartitionLog
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
@@ -36,6 +37,8 @@ from engine.replay.groups.group import Group
 from engine.replay.source_state import SourceState
 from engine.replay.transactions import OpenTransaction
 from engine.units import Timestamp
+from engine.verdict.loss import Loss
+from engine.verdict.source_losses import lost_partitions
 from engine.version import __version__
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
 
@@ -142,6 +145,7 @@ class SourceFacts:
         codecs, batch_sizes, batch_records, times: sums over all partitions, see LogStatistics.
         groups, transactions: from Kafka's own topics and the logs; None if the source has no such topic.
         start: the plan of a start.
+        losses: offsets that the partitions lost, and partitions that are lost.
         notes: what could not be found out, and why.
         unread: places that could not be read.
     """
@@ -165,6 +169,7 @@ class SourceFacts:
     groups: list[GroupFacts] | None = None
     transactions: list[OpenTransaction] = field(default_factory=list)
     start: PlannedStart = field(default_factory=PlannedStart)
+    losses: list[Loss] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -195,7 +200,7 @@ class SourceFacts:
     @property
     def is_sound(self) -> bool:
         """Whether nothing was found but notes, and a start would take nothing away."""
-        is_clean = not (self.found("error") or self.found("warning"))
+        is_clean = not (self.found("error") or self.found("warning") or self.losses)
         return bool(is_clean and self.partitions and not self.hanging and self.start.is_harmless)
 
 
@@ -216,7 +221,7 @@ class FactsReader:
         source: LogSource,
         paths: Sequence[str],
         *,
-        takes: Callable[[PartitionLog], bool] | None,
+        takes: Callable[[Choosable], bool] | None,
         jobs: int,
         clock: Clock,
         advance: Advance,
@@ -262,6 +267,11 @@ class FactsReader:
                 self._add_partition(event, logs[event.partition])
             else:
                 self._advance(event.size)
+        self.facts.losses += [
+            lost.loss
+            for lost in lost_partitions(self._source)
+            if lost.loss.is_certain and self._takes(lost)
+        ]
 
     def _add_finding(self, finding: Finding) -> None:
         key = finding.severity.value, finding.rule
@@ -279,6 +289,7 @@ class FactsReader:
             facts.damaged = ()
         self._damaged_logs += bool(facts.damaged)
         self.facts.partitions.append(facts)
+        self.facts.losses += summary.losses
         topic = facts.place.topic
         self.facts.topics.setdefault(topic, TopicFacts(topic)).add(facts, counted)
         add_codecs(self.facts.codecs, counted.codecs)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from engine.verdict.totals import LossTotals
 from kafkafs.amounts import count, counted, size, without_quotes
+from kafkafs.loss_words import closing
 from kafkafs.report.facts import SourceFacts
 
 
@@ -51,12 +53,15 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
         yield Sentence("error", "Nothing was checked: no partition could be read.", "source")
     elif not facts.records:
         yield Sentence("fine", "There was no record to check, and no damage was found.", "findings")
-    elif not facts.unread:
+    elif not facts.unread and not facts.losses:
         yield Sentence(
             "fine",
             f"No damage: all {count(facts.records)} records were read and checked.",
             "findings",
         )
+    missing = closing(LossTotals.of(facts.losses))
+    if missing:
+        yield Sentence("error", f"{missing[0].upper()}{missing[1:]}.", "findings")
     lost = sum(each.hole_bytes for each in facts.partitions)
     if lost:
         files = sum(len(each.damaged) for each in facts.partitions)

@@ -17,12 +17,17 @@ from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.files.read_failures import IMAGE_FIRST
 from engine.verdict.holes import Hole
+from engine.verdict.loss import Loss
+from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import strip
 from kafkafs.cli.printing.table import print_json, print_table
 from kafkafs.decode.shown_text import printable
+from kafkafs.loss_words import NEXT_STEP, WHAT, closing, offsets_of, time_span
 
 _TABLE = ("partition", "errors", "warnings", "notes", "holes", "bytes lost")
+_LOSS_TABLE = ("lost in", "offsets", "number", "written", "what")
+_SHOWN_LOSSES = 20
 _SHOWN_HOLES = 10
 _SHOWN_STRIPS = 10
 UNREAD = frozenset(
@@ -71,6 +76,7 @@ class CheckReport(ABC):
         counts: shown findings by severity.
         unread: number of findings about files or bytes that were not read.
         is_failing_disk: whether a device failed to read some bytes.
+        lost_partitions: partitions whose folders are lost.
     """
 
     def __init__(self, asked: FindingFilter) -> None:
@@ -79,12 +85,13 @@ class CheckReport(ABC):
         self._asked = asked
         self.is_failing_disk = False
         self.summaries: list[PartitionSummary] = []
+        self.lost_partitions: list[Loss] = []
 
     @property
     def is_unsound(self) -> bool:
         """Whether there were errors or warnings, or nothing to check."""
         found = self.counts[Severity.ERROR] or self.counts[Severity.WARNING]
-        return bool(found or not self.summaries)
+        return bool(found or self.lost_partitions or not self.summaries)
 
     def finding(self, finding: Finding) -> None:
         """Count a finding, and show a finding that passes the filter."""
@@ -112,6 +119,11 @@ class CheckReport(ABC):
     @abstractmethod
     def end(self) -> None:
         """Print the end of the report."""
+
+    @property
+    def losses(self) -> list[Loss]:
+        """The losses of all partitions, and the lost partitions."""
+        return [loss for each in self.summaries for loss in each.losses] + self.lost_partitions
 
     def totals(self) -> dict[str, int]:
         """Return the sums over all partitions."""
@@ -155,12 +167,16 @@ class JsonReport(CheckReport):
                 "records": summary.records,
                 "found": {severity.value: summary.found[severity.value] for severity in _COLORS},
                 "holes": [hole.to_json() for hole in summary.holes],
+                "losses": [loss.to_json() for loss in summary.losses],
             }
         )
 
     def end(self) -> None:
         """Print the sums."""
-        print_json({"type": "summary", **self.totals()})
+        for lost in self.lost_partitions:
+            print_json({"type": "loss", **lost.to_json()})
+        losses = LossTotals.of(self.losses)
+        print_json({"type": "summary", **self.totals(), **losses.to_json()})
 
 
 class TextReport(CheckReport):
@@ -206,10 +222,21 @@ class TextReport(CheckReport):
             rows = [_row(each) for each in hurt]
             print_table(_TABLE, rows, has_numbers=True)
             click.echo()
+        losses = self.losses
+        for lost in self.lost_partitions:
+            click.echo(f"{printable(lost.partition)}: {printable(lost.reason)}")
+        if losses:
+            rows = [_loss_row(each) for each in losses[:_SHOWN_LOSSES]]
+            print_table(_LOSS_TABLE, rows)
+            if len(losses) > _SHOWN_LOSSES:
+                click.echo(f"{len(losses) - _SHOWN_LOSSES} more losses; --json has them all")
+            click.echo()
         click.echo(self._closing(self.totals()))
         if self.unread:
             name = "finding names" if self.unread == 1 else "findings name"
             click.echo(f"Not everything was read: {self.unread:,} {name} the unread parts.")
+        if losses:
+            click.echo(f"{closing(LossTotals.of(losses))}; {NEXT_STEP}")
 
     def _closing(self, sums: dict[str, int]) -> str:
         """Return the closing line: amounts read, and findings by severity."""
@@ -227,6 +254,13 @@ class TextReport(CheckReport):
         )
         nothing = "" if sums["batches"] or sums["holes"] else " (there was no record to check)"
         return f"{read}, {sums['size']:,} bytes{nothing}: {counts}"
+
+
+def _loss_row(loss: Loss) -> tuple[str, ...]:
+    number = f"{loss.offsets:,}" if loss.next_offset is not None else "?"
+    number = number if loss.is_certain else f"<= {number}"
+    span = time_span(loss.before, loss.after)
+    return loss.partition, offsets_of(loss), number, span, WHAT[loss.kind]
 
 
 def _where(finding: Finding) -> str:

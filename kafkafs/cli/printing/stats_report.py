@@ -17,10 +17,13 @@ from engine.check.log_statistics import (
     joined_span,
 )
 from engine.check.rules.finding import Finding
+from engine.verdict.loss import Loss
+from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import sparkline
 from kafkafs.cli.printing.check_report import UNREAD
 from kafkafs.cli.printing.table import duration, moment, print_json, print_table
+from kafkafs.loss_words import closing
 
 _HEADER = (
     "PARTITION", "BYTES", "BATCHES", "RECORDS", "CODECS", "RATIO", "PRODUCERS", "KEYLESS", "LATE",
@@ -40,12 +43,14 @@ class StatsReport(ABC):
 
     Attributes:
         holes, hole_bytes: places that are no good batches, and so are not counted.
+        losses: offsets that the partitions lost.
         undecoded: findings about batches with records that could not be decoded, or files that could not be read.
     """
 
     def __init__(self) -> None:
         self.holes = 0
         self.hole_bytes = 0
+        self.losses: list[Loss] = []
         self.undecoded = 0
         self.partitions = 0
         self.records = 0
@@ -63,7 +68,7 @@ class StatsReport(ABC):
     @property
     def is_whole(self) -> bool:
         """Whether partitions were counted, with all their records."""
-        return bool(self.partitions and not self.holes and not self.undecoded)
+        return bool(self.partitions and not self.holes and not self.undecoded and not self.losses)
 
     def add(self, summary: PartitionSummary, topic: str) -> None:
         """Count and show a partition."""
@@ -71,6 +76,7 @@ class StatsReport(ABC):
         assert counts is not None
         self.holes += len(summary.holes)
         self.hole_bytes += sum(hole.length for hole in summary.holes)
+        self.losses += summary.losses
         self.partitions += 1
         self.records += summary.records
         self.size += summary.size
@@ -100,6 +106,8 @@ class StatsReport(ABC):
                 f"Not counted: {self.hole_bytes:,} damaged bytes in {counted(self.holes, 'hole')};"
                 " see kafkafs check"
             )
+        if self.losses:
+            click.echo(f"Not counted: {closing(LossTotals.of(self.losses))}; see kafkafs check")
         if self.undecoded:
             places = counted(self.undecoded, "place")
             click.echo(

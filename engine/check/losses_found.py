@@ -1,0 +1,99 @@
+"""The losses of a partition, out of the check's findings and holes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from engine.check.rules.finding import Finding
+from engine.log.log_view import LogView
+from engine.log.segment.damage import DamageKind
+from engine.verdict.holes import Hole
+from engine.verdict.log_losses import losses_of
+from engine.verdict.loss import Loss, LossKind
+from engine.verdict.time_span import time_span
+
+MOST_LOSSES = 10_000
+_MOST_TIMED = 1000
+"""Losses whose time span is looked up."""
+
+
+class LossesFound:
+    """Collects the losses of a partition.
+
+    Args:
+        view: the log.
+    """
+
+    def __init__(self, view: LogView) -> None:
+        self._view = view
+        self._losses: list[Loss] = []
+
+    def add(self, finding: Finding) -> None:
+        """Take a finding, if it is about lost offsets between others."""
+        if finding.rule != "gap-loss" or len(self._losses) >= MOST_LOSSES:
+            return
+        self._losses.append(
+            Loss(
+                partition=self._view.name,
+                kind=LossKind.GAP,
+                first_offset=finding.first_offset,
+                next_offset=finding.next_offset,
+                file=finding.file,
+                position=finding.position or 0,
+                reason=finding.sentence,
+                is_certain=bool(finding.facts.get("certain")),
+            )
+        )
+
+    def all(self, holes: Iterable[Hole], *, is_compacted: bool) -> list[Loss]:
+        """Return the losses by offset, with those of damaged bytes and with time spans.
+
+        Args:
+            holes: bytes that are no good batches.
+            is_compacted: whether compaction may have left fewer records in the bytes than offsets.
+        """
+        known = losses_of(self._view)
+        ends = [loss for loss in (known.start, known.end) if loss is not None]
+        found = ends + self._losses
+        found += [
+            _of_hole(self._view, hole, is_compacted=is_compacted)
+            for hole in holes
+            if _may_be_lost(hole)
+        ]
+        found.sort(key=lambda loss: (loss.first_offset or 0, loss.next_offset or 0))
+        return [
+            self._with_times(loss) if place < _MOST_TIMED else loss
+            for place, loss in enumerate(found[:MOST_LOSSES])
+        ]
+
+    def _with_times(self, loss: Loss) -> Loss:
+        if loss.first_offset is None:
+            return loss
+        span = time_span(self._view, loss.first_offset, loss.next_offset)
+        return replace(loss, before=span.before, after=span.after)
+
+
+def _may_be_lost(hole: Hole) -> bool:
+    """Return whether a hole may have held records: not a batch that was being written, nor copies of other batches."""
+    if hole.next_offset is None:
+        return not all(DamageKind(kind).is_tail for kind in hole.kinds)
+    return hole.next_offset > hole.first_offset
+
+
+def _of_hole(view: LogView, hole: Hole, *, is_compacted: bool) -> Loss:
+    kinds = ", ".join(hole.kinds)
+    following = hole.next_offset
+    if following is None and hole.stated:
+        following = max(end for _, end in hole.stated)
+    return Loss(
+        partition=view.name,
+        kind=LossKind.BYTES,
+        first_offset=hole.first_offset,
+        next_offset=following,
+        file=hole.file,
+        position=hole.position,
+        length=hole.length,
+        reason=f"{hole.length} bytes from byte {hole.position} are no good batches: {kinds}",
+        is_certain=hole.next_offset is not None and not is_compacted,
+    )

@@ -1,0 +1,51 @@
+"""Words for losses, the same in all commands."""
+
+from __future__ import annotations
+
+from engine.units import Timestamp
+from engine.verdict.loss import Loss, LossKind
+from engine.verdict.totals import LossTotals
+from kafkafs.amounts import counted, minute
+
+WHAT = {
+    LossKind.START: "the first segments",
+    LossKind.GAP: "batches or segments in between",
+    LossKind.BYTES: "damaged bytes",
+    LossKind.END: "the last batches or segments",
+    LossKind.PARTITION: "the folder",
+    LossKind.METADATA_LOG: "the metadata log",
+}
+NEXT_STEP = "kafkafs plan tells what a start would take besides, kafkafs rebuild --merge takes from other copies"
+
+
+def closing(totals: LossTotals) -> str:
+    """Return the sentence about all losses; "" without any."""
+    if not totals.partitions:
+        return ""
+    amount = counted(totals.offsets, "offset") if totals.offsets else "an unknown number of offsets"
+    up_to = "" if totals.is_exact else "up to "
+    span = time_span(totals.before, totals.after)
+    lost = f"lost for good here: {up_to}{amount} in {counted(totals.partitions, 'partition')}"
+    return f"{lost}, {span}" if span else lost
+
+
+def time_span(before: Timestamp | None, after: Timestamp | None) -> str:
+    """Return the times around a loss; "" if none is known."""
+    if before is None and after is None:
+        return ""
+    if before is None:
+        return f"before {_minute(after)}"
+    if after is None:
+        return f"from about {_minute(before)} on"
+    return f"about {_minute(before)} to {_minute(after)}"
+
+
+def _minute(timestamp: Timestamp | None) -> str:
+    return minute(timestamp).replace(" ", "T") + "Z"
+
+
+def offsets_of(loss: Loss) -> str:
+    """Return the offsets of a loss as a range, "" if unknown."""
+    if loss.first_offset is None:
+        return ""
+    return f"{loss.first_offset}..{'' if loss.next_offset is None else loss.next_offset}"
