@@ -13,7 +13,6 @@ WHAT = {
     LossKind.BYTES: "damaged bytes",
     LossKind.END: "the last batches or segments",
     LossKind.PARTITION: "the folder",
-    LossKind.METADATA_LOG: "the metadata log",
 }
 NEXT_STEP = "kafkafs plan tells what a start would take besides, kafkafs rebuild --merge takes from other copies"
 

@@ -30,7 +30,7 @@ from engine.verdict.gap_evidence import (
 )
 from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
 from engine.verdict.log_start import Certainty, lost_start
-from engine.verdict.loss import Loss, LossKind, LostRecordError
+from engine.verdict.loss import Loss, LossKind
 from engine.verdict.source_facts import facts_of, source_of
 from engine.verdict.words import offsets_are
 
@@ -101,6 +101,11 @@ class LogLosses:
             position=0 if active is None else active.end,
         )
 
+    def note(self, lost: Damage) -> Damage:
+        """Add what is lost to the problems of the partition, and return it."""
+        self._view.log.problems.add_damage(lost.path, lost)
+        return lost
+
     def cheap(self) -> Iterator[Loss]:
         """Yield the losses that are known without reading batches, in log order.
 
@@ -161,18 +166,13 @@ class LogLosses:
             if isinstance(item, BatchRun):
                 yield from reading.run(item)
             elif isinstance(item, Damage):
-                yield reading.damage(item, place)
+                told = reading.damage(item, place)
+                yield item if told is item else self.note(told)
             else:
                 reading.disorder()
                 yield item
             del item  # free it before the next read: a batch may be as large as the budget
         yield from reading.end(place, end)
-
-    def refuse(self, offset: Offset) -> None:
-        """Raise LostRecordError if an offset without a record is lost; return if it never had one, or was deleted."""
-        loss = self.at(offset)
-        if loss is not None:
-            raise LostRecordError(loss)
 
     def at(self, offset: Offset) -> Loss | None:
         """Return the loss that an offset without a record is in; None if it is in none."""
@@ -366,7 +366,7 @@ class _Reading:
                 and self._within[0] <= base
                 and (start.first_offset or 0) < self._within[1]
             ):
-                yield start.damage()
+                yield losses.note(start.damage())
         elif before.is_damaged:
             self._is_after_damage = True
         else:
@@ -401,7 +401,7 @@ class _Reading:
             if lost is not None:
                 row = int(table["position"].searchsorted(gap.position))
                 yield run.with_table(table[first:row])
-                yield lost.damage()
+                yield self._losses.note(lost.damage())
                 first = row
         yield run if not first else run.with_table(table[first:])
 
@@ -448,7 +448,7 @@ class _Reading:
         if is_whole and place + 1 == len(bases):
             lost = self._losses.end if within[1] >= view.log_end_offset else None
             if lost is not None:
-                yield lost.damage()
+                yield self._losses.note(lost.damage())
         elif expected >= within[1]:
             return
         elif is_whole:
@@ -466,7 +466,7 @@ class _Reading:
         assert first is not None
         lost = self._losses.gap(self._segment, OffsetGap(first, following, position), self._within)
         if lost is not None:
-            yield lost.damage()
+            yield self._losses.note(lost.damage())
 
 
 def runs(

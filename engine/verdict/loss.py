@@ -25,8 +25,6 @@ class LossKind(StrEnum):
     """The last batches or segments of a log."""
     PARTITION = "partition"
     """The folder of a partition."""
-    METADATA_LOG = "metadata_log"
-    """The folder of the cluster's metadata log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

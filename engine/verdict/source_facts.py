@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
@@ -15,10 +16,12 @@ class SourceFacts:
 
     Attributes:
         policy_of: returns a topic's cleanup.policy.
+        lost_partitions: the listing that was looked at and what is lost of it; None before the first look.
     """
 
     def __init__(self, source: LogSource) -> None:
         self._source_roots = [root for root in source.log_dirs if root is not None]
+        self.lost_partitions: tuple[object, Sequence[object]] | None = None
         self.policy_of: PolicyOf = cleanup_policies(source)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a source lost besides the contents of its logs: folders of partitions, the cluster's metadata log.
+"""What a source lost besides the contents of its logs: folders of partitions.
 
 A broker writes each partition of a log dir into the log dir's checkpoints. A name there without a folder is a partition
 that was deleted, moved to another log dir or broker, or lost: the cluster's metadata decides. At its next start a broker
@@ -8,16 +8,24 @@ makes the folder of a lost partition anew, empty, and gives offset 0 to the next
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource
+from engine.log.partition_log import PartitionLog
+from engine.log.segment.damage import DamageKind
+from engine.log.segment.problems import ProblemEntry
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.replay.internal_logs import InternalLogs
-from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, TopicPartition
+from engine.verdict.log_losses import losses_of
 from engine.verdict.loss import Loss, LossKind
+from engine.verdict.source_facts import facts_of
+
+MOST_LOGS = 2000
+"""Partitions of a source up to which each is looked at for its problems."""
 
 
 class LostPartition(NamedTuple):
@@ -40,8 +48,16 @@ def lost_partitions(source: LogSource) -> list[LostPartition]:
     metadata each name in a checkpoint is taken for a loss that is likely, not certain. A log dir that a broker has open
     is left out: its checkpoints are written after its folders change.
     """
-    if source.is_snapshot or source.before is not None:
+    if source.before is not None:
         return []
+    facts, logs = facts_of(source), source.partitions()
+    known = facts.lost_partitions
+    if known is None or known[0] is not logs:
+        known = facts.lost_partitions = logs, _look_for_lost(source)
+    return [lost for lost in known[1] if isinstance(lost, LostPartition)]
+
+
+def _look_for_lost(source: LogSource) -> list[LostPartition]:
     found: dict[str, LostPartition] = {}
     there = {log.topic_partition for log in source.partitions().values()}
     image: list[ClusterImage | None] = []
@@ -59,35 +75,37 @@ def lost_partitions(source: LogSource) -> list[LostPartition]:
     return [found[name] for name in sorted(found)]
 
 
-def metadata_loss(source: LogSource) -> Loss | None:
-    """Return the loss of the cluster's metadata log, where a log dir shows that it had one.
+def source_problems(source: LogSource) -> list[ProblemEntry]:
+    """Return the problems found so far, with the losses that are known without reading batches.
 
-    Not each node's log dir has one: of several only the first, or the one of metadata.log.dir. A source that is one
-    log dir of a node in KRaft mode, with partitions and without it, has lost it or was not named whole.
+    Of a source with more than MOST_LOGS partitions, only logs that somebody has read are looked at.
     """
-    dirs = [log_dir for log_dir in source.log_dirs if log_dir is not None]
-    if not dirs or not any(
-        meta is not None and meta.version == 1 for meta in source.meta_properties
-    ):
-        return None
-    if any(log.topic_partition.topic == CLUSTER_METADATA for log in source.partitions().values()):
-        return None
-    if not source.partitions():
-        return None
-    where = dirs[0].path if len(dirs) == 1 else "these log dirs"
-    reason = (
-        f"{where} has no {CLUSTER_METADATA}-0: unless another log dir of the node has it, the names, ids"
-        " and settings of the topics are lost here, and a controller that starts here forgets every topic"
-    )
-    return Loss(
-        partition=f"{CLUSTER_METADATA}-0",
-        kind=LossKind.METADATA_LOG,
-        first_offset=None,
-        next_offset=None,
-        file="",
-        reason=reason,
-        is_certain=False,
-    )
+    logs = source.partitions()
+    for log in logs.values():
+        if log.is_loaded or len(logs) <= MOST_LOGS:
+            _note_losses(log)
+    entries = source.problems
+    for lost in lost_partitions(source):
+        if lost.loss.is_certain:
+            entries.append(
+                {
+                    "partition": lost.name,
+                    "kind": DamageKind.MISSING,
+                    "file": lost.name,
+                    "reason": lost.loss.reason,
+                }
+            )
+    return entries
+
+
+def _note_losses(log: PartitionLog) -> None:
+    view = log.view_or_none()
+    if view is None:
+        return
+    losses = losses_of(view)
+    with suppress(OSError, KafkaStorageError):
+        for loss in losses.cheap():
+            losses.note(loss.damage())
 
 
 def _named(

@@ -18,6 +18,7 @@ import trio
 from engine.errors import KafkaStorageError
 from engine.log.partition_choice import PartitionChoice
 from engine.units import Timestamp
+from engine.verdict.source_losses import source_problems
 from kafkafs.amounts import counted
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.mount.service_manager import notify
@@ -219,7 +220,7 @@ async def _tell_problems(logs: SourceLogs) -> None:
     told = 0
     while True:
         try:
-            problems = await trio.to_thread.run_sync(lambda: logs.source.problems)
+            problems = await trio.to_thread.run_sync(lambda: source_problems(logs.source))
         except (OSError, KafkaStorageError) as error:
             logger.warning("the source: %s", error)
         else:

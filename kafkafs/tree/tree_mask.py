@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.log.segment.problems import ProblemEntry, Problems
+from engine.verdict.source_losses import source_problems
 from kafkafs.tree.errors import MaskedError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class TreeMask:
 
     def problems(self) -> list[ProblemEntry]:
         """Return the problems of the source, without facts from masked records, and what was refused."""
-        found = self._source.problems
+        found = source_problems(self._source)
         logs = self._source.partitions()
         shown: list[ProblemEntry] = []
         for entry in found:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from engine.verdict.source_losses import source_problems
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.process_facts import process_facts
 from kafkafs.serve.control.counters import Counters
@@ -66,5 +67,5 @@ class ServerStatus:
         )
 
     def _problems(self) -> bytes:
-        problems: Sequence[Mapping[str, Any]] = self._logs.source.problems
+        problems: Sequence[Mapping[str, Any]] = source_problems(self._logs.source)
         return b"".join(json.dumps(each).encode() + b"\n" for each in problems)
