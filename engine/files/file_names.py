@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError
@@ -32,6 +34,8 @@ QUORUM_STATE = "quorum-state"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 REMOTE_INDEX_CACHE_FOLDER = "remote-log-index-cache"
 
+SAME_NAMES: Mapping[str, str] = MappingProxyType({})
+"""Names of files by their names in the log, when these are the same."""
 MAX_TOPIC_LENGTH = 249
 _MAX_FOLDER_LENGTH = 255
 
@@ -53,6 +57,13 @@ class FileKind(Enum):
     LOCK = ".lock"
     QUORUM_STATE = "quorum-state"
     BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+
+
+SEGMENT_KINDS = (
+    *(FileKind.LOG, FileKind.OFFSET_INDEX),
+    *(FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX),
+)
+"""Kinds of a segment's files."""
 
 
 class FileState(Enum):

@@ -38,7 +38,10 @@ def earlier_view(view: LogView, time: Timestamp) -> LogView:
         ),
     )
     active = LogSegment(
-        view.log.files_of(segment.base_offset), position, position, budgets=view.log.budgets
+        view.log.files_of(segment.base_offset, listing),
+        position,
+        position,
+        budgets=view.log.budgets,
     )
     earlier = LogView(
         view.log,

@@ -70,8 +70,8 @@ class LogContext(NamedTuple):
         limit = self.budgets.checkpoint_bytes
         return self.root.read(self.relative(name), limit=limit, is_listed=is_listed)
 
-    def files_of(self, base_offset: Offset) -> SegmentFiles:
-        """Return the files of a segment; opens none."""
+    def files_of(self, base_offset: Offset, listing: FolderListing) -> SegmentFiles:
+        """Return the files of a segment in a listing of the folder; opens none."""
         return SegmentFiles(
             self.root,
             self.folder,
@@ -80,6 +80,7 @@ class LogContext(NamedTuple):
             problems=self.problems,
             name=self.only,
             keep=self.keep_open,
+            swapped=listing.swapped,
         )
 
     def is_current(self) -> bool:
@@ -179,10 +180,11 @@ class LogContents:
         return log.read_side_file(name, is_listed=self.is_listed_file(name))
 
     def is_listed_file(self, name: str) -> bool:
-        """Return whether the listing of the folder says that a name is a regular file's.
+        """Return whether the listing of the folder says that a name in the log is a regular file's.
 
         Raises FileNotFoundError if the listing lacks the name.
         """
+        name = self.listing.real(name)
         is_file = self.listing.has_file(name)
         if not is_file and not self.listing.has(name):
             path = self.log.root.display(self.log.relative(name))
@@ -202,7 +204,7 @@ class LogContents:
             return active
         segment = self._segments.get(base)
         if segment is None:
-            made = LogSegment(self.log.files_of(base), budgets=self.log.budgets)
+            made = LogSegment(self.log.files_of(base, self.listing), budgets=self.log.budgets)
             segment = self._segments.setdefault(base, made)
         return segment
 

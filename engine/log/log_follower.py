@@ -7,6 +7,7 @@ from time import monotonic
 
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, FileKind, parse_file_name
 from engine.files.folder_watch import FolderWatch
+from engine.log.finished_swap import finish_swap
 from engine.log.folder_listing import FolderListing, sort_entries
 from engine.log.log_contents import LogContext
 from engine.log.log_view import LogView
@@ -75,7 +76,7 @@ class LogFollower:
         listing, was_listed = self._list(now, again)
         is_same = old is not None and listing is old.listing
         # Compaction can put another file under each name; the names alone do not show that.
-        if is_same and was_listed and self._has_other_files():
+        if is_same and was_listed and self._has_other_files(listing):
             is_same = False
         if not is_same:
             self._keep_unchanged(listing)
@@ -83,12 +84,12 @@ class LogFollower:
         if base is None:
             self._tail = None
         elif self._tail is None or self._tail.segment.base_offset != base:
-            self._tail = self._new_tail(base)
+            self._tail = self._new_tail(base, listing)
             is_same = False
         elif not self._tail.follow(None if transactions is None else transactions.apply):
             self._rewrites += 1
             self._log.root.forget(self._log.folder)
-            self._tail = self._new_tail(base)
+            self._tail = self._new_tail(base, listing)
             is_same = False
         start, end = self._bounds(listing)
         active = None if self._tail is None else self._tail.segment
@@ -112,8 +113,9 @@ class LogFollower:
             known_transactions=transactions if is_same else None,
         )
 
-    def _new_tail(self, base_offset: Offset) -> ActiveTail:
-        return ActiveTail(self._log.files_of(base_offset), self._has_broker, self._log.budgets)
+    def _new_tail(self, base_offset: Offset, listing: FolderListing) -> ActiveTail:
+        files = self._log.files_of(base_offset, listing)
+        return ActiveTail(files, self._has_broker, self._log.budgets)
 
     # The folder
 
@@ -127,6 +129,8 @@ class LogFollower:
             self._start_over()
         log = self._log
         listing = sort_entries(*log.root.list_apart(log.folder), log.only)
+        if listing.swapped:
+            listing = finish_swap(log, listing)
         if log.only is not None and not listing.base_offsets:
             listing = listing._replace(base_offsets=(self._base_offset_of(log.only),))
         if known is None or listing != known:
@@ -150,10 +154,10 @@ class LogFollower:
 
     # Segments
 
-    def _has_other_files(self) -> bool:
+    def _has_other_files(self, listing: FolderListing) -> bool:
         """Return whether the name of a complete segment that was opened now leads to another file."""
         return any(
-            segment.files.opened is not None and not self._is_unchanged(segment)
+            segment.files.opened is not None and not self._is_unchanged(segment, listing)
             for segment in self._segments.copy().values()
         )
 
@@ -167,19 +171,22 @@ class LogFollower:
         kept = {}
         # A copy, since threads with an older view go on adding segments to the same dict.
         for base, segment in self._segments.copy().items():
-            if base in bases and self._is_unchanged(segment):
+            if base in bases and self._is_unchanged(segment, listing):
                 kept[base] = segment
             elif base in bases:
                 self._rewrites += 1
         self._segments = kept
-        if self._tail is not None and self._tail.segment.base_offset not in bases:
+        tail = None if self._tail is None else self._tail.segment
+        if tail is not None and (
+            tail.base_offset not in bases or not tail.files.has_names_of(listing.swapped)
+        ):
             self._tail = None
             self._rewrites += 1
 
-    def _is_unchanged(self, segment: LogSegment) -> bool:
+    def _is_unchanged(self, segment: LogSegment, listing: FolderListing) -> bool:
         """Return whether a complete segment's name still leads to the file that is open; False for a closed one."""
         opened = segment.files.opened
-        if opened is None:
+        if opened is None or not segment.files.has_names_of(listing.swapped):
             return False
         try:
             status = self._log.root.stat(segment.path)

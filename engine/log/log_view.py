@@ -283,9 +283,9 @@ class LogView(LogContents):
     def abort_bases(self) -> tuple[Offset, ...]:
         """Base offsets of the segments with an index of aborted transactions, ascending."""
         if self._abort_bases is None:
-            has_file = self.listing.has_file
+            has_file, real = self.listing.has_file, self.listing.real
             self._abort_bases = tuple(
-                base for base in self.base_offsets if has_file(transaction_index_name(base))
+                base for base in self.base_offsets if has_file(real(transaction_index_name(base)))
             )
         return self._abort_bases
 

@@ -10,7 +10,7 @@ import errno
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
@@ -19,7 +19,7 @@ from engine import kernel
 from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchRows
 from engine.errors import CorruptRecordError, LimitExceededError
-from engine.files.file_names import log_file_name, offset_index_name
+from engine.files.file_names import SAME_NAMES, SEGMENT_KINDS, log_file_name, offset_index_name
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.files.unopened_file import UnopenedFile
 from engine.files.unreadable import MEDIA_ERRORS
@@ -311,6 +311,7 @@ class SegmentFiles:
         problems: receives problems of the files.
         name: name of the records file, when it is not that of the base offset.
         keep: never close the files.
+        swapped: names of complete ``.swap`` files, by the names that a start gives them.
 
     Opening raises FileNotFoundError, other OSError, SourceRefusedError.
     """
@@ -324,6 +325,7 @@ class SegmentFiles:
         "opened",
         "problems",
         "root",
+        "swapped",
         "walked",
     )
 
@@ -337,6 +339,7 @@ class SegmentFiles:
         problems: Problems,
         name: str | None = None,
         keep: bool = False,
+        swapped: Mapping[str, str] = SAME_NAMES,
     ) -> None:
         self.root = root
         self.folder = folder
@@ -345,11 +348,14 @@ class SegmentFiles:
         self.problems = problems
         self.name = name
         self.keep = keep
+        self.swapped = swapped
         self.opened: OpenSegment | None = None
         self.walked: WalkedHints | None = None
 
     def relative(self, name: str) -> str:
-        """Return the path in the source of a name in the folder."""
+        """Return the path in the source of a name in the log."""
+        if self.swapped:
+            name = self.swapped.get(name, name)
         return self.root.real(f"{self.folder}/{name}" if self.folder else name)
 
     @property
@@ -361,6 +367,28 @@ class SegmentFiles:
     def index_path(self) -> str:
         """Path of the offset index."""
         return self.relative(offset_index_name(self.base_offset))
+
+    def has_names_of(self, swapped: Mapping[str, str]) -> bool:
+        """Return whether the files of the segment have the names of another listing, too."""
+        known = self.swapped
+        if known is swapped or not (known or swapped):
+            return True
+        digits = log_file_name(self.base_offset)[:20]
+        names = [digits + kind.value for kind in SEGMENT_KINDS]
+        return all(known.get(name) == swapped.get(name) for name in names)
+
+    def if_renamed(self, look: Callable[[], Found]) -> Found:
+        """Return what `look` does; if the file is gone under its ``.swap`` name, look again under the other one.
+
+        A running broker gives it that name a moment later. Raises what `look` does.
+        """
+        try:
+            return look()
+        except FileNotFoundError:
+            if not self.swapped:
+                raise
+        self.swapped = SAME_NAMES
+        return look()
 
     def ensure_open(self) -> OpenSegment:
         """Return the open files; open them if needed."""
@@ -381,7 +409,9 @@ class SegmentFiles:
 
     def _open_records(self) -> SourceFile:
         try:
-            return self.root.open_fresh(self.path, is_listed=self.name is None)
+            return self.if_renamed(
+                lambda: self.root.open_fresh(self.path, is_listed=self.name is None)
+            )
         except OSError as error:
             if error.errno not in _NOT_OPENED:
                 raise

@@ -82,7 +82,9 @@ class SegmentBytes:
         if self._end is not None:
             return self._end
         opened = self.files.opened
-        return opened.size if opened is not None else self.files.root.stat(self.path).st_size
+        if opened is not None:
+            return opened.size
+        return self.files.if_renamed(lambda: self.files.root.stat(self.path)).st_size
 
     @property
     def identity(self) -> tuple[int, int]:
