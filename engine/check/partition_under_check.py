@@ -200,7 +200,8 @@ class PartitionUnderCheck:
         return self._log.view(max_age=0)
 
     def relative(self, name: str) -> str:
-        """Return the path of one of the partition's files below `root`."""
+        """Return the path below `root` of one of the partition's files, by its name in the log."""
+        name = self.view.listing.real(name)
         return f"{self.folder}/{name}" if self.folder else name
 
     def display(self, name: str = "") -> str:

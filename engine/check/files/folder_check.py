@@ -29,8 +29,8 @@ def check_folder(under: PartitionUnderCheck) -> Iterator[Finding]:
     deleted: list[str] = []
     for name in listing.files:
         parsed = parse_file_name(name)
-        if name == under.view.log.only:
-            continue  # named by the operator
+        if name == under.view.log.only or name in listing.replaced:
+            continue  # named by the operator; see unfinished_check
         if parsed is None:
             yield _odd_name(under, name)
         elif parsed.state in _HALF_DONE:
@@ -89,7 +89,9 @@ def _left_over(
 
 def _sizes_and_links(under: PartitionUnderCheck) -> Iterator[Finding]:
     linked: list[str] = []
-    for name, status in under.root.stat_files(under.folder, under.view.listing.files):
+    listing = under.view.listing
+    names = [name for name in listing.files if name not in listing.replaced]
+    for name, status in under.root.stat_files(under.folder, names):
         if status.st_nlink > 1:
             linked.append(name)
         if name.endswith(FileKind.LOG.value) and status.st_size > MAX_INT32:

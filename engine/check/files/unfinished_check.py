@@ -86,9 +86,8 @@ def _read(partition: PartitionUnderCheck, base_offset: Offset) -> _New | None:
 
 def _replaces(partition: PartitionUnderCheck, new: list[_New]) -> Iterator[Finding]:
     first, following = new[0].base_offset, max(each.next_offset for each in new)
-    replaced = [
-        segment.name for segment in partition.segments if first <= segment.base_offset < following
-    ]
+    gone = (name for name in partition.view.listing.replaced if name.endswith(FileKind.LOG.value))
+    replaced = sorted(gone)
     what = ", ".join(replaced[:5]) if replaced else "no segment"
     names = ", ".join(each.name for each in new[:5])
     yield partition.found(

@@ -15,8 +15,8 @@ from kafkafs.decode.searching.search import DamageFacts, Match
 Answer = TypeVar("Answer")
 
 _LOOKS = 5
-_SWAP_SECONDS = 0.002
-"""For a moment the cleaner's output has only its .swap name."""
+_REPLACED_AFTER = 0.002
+"""Seconds in which a broker replaces segments."""
 
 
 class LiveKeySearch:
@@ -98,5 +98,5 @@ class LiveKeySearch:
         return ask()
 
     def _look_again(self) -> None:
-        time.sleep(_SWAP_SECONDS)
+        time.sleep(_REPLACED_AFTER)
         self.search = self._make(self._log.view(0.0))

@@ -119,8 +119,8 @@ class OffsetFolder(RecordFolder):
     ) -> tuple[LogView, RenderedBatch | None]:
         """Search again while the cleaner replaces segments: the view may still have the old ones.
 
-        A segment's cleaned file may already hold the records of the next segment too, and for a moment it has no `.log`,
-        only a `.swap`. A result that stays the same without a change of the folder is final.
+        A segment's cleaned file may already hold the records of the next segment too. A result that stays the same
+        without a change of the folder is final.
         """
         partition = self.partition
         for look in range(_LOOKS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cast
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 
 _LOOKS = 4
-_SWAP_SECONDS = 0.002
-_SWAPPED = ".log.swap"
 _LARGE_FOLDER = 1 << 20
 """Size in bytes of the folder itself; about 20,000 names."""
 
@@ -105,11 +102,7 @@ class Partition:
     def look_again(self, *, is_first: bool) -> bool:
         """List the folder again. Return whether a retry can succeed: always the first time."""
         before = self.view()
-        again = self.view_again()
-        if any(left.name.endswith(_SWAPPED) for left in again.leftovers):
-            time.sleep(_SWAP_SECONDS)  # for a moment the cleaner's output has only its .swap name
-            return True
-        return is_first or again is not before
+        return self.view_again() is not before or is_first
 
     @property
     def root(self) -> SourceRoot:

@@ -176,8 +176,8 @@ def indexes(partition: Partition, view: LogView, cancel: Cancel | None) -> list[
     found = []
     for segment in view.segments_from(0):
         _stop_if(cancel)
-        stem = f"{segment.base_offset:020}"
-        offset_path = partition.source_path(f"{stem}.index")
+        stem, real = f"{segment.base_offset:020}", view.listing.real
+        offset_path = partition.source_path(real(f"{stem}.index"))
         offset_index = OffsetIndex(
             lambda path=offset_path: partition.root.open(path),  # type: ignore[misc]
             segment.base_offset,
@@ -193,9 +193,9 @@ def indexes(partition: Partition, view: LogView, cancel: Cancel | None) -> list[
                 "segment": segment.base_offset,
                 "size": segment.size,
                 "indexes": {
-                    f"{stem}{suffix}": _index(index)
+                    real(f"{stem}{suffix}"): _index(index)
                     for suffix, index in by_suffix.items()
-                    if f"{stem}{suffix}" in names
+                    if real(f"{stem}{suffix}") in names
                 },
             }
         )

@@ -119,8 +119,11 @@ class SourceFileNode(File):
         """Return the segment of this records file in a snapshot. The open segment stays readable."""
         if not self.partition.context.source.is_snapshot:
             return None
-        base = self._live_base()
-        return None if base is None else segment_with_base(view, base)
+        parsed = parse_file_name(self._name)
+        if parsed is None or parsed.kind is not FileKind.LOG or parsed.base_offset is None:
+            return None
+        segment = segment_with_base(view, parsed.base_offset)
+        return segment if segment is not None and segment.name == self._name else None
 
     def _shown_size(self, view: LogView, size: int, identity: tuple[int, int]) -> int:
         """Return the size without a batch that a broker is appending to the active segment."""
