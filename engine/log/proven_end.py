@@ -149,6 +149,8 @@ def orphan_indexes(listing: FolderListing) -> dict[Offset, str]:
         name = parse_file_name(file)
         if name is None or name.kind not in _INDEXES or name.state is not FileState.LIVE:
             continue
+        if file in listing.replaced:
+            continue
         if name.base_offset is not None and listing.has_file(file):
             found.setdefault(name.base_offset, file)
     return found

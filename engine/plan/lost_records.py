@@ -39,7 +39,7 @@ class Losses(NamedTuple):
     Attributes:
         records: number of records in good batches, without control records.
         control_records: number of control records.
-        bytes: bytes of records files: good batches, damage, zeros.
+        bytes: bytes of records files: good batches, damage, zeros; not those of batches in other files.
         damaged_bytes: the part of `bytes` outside of good batches.
         ranges: offsets of the good batches, ascending, adjacent ranges merged.
     """
@@ -141,7 +141,10 @@ class _Count:
                 count = len(offsets)
                 if count:  # the header of a wrapper need not state the offsets of its records
                     first, last = int(offsets.min()), int(offsets.max())
-            if last < log_start or any(each.start <= first < each.end for each in kept):
+            if any(each.start <= first < each.end for each in kept):
+                self._bytes -= int(batch["size"])
+                continue
+            if last < log_start:
                 continue
             if batch["attributes"] & CONTROL_MASK and batch["magic"] >= 2:
                 self._control += count
