@@ -7,6 +7,7 @@ ones become `.deleted` before that, and go later. A file system may bring these 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -93,7 +94,7 @@ SHAPES = (
     ),
     _made(
         "compaction of two between others",
-        {8: _range(8, 16), 16: _range(16, 24)},
+        {8: _range(8, 23), 23: [23]},
         {8: [9, 15, 23]},
         {0: _range(0, 8), 24: _range(24, 30)},
     ),
@@ -149,6 +150,23 @@ def states_in_order(shape: Shape) -> Iterator[tuple[State, bool]]:
     for name in [each for each in state if each.endswith(".deleted")]:
         del state[name]
         yield dict(state), True
+
+
+def replace_segments(folder: Path, shape: Shape, chance: random.Random) -> None:
+    """Do to a folder with the old segments what a broker does, at its pace."""
+    before: State | None = None
+    for state, _ in states_in_order(shape):
+        if before is not None:
+            gone, new = before.keys() - state.keys(), state.keys() - before.keys()
+            if gone and new:
+                (folder / gone.pop()).rename(folder / new.pop())
+            elif new:
+                name = new.pop()
+                (folder / name).write_bytes(state[name])
+            else:
+                (folder / gone.pop()).unlink()
+            time.sleep(chance.choice((0.0, 0.0, 0.0001, 0.002)))
+        before = state
 
 
 def all_states(shape: Shape, suffixes: tuple[str, ...] = (".log", ".index")) -> Iterator[State]:

@@ -6,6 +6,8 @@ from engine.clock import SYSTEM_CLOCK
 from engine.files.source_files import SourceRoot
 
 _CONFIRM_AFTER = 0.05
+_TICK_MS = 1000
+"""A folder that was not changed for so long has a new mtime after its next change, by any clock tick."""
 _LONG_AGO_MS = 24 * 3600 * 1000
 """A folder with an older mtime is not being changed, even by a file server with a wrong clock."""
 
@@ -46,3 +48,12 @@ class FolderWatch:
             self._confirm_at = None
             return True
         return False
+
+    def is_settled(self) -> bool:
+        """Return whether the folder has not changed since the last `must_list`, nor shortly before it.
+
+        Raises FileNotFoundError, other OSError.
+        """
+        status = self._root.stat(self._folder)
+        age = SYSTEM_CLOCK.now_ms() - status.st_mtime_ns // 1_000_000
+        return (status.st_dev, status.st_ino, status.st_mtime_ns) == self._stamp and age > _TICK_MS

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, FileKind, parse_file_name
+from engine.files.folder_entries import SourceEntry
 from engine.files.folder_watch import FolderWatch
 from engine.log.finished_swap import finish_swap
 from engine.log.folder_listing import FolderListing, sort_entries
@@ -17,6 +18,9 @@ from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
 _ATTEMPTS = 3
+_LISTED_AT_ONCE = 400
+"""Names of a log's files that fit into the 32 KiB of one system call."""
+_MOST_LISTS = 10
 
 
 class LogFollower:
@@ -128,7 +132,7 @@ class LogFollower:
         if self._watch.replaced:
             self._start_over()
         log = self._log
-        listing = sort_entries(*log.root.list_apart(log.folder), log.only)
+        listing = sort_entries(*self._entries(), log.only)
         if listing.swapped:
             listing = finish_swap(log, listing)
         if log.only is not None and not listing.base_offsets:
@@ -136,6 +140,22 @@ class LogFollower:
         if known is None or listing != known:
             self._listing = known = listing
         return known, True
+
+    def _entries(self) -> tuple[Sequence[str], Sequence[SourceEntry]]:
+        """Return the files and the other entries of the folder, as they were at one moment.
+
+        The system lists a small folder at once. A file of a large one that is renamed meanwhile may be missing under
+        both names: so that is listed until it stays the same.
+        """
+        log = self._log
+        found = log.root.list_apart(log.folder)
+        for _ in range(_MOST_LISTS):
+            if len(found[0]) < _LISTED_AT_ONCE or self._watch.is_settled():
+                break
+            before, found = found, log.root.list_apart(log.folder)
+            if set(before[0]) == set(found[0]):
+                break
+        return found
 
     def _base_offset_of(self, name: str) -> Offset:
         """Return the base offset of a records file, from its name or else from its first batch."""

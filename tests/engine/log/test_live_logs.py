@@ -21,6 +21,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from tests.builders import Rec, batch, last_offset, patched
 from tests.engine.log.folders import LogWriter, live_log, offsets_of
+from tests.swap_states import SHAPES, Shape, replace_segments, write_state
 
 
 @pytest.fixture
@@ -347,6 +348,32 @@ def test_compaction_replaces_a_segment_under_its_name(writer: LogWriter) -> None
     assert offsets_of(after) == [2, 3]
     assert after.record(0) is None
     assert after.rewrites > before.rewrites
+
+
+@pytest.mark.parametrize("more", [0, 2000], ids=["small folder", "large folder"])
+@pytest.mark.parametrize("shape", SHAPES[:2], ids=lambda shape: shape.name)
+def test_a_compaction_under_way_shows_all_old_segments_or_all_new_ones(
+    tmp_path: Path, shape: Shape, more: int
+) -> None:
+    """A broker renames files while we list them and open them; a large folder is not listed at once."""
+    for number in range(10):
+        folder = tmp_path / f"topic-{number}"
+        write_state(folder, {**shape.others, **shape.old})
+        for other in range(more):
+            (folder / f"{other:020}.kept").touch()
+        log = open_source(str(folder)).partitions()[folder.name]
+        broker = threading.Thread(target=replace_segments, args=(folder, shape, Random(number)))
+        broker.start()
+        kinds = []
+        while broker.is_alive() or not kinds or not kinds[-1]:
+            try:
+                found = offsets_of(log.view(max_age=0))
+            except FileNotFoundError:  # readers look again
+                continue
+            assert found in (shape.before, shape.after)
+            kinds.append(found == shape.after)
+        broker.join()
+        assert kinds == sorted(kinds)
 
 
 def test_compaction_is_seen_when_no_name_tells_of_it(writer: LogWriter) -> None:
