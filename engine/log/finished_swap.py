@@ -6,13 +6,13 @@ from the first ``.swap`` segment to the end of the last one, and renames the ``.
 So does a running one, a moment later: whatever moment a reader sees, the log has either all old segments or all
 new ones.
 
-One thing is different: a ``.swap`` without a good batch replaces nothing. A start would lose the records that it
-replaces, and readers still have them.
+One thing is different: while the first old segment is there, a ``.swap`` without a good batch replaces nothing. A
+start loses the records that it replaces, and readers still have them.
 """
 
 from __future__ import annotations
 
-from engine.files.file_names import FileState, log_file_name
+from engine.files.file_names import log_file_name
 from engine.log.folder_listing import (
     FolderListing,
     swapped_bases,
@@ -21,7 +21,6 @@ from engine.log.folder_listing import (
 )
 from engine.log.log_contents import LogContext
 from engine.log.segment.log_segment import LogSegment
-from engine.units import Offset
 
 
 def finish_swap(log: LogContext, listing: FolderListing) -> FolderListing:
@@ -29,15 +28,12 @@ def finish_swap(log: LogContext, listing: FolderListing) -> FolderListing:
 
     Raises FileNotFoundError when a file is gone in the meantime, other OSError.
     """
-    first: Offset | None = None
-    end: Offset = 0
-    for base in swapped_bases(listing):
-        segment = LogSegment(log.files_of(base, listing), budgets=log.budgets)
-        if segment.size and segment.next_offset == base:
-            name = log_file_name(base, FileState.SWAP)
-            reason = f"damaged: a start puts {name} in the place of other segments"
-            listing = without_swapped(listing, base, reason)
-            continue
-        first = base if first is None else first
-        end = max(end, segment.next_offset)
-    return without_replaced(listing, end if first is None else first, end)
+    bases = swapped_bases(listing)
+    if not bases:
+        return without_replaced(listing, 0, 0)
+    segments = [LogSegment(log.files_of(base, listing), budgets=log.budgets) for base in bases]
+    for segment in segments:
+        is_bad = segment.size > 0 and segment.next_offset == segment.base_offset
+        if is_bad and listing.has_file(log_file_name(bases[0])):
+            return without_swapped(listing, f"no segment: {segment.name} has no good batch")
+    return without_replaced(listing, bases[0], max(segment.next_offset for segment in segments))

@@ -136,28 +136,14 @@ def sort_entries(
     )
 
 
-def without_swapped(listing: FolderListing, base_offset: Offset, reason: str) -> FolderListing:
-    """Return a listing, not yet `without_replaced`, in which a segment's ``.swap`` files are leftovers."""
-    digits = log_file_name(base_offset)[:20]
-    names = {
-        f"{digits}{kind.value}": f"{digits}{kind.value}{FileState.SWAP.value}"
-        for kind in SEGMENT_KINDS
-    }
-    swapped = {name: real for name, real in listing.swapped.items() if name not in names}
-    is_there = listing.has_file(log_file_name(base_offset))
+def without_swapped(listing: FolderListing, reason: str) -> FolderListing:
+    """Return a listing, not yet `without_replaced`, in which the ``.swap`` files are leftovers."""
+    has_file = listing.has_file
+    swaps = sorted(filter(has_file, set(listing.swapped.values())))
     return listing._replace(
-        base_offsets=tuple(
-            each for each in listing.base_offsets if is_there or each != base_offset
-        ),
-        leftovers=tuple(
-            sorted(
-                [
-                    *listing.leftovers,
-                    *(Leftover(real, reason) for real in names.values() if listing.has_file(real)),
-                ]
-            )
-        ),
-        swapped=swapped or SAME_NAMES,
+        base_offsets=tuple(base for base in listing.base_offsets if has_file(log_file_name(base))),
+        leftovers=tuple(sorted([*listing.leftovers, *(Leftover(name, reason) for name in swaps)])),
+        swapped=SAME_NAMES,
     )
 
 

@@ -14,7 +14,6 @@ from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding
 from engine.errors import SourceRefusedError
 from engine.files.file_names import FileKind, FileState, parse_file_name
-from engine.files.folder_entries import EntryKind
 from engine.log.segment.scan import BatchRun, Damage, Disorder, scan
 from engine.units import MAX_INT64, Offset
 
@@ -30,7 +29,8 @@ class _New(NamedTuple):
 
 def check_unfinished(partition: PartitionUnderCheck) -> Iterator[Finding]:
     """Yield findings about a broker's handling of ``.cleaned`` and ``.swap`` segments; none in a live log."""
-    logs = _unfinished_logs(partition)
+    states = (FileState.CLEANED, FileState.SWAP)
+    logs = [(base, state) for _, base, state in _logs(partition) if state in states]
     if not logs or partition.is_live:
         return
     cleaned = [base for base, state in logs if state is FileState.CLEANED]
@@ -52,15 +52,11 @@ def check_unfinished(partition: PartitionUnderCheck) -> Iterator[Finding]:
         yield from _replaces(partition, known)
 
 
-def _unfinished_logs(partition: PartitionUnderCheck) -> list[tuple[Offset, FileState]]:
-    found: list[tuple[Offset, FileState]] = []
-    for name, kind in partition.view.files:
-        parsed = parse_file_name(name) if kind is EntryKind.FILE else None
-        if parsed is None or parsed.kind is not FileKind.LOG or parsed.base_offset is None:
-            continue
-        if parsed.state in (FileState.CLEANED, FileState.SWAP):
-            found.append((parsed.base_offset, parsed.state))
-    return found
+def _logs(partition: PartitionUnderCheck) -> Iterator[tuple[str, Offset, FileState]]:
+    for name in partition.view.listing.files:
+        parsed = parse_file_name(name)
+        if parsed is not None and parsed.kind is FileKind.LOG and parsed.base_offset is not None:
+            yield name, parsed.base_offset, parsed.state
 
 
 def _name(base_offset: Offset, state: FileState) -> str:
@@ -86,8 +82,12 @@ def _read(partition: PartitionUnderCheck, base_offset: Offset) -> _New | None:
 
 def _replaces(partition: PartitionUnderCheck, new: list[_New]) -> Iterator[Finding]:
     first, following = new[0].base_offset, max(each.next_offset for each in new)
-    gone = (name for name in partition.view.listing.replaced if name.endswith(FileKind.LOG.value))
-    replaced = sorted(gone)
+    bases = {each.base_offset for each in new}
+    replaced = [
+        name
+        for name, base, state in _logs(partition)
+        if state is FileState.LIVE and (first <= base < following or base in bases)
+    ]
     what = ", ".join(replaced[:5]) if replaced else "no segment"
     names = ", ".join(each.name for each in new[:5])
     yield partition.found(
