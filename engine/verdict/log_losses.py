@@ -494,4 +494,7 @@ def runs(
     lost = None if has_parts else losses.instead_of(start, stop)
     if lost is not None:
         base = view.base_offsets[-1] if view.base_offsets else view.log_end_offset
-        yield LogSegment(view.log.files_of(base), budgets=view.log.budgets), lost.damage()
+        yield (
+            LogSegment(view.log.files_of(base, view.listing), budgets=view.log.budgets),
+            lost.damage(),
+        )

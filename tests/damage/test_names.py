@@ -36,7 +36,12 @@ def left(found: Survey, partition: str = "t-0") -> dict[str, str]:
     [
         *("foo.log", "foo.index", "foo.timeindex", "foo.snapshot", "foo.swap", "foo.cleaned"),
         *("foo.deleted", ".log", "log", "00000000000000000000", "00000000000000000000.LOG"),
-        *("00000000000000000000.log.cleaned", "00000000000000000003.log.deleted", "core", "x\ny.log"),
+        *(
+            "00000000000000000000.log.cleaned",
+            "00000000000000000003.log.deleted",
+            "core",
+            "x\ny.log",
+        ),
     ],
 )
 def test_fault_083_strange_files_are_listed_apart(tmp_path: Path, look: Look, name: str) -> None:
