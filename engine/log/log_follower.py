@@ -149,8 +149,10 @@ class LogFollower:
         """
         log = self._log
         found = log.root.list_apart(log.folder)
+        if len(found[0]) < _LISTED_AT_ONCE:
+            return found
         for _ in range(_MOST_LISTS):
-            if len(found[0]) < _LISTED_AT_ONCE or self._watch.is_settled():
+            if self._watch.is_settled():
                 break
             before, found = found, log.root.list_apart(log.folder)
             if set(before[0]) == set(found[0]):

@@ -377,18 +377,15 @@ class SegmentFiles:
         names = [digits + kind.value for kind in SEGMENT_KINDS]
         return all(known.get(name) == swapped.get(name) for name in names)
 
-    def if_renamed(self, look: Callable[[], Found]) -> Found:
-        """Return what `look` does; if the file is gone under its ``.swap`` name, look again under the other one.
+    def was_renamed(self, error: OSError) -> bool:
+        """Return whether the file may be gone under its ``.swap`` name only: then the other one counts from now on.
 
-        A running broker gives it that name a moment later. Raises what `look` does.
+        A running broker gives it that name a moment later.
         """
-        try:
-            return look()
-        except FileNotFoundError:
-            if not self.swapped:
-                raise
+        if not self.swapped or not isinstance(error, FileNotFoundError):
+            return False
         self.swapped = SAME_NAMES
-        return look()
+        return True
 
     def ensure_open(self) -> OpenSegment:
         """Return the open files; open them if needed."""
@@ -409,10 +406,10 @@ class SegmentFiles:
 
     def _open_records(self) -> SourceFile:
         try:
-            return self.if_renamed(
-                lambda: self.root.open_fresh(self.path, is_listed=self.name is None)
-            )
+            return self.root.open_fresh(self.path, is_listed=self.name is None)
         except OSError as error:
+            if self.was_renamed(error):
+                return self._open_records()
             if error.errno not in _NOT_OPENED:
                 raise
             status = self.root.stat(self.path)

@@ -84,7 +84,12 @@ class SegmentBytes:
         opened = self.files.opened
         if opened is not None:
             return opened.size
-        return self.files.if_renamed(lambda: self.files.root.stat(self.path)).st_size
+        try:
+            return self.files.root.stat(self.path).st_size
+        except FileNotFoundError as error:
+            if not self.files.was_renamed(error):
+                raise
+        return self.files.root.stat(self.path).st_size
 
     @property
     def identity(self) -> tuple[int, int]:
