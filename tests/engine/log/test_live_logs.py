@@ -8,10 +8,12 @@ import threading
 import time
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from engine.files.source_files import SourceFile
+from engine.clock import SYSTEM_CLOCK
+from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.folder_listing import FolderListing
 from engine.log.log_directory import open_source
 from engine.log.log_follower import LogFollower
@@ -374,6 +376,28 @@ def test_a_compaction_under_way_shows_all_old_segments_or_all_new_ones(
             kinds.append(found == shape.after)
         broker.join()
         assert kinds == sorted(kinds)
+
+
+@pytest.mark.parametrize(("age", "lists"), [(3600, 1), (0, 2)])
+def test_a_large_folder_is_listed_again_only_when_it_changed_a_moment_ago(
+    writer: LogWriter, monkeypatch: pytest.MonkeyPatch, age: int, lists: int
+) -> None:
+    writer.append_records(b"a")
+    for number in range(1, 401):
+        (writer.folder / f"{number:020}.snapshot").touch()
+    changed = SYSTEM_CLOCK.now_ms() / 1000 - age
+    os.utime(writer.folder, (changed, changed))
+    listed: list[str] = []
+    list_apart = SourceRoot.list_apart
+
+    def counted(root: SourceRoot, folder: str = "") -> Any:
+        listed.append(folder)
+        return list_apart(root, folder)
+
+    log = writer.log
+    monkeypatch.setattr(SourceRoot, "list_apart", counted)
+    assert offsets_of(log.view()) == [0]
+    assert listed == [log.folder] * lists
 
 
 def test_compaction_is_seen_when_no_name_tells_of_it(writer: LogWriter) -> None:
