@@ -24,6 +24,7 @@ LAYERS = (
     "engine/log",
     "engine/replay/groups",
     "engine/replay",
+    "engine/verdict",
     "engine/check/rules",
     "engine/check/batches",
     "engine/check/files",

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
 from engine.units import Offset
 
-Table: TypeAlias = npt.NDArray[Any]
+Table: TypeAlias = "npt.NDArray[Any]"
 
 
 def is_placeholder(table: Table) -> npt.NDArray[np.bool_]:

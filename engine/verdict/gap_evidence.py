@@ -9,10 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from engine import kernel
+from engine.arrays import np, npt
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileState, log_file_name
 from engine.log.folder_listing import FolderListing
@@ -26,7 +24,7 @@ from engine.verdict.gaps import Evidence, OffsetGap, classify
 from engine.verdict.producer_sequences import Producers
 from engine.verdict.repeated_keys import first_repeated_key
 
-Table: TypeAlias = npt.NDArray[Any]
+Table: TypeAlias = "npt.NDArray[Any]"
 
 MOST_GAPS = 100_000
 """Gaps that are kept one by one."""

@@ -26,12 +26,13 @@ from engine.verdict.gap_evidence import (
     gather,
     known_evidence,
     next_batch_after,
+    orphans_without_log,
     with_first_offsets,
 )
 from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
 from engine.verdict.log_start import Certainty, lost_start
 from engine.verdict.loss import Loss, LossKind
-from engine.verdict.source_facts import facts_of, source_of
+from engine.verdict.source_evidence import evidence_of, source_of
 from engine.verdict.words import offsets_are
 
 _Lost = TypeVar("_Lost")
@@ -69,7 +70,7 @@ class LogLosses:
     def start(self) -> Loss | None:
         """Segments lost before the first one."""
         source = source_of(self._view)
-        is_tiered = source is not None and facts_of(source).has_tiered_storage
+        is_tiered = source is not None and evidence_of(source).has_tiered_storage
         lost = self._confirmed(partial(lost_start, may_be_tiered=is_tiered))
         if lost is None or lost.certainty is Certainty.TIERED:
             return None
@@ -113,7 +114,7 @@ class LogLosses:
         """
         if self.start is not None:
             yield self.start
-        for orphan in self._known.orphans:
+        for orphan in self._orphans:
             loss = self._missing_segment(orphan)
             if loss is not None:
                 yield loss
@@ -207,9 +208,13 @@ class LogLosses:
     # Between batches
 
     @cached_property
+    def _orphans(self) -> tuple[Offset, ...]:
+        return orphans_without_log(self._view.listing)
+
+    @cached_property
     def _known(self) -> Evidence:
         view, source = self._view, source_of(self._view)
-        policy = None if source is None else facts_of(source).policy_of(view.partition.topic)
+        policy = None if source is None else evidence_of(source).policy_of(view.partition.topic)
         return known_evidence(view, policy)
 
     @cached_property
@@ -219,11 +224,11 @@ class LogLosses:
         return [(gap, classify(gap, evidence)) for gap in gaps]
 
     def _is_below_cleaned(self, gap: OffsetGap) -> bool:
-        cleaned = self._known.cleaned_to
+        cleaned = self._view.log.checkpoints.cleaner_offset(self._view.partition)
         return (
             gap.next_offset <= self._view.log_start_offset
             or (cleaned is not None and gap.next_offset <= cleaned)
-        ) and not any(gap.first_offset <= base < gap.next_offset for base in self._known.orphans)
+        ) and not any(gap.first_offset <= base < gap.next_offset for base in self._orphans)
 
     def _verdict(self, gap: OffsetGap, *, may_read: bool = True) -> Verdict | None:
         """Return the cause of a gap; None if a read of the log would be needed."""
@@ -467,34 +472,3 @@ class _Reading:
         lost = self._losses.gap(self._segment, OffsetGap(first, following, position), self._within)
         if lost is not None:
             yield self._losses.note(lost.damage())
-
-
-def runs(
-    view: LogView, start_offset: Offset | None = None, stop_offset: Offset | None = None
-) -> Iterator[tuple[LogSegment, ScanItem]]:
-    """Yield what `LogView.runs` yields, and the losses between it.
-
-    Args:
-        start_offset: by default the log start.
-        stop_offset: by default the log end.
-    """
-    losses, has_parts = losses_of(view), False
-    start = view.log_start_offset if start_offset is None else start_offset
-    stop = view.log_end_offset if stop_offset is None else stop_offset
-    expected: Offset = 0
-    for segment, part in view.extents(start, stop):
-        has_parts |= part.start < part.stop
-        smallest = max(part.next_offset, expected)
-        items = segment.scan(part.start, part.stop, next_offset=smallest)
-        for item in losses.read(segment, items, part.start, part.stop, None, (start, stop)):
-            if isinstance(item, BatchRun):
-                expected = item.next_offset
-            yield segment, item
-            del item  # free it before the next read: a batch may be as large as the budget
-    lost = None if has_parts else losses.instead_of(start, stop)
-    if lost is not None:
-        base = view.base_offsets[-1] if view.base_offsets else view.log_end_offset
-        yield (
-            LogSegment(view.log.files_of(base, view.listing), budgets=view.log.budgets),
-            lost.damage(),
-        )

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from engine.arrays import np, npt
 from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.units import MAX_INT32, Offset, Position, Timestamp
 
-Table: TypeAlias = npt.NDArray[Any]
+Table: TypeAlias = "npt.NDArray[Any]"
 
 MOST_PRODUCERS = 200_000
 """Producers that are tracked at once; above this number all are forgotten, and tracking restarts."""

@@ -22,7 +22,7 @@ from engine.replay.internal_logs import InternalLogs
 from engine.units import Offset, TopicPartition
 from engine.verdict.log_losses import losses_of
 from engine.verdict.loss import Loss, LossKind
-from engine.verdict.source_facts import facts_of
+from engine.verdict.source_evidence import evidence_of
 
 MOST_LOGS = 2000
 """Partitions of a source up to which each is looked at for its problems."""
@@ -50,7 +50,7 @@ def lost_partitions(source: LogSource) -> list[LostPartition]:
     """
     if source.before is not None:
         return []
-    facts, logs = facts_of(source), source.partitions()
+    facts, logs = evidence_of(source), source.partitions()
     known = facts.lost_partitions
     if known is None or known[0] is not logs:
         known = facts.lost_partitions = logs, _look_for_lost(source)

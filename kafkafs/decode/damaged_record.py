@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import CorruptRecordError, DamagedFileError
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import Offset
-from engine.verdict.log_losses import losses_of
 from kafkafs.decode.error_line import damage_facts, exception_facts
 
 if TYPE_CHECKING:
@@ -40,6 +39,9 @@ def damaged(damage: Damage) -> DamagedRecordError:
 
 def refuse_lost(view: LogView, offset: Offset) -> None:
     """Raise DamagedRecordError if an offset without a record is lost."""
+    # Imported here because most look-ups find their record.
+    from engine.verdict.log_losses import losses_of
+
     loss = losses_of(view).at(offset)
     if loss is not None:
         raise damaged(loss.damage())

@@ -16,7 +16,6 @@ from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.fate import Fate
 from engine.units import Offset, Position
-from engine.verdict.log_losses import losses_of
 from kafkafs.decode.batch_lines import TextPiece
 from kafkafs.decode.error_line import (
     add_problem,
@@ -112,6 +111,9 @@ class PartMeasuring:
         self._problems, self._file = view.log.problems, segment.path
         rendering, findings = self._rendering, self._findings
         findings.is_clean_end = True
+        # Imported here because a look-up of one record measures nothing.
+        from engine.verdict.log_losses import losses_of
+
         start, end, expected = self.position, self._scan_end, self.next_offset
         items = losses_of(view).read(
             segment,

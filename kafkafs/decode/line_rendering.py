@@ -15,8 +15,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, scan
 from engine.memory_gate import LARGE
-from engine.units import Offset, Position
-from engine.verdict.log_losses import WHOLE_LOG
+from engine.units import MAX_INT64, Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import add_problem, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
@@ -49,7 +48,7 @@ class Rendering(NamedTuple):
 
     options: kernel.LineOptions
     budgets: Budgets
-    within: tuple[Offset, Offset] = WHOLE_LOG
+    within: tuple[Offset, Offset] = (0, MAX_INT64)
 
     def scan(
         self,

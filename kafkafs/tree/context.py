@@ -10,7 +10,6 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.log.log_directory import LogSource
 from engine.replay.internal_logs import InternalLogs
 from engine.units import Timestamp
-from engine.verdict.source_losses import source_problems
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
 from kafkafs.schemas.known_schemas import AUTO, KnownSchemas
@@ -123,6 +122,9 @@ class Context:
     @property
     def problems(self) -> list[ProblemEntry]:
         """The problems of the source; with a mask, without facts from masked records, and with what was refused."""
+        # Imported here because a look-up does without it.
+        from engine.verdict.source_losses import source_problems
+
         return source_problems(self.source) if self.options.mask is None else self.mask.problems()
 
     @property

@@ -20,7 +20,6 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
-from engine.verdict.log_losses import losses_of
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.damaged_record import refuse_lost
 from kafkafs.decode.line_chunks import ANY_OFFSET, STRETCH_TEXT
@@ -169,6 +168,9 @@ def _rendering(
 
 def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> Iterator[_Scanned]:
     """Yield runs of good batches and damage, in order; note the damage."""
+    # Imported here because a look-up of one record reads no stream.
+    from engine.verdict.log_losses import losses_of
+
     losses = losses_of(view)
     for segment, start, end in parts:
         expected = ANY_OFFSET if start else segment.base_offset

@@ -224,8 +224,9 @@ def tiny_records(folder: Path, scale: float) -> None:
     counts = [800_000, 1_000_000, 1_000_000, 100_000, 1_000_000]
     made, offset = [], 0
     for count in counts:
-        made.append(_tiny(max(int(count * scale), 1), offset))
-        offset += count
+        some = max(int(count * scale), 1)
+        made.append(_tiny(some, offset))
+        offset += some
     _write(_log(folder), made)
 
 

@@ -56,6 +56,13 @@ class BuiltLog:
         swap.write_bytes(b"".join(batches))
         path.rename(path.with_name(path.name + ".deleted"))
         swap.rename(path)
+        self.cleaned_to(self.next_offset)
+
+    def cleaned_to(self, offset: int) -> None:
+        """What the cleaner leaves: the offset up to which it has compacted the log."""
+        topic, _, number = self.folder.name.rpartition("-")
+        text = f"0\n1\n{topic} {number} {offset}\n"
+        (self.log_dir / "cleaner-offset-checkpoint").write_text(text)
 
     def start_at(self, offset: int) -> None:
         """What DeleteRecords leaves: a log start offset in the checkpoint."""

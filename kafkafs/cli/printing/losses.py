@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.printing.output import fail
+from kafkafs.cli.printing.verbosity import note
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
 
+_MOST_NAMES = 4
 CHOICE = "kafkafs.choice"
 """Key of the command's choice of partitions in click's context."""
 
@@ -42,12 +44,18 @@ def report_lost_logs(source: LogSource) -> bool:
 
 
 def report_lost_partitions(source: LogSource) -> bool:
-    """Report the chosen partitions whose folders are certainly lost; return whether there were any."""
+    """Note the chosen partitions whose folders are certainly lost; return whether there were any."""
     from engine.verdict.source_losses import lost_partitions
 
-    choice, is_found = chosen(), False
-    for lost in lost_partitions(source):
-        if lost.loss.is_certain and choice.takes(lost):
-            is_found = True
-            fail(lost.loss.reason)
-    return is_found
+    choice = chosen()
+    lost = [each for each in lost_partitions(source) if each.loss.is_certain and choice.takes(each)]
+    if len(lost) == 1:
+        note(lost[0].loss.reason)
+    elif lost:
+        names = ", ".join(each.name for each in lost[:_MOST_NAMES])
+        more = f" and {len(lost) - _MOST_NAMES} more" if len(lost) > _MOST_NAMES else ""
+        note(
+            f"the folders of {len(lost)} partitions are gone: {names}{more}; the log dir's checkpoints"
+            " name them and the metadata assigns them to this node: see kafkafs check"
+        )
+    return bool(lost)

@@ -19,7 +19,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Disorder, ScanItem
 from engine.units import Offset
-from engine.verdict.log_losses import runs
+from engine.verdict.log_runs import runs
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 

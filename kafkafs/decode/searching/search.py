@@ -27,7 +27,7 @@ from engine.log.segment.scan import BatchRun, ScanItem
 from engine.memory_gate import LARGE
 from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
-from engine.verdict.log_losses import runs
+from engine.verdict.log_runs import runs
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.record_format import RecordFormat

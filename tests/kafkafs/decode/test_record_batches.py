@@ -147,6 +147,7 @@ def test_a_batch_larger_than_the_bound_is_shown_and_not_kept(looked: Looked) -> 
 def test_offsets_that_compaction_took_are_not_there(looked: Looked, log: BuiltLog) -> None:
     records = [Rec(b"a", offset=202), Rec(b"b", offset=207)]
     log.append(builders.batch(records, 200, last_offset_delta=9), text_batch(215, 2))
+    log.cleaned_to(215)
     found = {offset for offset in range(200, 217) if looked.line(offset)}
     assert found == {202, 207, 215, 216}
     line = looked.line(207)

@@ -97,7 +97,7 @@ def test_the_first_are_brought_back_as_record_lines_and_all_are_counted(
     for partition in ("orders-0", "orders-1", "txn-0", "weird-0"):
         done = CliRunner().invoke(cli, ["grep", "a", source, partition])
         # grep shows control records as well
-        some = [each for each in done.output.splitlines(keepends=True) if '"control":' not in each]
+        some = [each for each in done.stdout.splitlines(keepends=True) if '"control":' not in each]
         printed += some
         total += len(some)
     assert lines == printed[:700]

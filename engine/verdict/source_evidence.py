@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
-from engine.verdict.cleanup_policies import PolicyOf, cleanup_policies
 
 
-class SourceFacts:
+class SourceEvidence:
     """Facts about a source; each is worked out at its first use.
 
     Attributes:
-        policy_of: returns a topic's cleanup.policy.
         lost_partitions: the listing that was looked at and what is lost of it; None before the first look.
     """
 
     def __init__(self, source: LogSource) -> None:
         self._source_roots = [root for root in source.log_dirs if root is not None]
         self.lost_partitions: tuple[object, Sequence[object]] | None = None
-        self.policy_of: PolicyOf = cleanup_policies(source)
+        self._source = source
+        self._policy_of: Callable[[str], frozenset[str] | None] | None = None
+
+    def policy_of(self, topic: str) -> frozenset[str] | None:
+        """Return a topic's cleanup.policy by the source's own metadata; None if unknown."""
+        if self._policy_of is None:
+            # Imported here because a source without metadata is read without the replay.
+            from engine.verdict.cleanup_policies import cleanup_policies
+
+            self._policy_of = cleanup_policies(self._source)
+        return self._policy_of(topic)
 
     @cached_property
     def has_tiered_storage(self) -> bool:
@@ -37,11 +45,11 @@ class SourceFacts:
             return False
 
 
-def facts_of(source: LogSource) -> SourceFacts:
+def evidence_of(source: LogSource) -> SourceEvidence:
     """Return the facts about a source, which keeps them."""
     known = source.facts
-    if not isinstance(known, SourceFacts):
-        known = source.facts = SourceFacts(source)
+    if not isinstance(known, SourceEvidence):
+        known = source.facts = SourceEvidence(source)
     return known
 
 

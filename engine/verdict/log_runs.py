@@ -1,0 +1,42 @@
+"""The batches of a range of offsets, with what the log lost between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.log.log_view import LogView
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, ScanItem
+from engine.units import Offset
+from engine.verdict.log_losses import losses_of
+
+
+def runs(
+    view: LogView, start_offset: Offset | None = None, stop_offset: Offset | None = None
+) -> Iterator[tuple[LogSegment, ScanItem]]:
+    """Yield what `LogView.runs` yields, and the losses between it.
+
+    Args:
+        start_offset: by default the log start.
+        stop_offset: by default the log end.
+    """
+    losses, has_parts = losses_of(view), False
+    start = view.log_start_offset if start_offset is None else start_offset
+    stop = view.log_end_offset if stop_offset is None else stop_offset
+    expected: Offset = 0
+    for segment, part in view.extents(start, stop):
+        has_parts |= part.start < part.stop
+        smallest = max(part.next_offset, expected)
+        items = segment.scan(part.start, part.stop, next_offset=smallest)
+        for item in losses.read(segment, items, part.start, part.stop, None, (start, stop)):
+            if isinstance(item, BatchRun):
+                expected = item.next_offset
+            yield segment, item
+            del item  # free it before the next read: a batch may be as large as the budget
+    lost = None if has_parts else losses.instead_of(start, stop)
+    if lost is not None:
+        base = view.base_offsets[-1] if view.base_offsets else view.log_end_offset
+        yield (
+            LogSegment(view.log.files_of(base, view.listing), budgets=view.log.budgets),
+            lost.damage(),
+        )
