@@ -19,7 +19,7 @@ from engine.plan.loading.java_text import TEXT_LIMIT
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.records_files import CHUNK
 from engine.rebuild.selection import Chosen
-from engine.rebuild.writing import LOADED, NOBODY_EXPIRES
+from engine.rebuild.writing import LOADED, NOBODY_EXPIRES, OPEN_FILES
 from engine.units import MAX_INT32, Offset
 from engine.writing.disk import Disk
 
@@ -171,7 +171,8 @@ def _load(chosen: Chosen, folder: str, clean: bool, disk: Disk) -> tuple[Offset,
         max(log.checkpoints.recovery_point(source) or 0, 0),
         max(log.checkpoints.log_start_offset(source) or 0, 0),
     )
-    loading = BrokerLoading(copy, BROKER_RULES, disk, config=LOADED, producer_config=NOBODY_EXPIRES)
+    few = disk.with_few_files(OPEN_FILES)
+    loading = BrokerLoading(copy, BROKER_RULES, few, config=LOADED, producer_config=NOBODY_EXPIRES)
     try:
         offsets = loading.load()
         loading.tasks.run()

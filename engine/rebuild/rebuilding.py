@@ -14,6 +14,7 @@ from functools import partial
 from math import ceil
 
 from engine import processes
+from engine.budgets import Budgets
 from engine.checkpoint.meta_properties import parse_meta_properties
 from engine.clock import SYSTEM_CLOCK
 from engine.errors import DamagedFileError
@@ -42,6 +43,8 @@ from engine.topics.topic_names import CLUSTER_METADATA
 from engine.writing.disk import DISK, Disk
 
 _CHECKPOINT_LIMIT = 64 << 20
+_BUDGETS = Budgets(open_files=64)
+"""Segments are read one after the other, and the target needs descriptors too."""
 
 
 def rebuild(
@@ -86,11 +89,11 @@ def rebuild(
 
 def _open(paths: list[str]) -> LogSource:
     """Return a source; while a broker writes to it, a snapshot of this moment."""
-    source = open_source(paths)
+    source = open_source(paths, budgets=_BUDGETS)
     if source.broker_pid is None:
         return source
     source.close()
-    return open_source(paths, snapshot=True)
+    return open_source(paths, snapshot=True, budgets=_BUDGETS)
 
 
 def _nothing(_: str, __: int) -> None:

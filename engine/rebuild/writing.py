@@ -24,6 +24,8 @@ from engine.writing.state.producer_state_manager import ProducerStateManagerConf
 
 # Compacted, so that an empty last segment stays, whatever the gap before it.
 LOADED = LogConfig(compact=True)
+OPEN_FILES = 64
+"""Most descriptors of a loading, whatever the number of segments."""
 NOBODY_EXPIRES = ProducerStateManagerConfig(producer_id_expiration_ms=MAX_INT64)
 """Expiration that keeps all producers, so that a result does not depend on the date; a broker drops
 old ones when it starts.
@@ -139,6 +141,7 @@ def load_log(
         RebuildFailedError: a broker would not load the log.
     """
     later = DeferredScheduler()
+    disk = disk.with_few_files(OPEN_FILES)
     log: UnifiedLog | None = None
     try:
         log = UnifiedLog.create(

@@ -16,6 +16,7 @@ import errno
 import mmap
 import os
 import stat
+from collections import OrderedDict
 from types import TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
@@ -24,6 +25,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 _FLAGS = os.O_CLOEXEC | os.O_NOCTTY
 _MODE = 0o644
+_CLOSED, _LET_GO = -1, -2
 _LARGE_READ = 1 << 20
 TEMPORARY_SUFFIX = ".tmp"
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
@@ -37,6 +39,31 @@ class DiskUsage(NamedTuple):
     free: int
 
 
+class OpenFiles:
+    """Bounds the descriptors of files: of more files, those used least lately are opened again when they are used.
+
+    For one thread: a descriptor is valid until as many other files were used.
+
+    Args:
+        most: most descriptors.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._files: OrderedDict[WritableFile, None] = OrderedDict()
+
+    def use(self, file: WritableFile) -> None:
+        """Note that a file with a descriptor is used; close the descriptors above the bound."""
+        self._files[file] = None
+        self._files.move_to_end(file)
+        while len(self._files) > self._most:
+            self._files.popitem(last=False)[0].let_go()
+
+    def drop(self, file: WritableFile) -> None:
+        """Forget a file, which is closed."""
+        self._files.pop(file, None)
+
+
 class WritableFile:
     """An open file: positioned reads and writes, no cursor.
 
@@ -44,9 +71,11 @@ class WritableFile:
         path: current path, for messages; must be updated after a rename.
         writable: whether it was opened for writing.
         syncs: whether `sync` syncs; see `Disk`.
+        among: the files that share a number of descriptors with it; None if it has its own.
     """
 
     syncs = True
+    among: OpenFiles | None = None
 
     def __init__(self, fd: int, path: str, *, writable: bool = True) -> None:
         self._fd = fd
@@ -74,14 +103,22 @@ class WritableFile:
     @property
     def is_closed(self) -> bool:
         """Whether the file is closed."""
-        return self._fd < 0
+        return self._fd == _CLOSED
 
     def fileno(self) -> int:
         """Return the descriptor. Raises ValueError when closed."""
-        fd = self._fd
-        if fd < 0:
-            raise ValueError(f"{self.path} is closed")
-        return fd
+        if self._fd < 0:
+            if self._fd == _CLOSED:
+                raise ValueError(f"{self.path} is closed")
+            self._fd = os.open(self.path, _FLAGS | (os.O_RDWR if self.writable else os.O_RDONLY))
+        if self.among is not None:
+            self.among.use(self)
+        return self._fd
+
+    def let_go(self) -> None:
+        """Close the descriptor; the next use opens the file again by its path."""
+        fd, self._fd = self._fd, _LET_GO
+        os.close(fd)
 
     def size(self) -> int:
         """Return the file's current length in bytes."""
@@ -115,8 +152,8 @@ class WritableFile:
     def write_at(self, position: int, data: Bytes) -> None:
         """Write all of `data` from `position` on; after an error some of it may have been written."""
         fd = self._fd
-        if fd < 0:
-            raise ValueError(f"{self.path} is closed")
+        if fd < 0 or self.among is not None:
+            fd = self.fileno()
         try:
             done = os.pwrite(fd, data, position)
             if done < len(data):
@@ -149,7 +186,9 @@ class WritableFile:
 
     def close(self) -> None:
         """Close now. May be called twice."""
-        fd, self._fd = self._fd, -1
+        fd, self._fd = self._fd, _CLOSED
+        if self.among is not None:
+            self.among.drop(self)
         if fd >= 0:
             os.close(fd)
 
@@ -157,7 +196,7 @@ class WritableFile:
         """Return an mmap of the first `size` bytes, which must exist; the file must not shrink below them."""
         if size > self.size():
             raise ValueError(f"{self.path} is shorter than {size} bytes")
-        return Mapping(self, size)
+        return Mapping(self, size) if self.among is None else _BriefMapping(self, size)
 
 
 class Mapping:
@@ -217,14 +256,43 @@ class Mapping:
                 view.release()
 
 
+class _BriefMapping(Mapping):
+    """An mmap that lasts for one search, since each holds a descriptor."""
+
+    __slots__ = ()
+
+    def __init__(self, file: WritableFile, size: int) -> None:
+        super().__init__(file, 0)
+        self.size = size
+
+    @property
+    def buffer(self) -> memoryview:
+        if self.is_closed:
+            return super().buffer
+        return Mapping(self.file, self.size).buffer
+
+    def read(self, position: int, size: int) -> bytes:
+        if self.is_closed:
+            return super().read(position, size)
+        return self.file.read_at(position, max(min(size, self.size - position), 0))
+
+
 class Disk:
     """The file system's operations for writers.
 
     Attributes:
         syncs: whether files and folders are synced to the device.
+        open_files: bounds the descriptors of the files that it opens; None without a bound.
     """
 
     syncs = True
+    open_files: OpenFiles | None = None
+
+    def with_few_files(self, most: int) -> Self:
+        """Return a copy of the disk for one thread whose files have at most `most` descriptors together."""
+        few = copy.copy(self)
+        few.open_files = OpenFiles(most)
+        return few
 
     def without_syncs(self) -> Self:
         """Return a copy of the disk that syncs nothing, for files that are synced later, all at once."""
@@ -252,6 +320,9 @@ class Disk:
             flags |= os.O_EXCL
         file = self._file(os.open(path, flags, _MODE), os.fspath(path), writable)
         file.syncs = self.syncs
+        if self.open_files is not None:
+            file.among = self.open_files
+            file.among.use(file)
         return file
 
     def exists(self, path: StrPath) -> bool:

@@ -69,7 +69,7 @@ class OpenSources:
         limit: most open files.
     """
 
-    def __init__(self, limit: int = 256) -> None:
+    def __init__(self, limit: int = 64) -> None:
         self._limit = limit
         self._files: OrderedDict[SourcePlace, SourceFile] = OrderedDict()
 
