@@ -13,6 +13,12 @@ from engine.checkpoint.json_object import int_field, parse_json_object, text_fie
 from engine.errors import CorruptCheckpointError
 
 HIGHEST_VERSION = 1
+_ELECTION = ("leaderId", "leaderEpoch", "votedId")
+_MANDATORY = (
+    ("clusterId", *_ELECTION, "appliedOffset", "currentVoters"),
+    (*_ELECTION, "votedDirectoryId"),
+)
+"""Fields of each version without which Kafka refuses the file."""
 
 
 class QuorumState(NamedTuple):
@@ -34,8 +40,13 @@ class QuorumState(NamedTuple):
     current_voters: tuple[int, ...] = ()
 
 
-def parse_quorum_state(data: bytes, *, path: str | None = None) -> QuorumState:
-    """Return the state in the first line of the file. Raises CorruptCheckpointError."""
+def parse_quorum_state(
+    data: bytes, *, path: str | None = None, is_strict: bool = False
+) -> QuorumState:
+    """Return the state in the first line of the file; `is_strict` as Kafka, which refuses a missing field.
+
+    Raises CorruptCheckpointError.
+    """
     line = next(text_lines(data, path=path), None)
     if line is None:
         raise CorruptCheckpointError("the file is empty", path=path)
@@ -45,6 +56,10 @@ def parse_quorum_state(data: bytes, *, path: str | None = None) -> QuorumState:
         raise CorruptCheckpointError(
             "the version is unknown", path=path, expected=f"0 to {HIGHEST_VERSION}", found=version
         )
+
+    missing = [name for name in _MANDATORY[version] if name not in fields]
+    if missing and is_strict:
+        raise CorruptCheckpointError(f"there is no {missing[0]}", path=path)
 
     def number(name: str) -> int:
         value = int_field(fields, name, path=path)

@@ -33,6 +33,7 @@ class RebuildOptions:
         clean: whether BROKER assumes a clean stop; None for what the source states.
         allow_empty: whether to allow a result without records, or a bound past the end of every log.
         owner: user and group id of all files; None for those of this process.
+        merge_strangers: merge also logs of another cluster or with another topic id.
         jobs: number of processes, and of threads, that work at the same time.
     """
 
@@ -50,6 +51,7 @@ class RebuildOptions:
     clean: bool | None = None
     allow_empty: bool = False
     owner: tuple[int, int] | None = None
+    merge_strangers: bool = False
     jobs: int = 1
 
     @property

@@ -18,9 +18,10 @@ from engine.files.read_failures import failure_text
 from engine.log.log_directory import Unread
 from engine.log.segment.problems import ProblemEntry
 from engine.plan.loading.java_text import offset_in_name
+from engine.rebuild.beside.new_checkpoints import CheckpointEntries
+from engine.rebuild.beside.topic_ids import TopicIds
 from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
-from engine.rebuild.new_checkpoints import CheckpointEntries
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.planning import PlannedLog, plan_log
 from engine.rebuild.records_files import RecordsFiles, WrittenFile
@@ -120,10 +121,14 @@ class PartitionRebuild:
         log_dir: log dir to write to; None to write nothing.
         options: options of the rebuild.
         disk: disk to write with.
+        known_ids: topic ids, for logs whose own file has none.
     """
 
-    def __init__(self, log_dir: str | None, options: RebuildOptions, disk: Disk) -> None:
+    def __init__(
+        self, log_dir: str | None, options: RebuildOptions, disk: Disk, known_ids: TopicIds
+    ) -> None:
         self._log_dir = log_dir
+        self._known_ids = known_ids
         self._options = options
         self._disk = disk
         # A folder is synced once; loading would sync each file several times.
@@ -165,10 +170,12 @@ class PartitionRebuild:
     def _plan(self, chosen: Chosen, advance: Advance, result: PartitionResult) -> PlannedLog | None:
         """Return the plan of a partition's log; None if it cannot be read and is left out."""
         try:
-            return plan_log(chosen, self._options, partial(advance, "read"))
+            planned = plan_log(chosen, self._options, partial(advance, "read"), self._known_ids)
         except (OSError, DamagedFileError) as error:
             result.leave_out_unread(chosen, error)
             return None
+        result.left_out += planned.left_out
+        return planned
 
     def _write_salvaged(
         self,

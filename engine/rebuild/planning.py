@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from engine.files.file_names import (
-    QUORUM_STATE,
-    REPLICATION_OFFSET_CHECKPOINT,
-    kraft_checkpoint_name,
-)
+from engine.files.file_names import PARTITION_METADATA, REPLICATION_OFFSET_CHECKPOINT
 from engine.log.log_bound import LogBound
 from engine.log.log_view import LogView
 from engine.log.proven_end import (
@@ -28,8 +24,10 @@ from engine.rebuild.assembly.pieces import (
     is_covered,
 )
 from engine.rebuild.assembly.salvage import Advance
+from engine.rebuild.beside.kraft_files import KRaftFiles, kraft_files
+from engine.rebuild.beside.topic_ids import TopicIds
 from engine.rebuild.options import RebuildOptions
-from engine.rebuild.selection import Chosen
+from engine.rebuild.selection import Chosen, LeftOut
 from engine.rebuild.writing import RebuiltLog
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
@@ -54,6 +52,7 @@ class PlannedLog(NamedTuple):
         notes: sentences for the report.
         high_watermark, cleaner_offset: entries in the source's checkpoints; None without one.
         has_transactions: whether any batch may be transactional.
+        left_out: files beside the records that are left out.
     """
 
     chosen: Chosen
@@ -65,11 +64,13 @@ class PlannedLog(NamedTuple):
     high_watermark: Offset | None
     cleaner_offset: Offset | None
     has_transactions: bool
+    left_out: list[LeftOut]
 
     @property
     def lost_something(self) -> bool:
         """Whether records may be lost that the user wanted."""
-        return bool(self.missing) or any(each.is_loss for each in self.dropped)
+        lost_bytes = any(each.is_loss for each in self.dropped)
+        return bool(self.missing) or lost_bytes or any(each.is_loss for each in self.left_out)
 
 
 _MOST_NOTES = 20
@@ -79,11 +80,21 @@ _MOST_NOTES = 20
 class _Planner:
     """Planner for one partition."""
 
-    def __init__(self, chosen: Chosen, options: RebuildOptions, advance: Advance) -> None:
+    def __init__(
+        self, chosen: Chosen, options: RebuildOptions, advance: Advance, known_ids: TopicIds
+    ) -> None:
         self.chosen = chosen
+        self.known_ids = known_ids
         self.options = options
         self.merged = MergedCopies(list(_views(chosen)), advance)
         self.notes: list[str] = []
+        if chosen.taken_from is not None:
+            self.notes.append(
+                f"only {chosen.taken_from} has this partition: it is taken from there"
+            )
+        self.beside = KRaftFiles({}, [])
+        if self.is_metadata:
+            self.beside = kraft_files(self.merged.views, self.merged.leading)
 
     @property
     def view(self) -> LogView:
@@ -131,7 +142,7 @@ class _Planner:
             log_end,
             epochs.entries_between(log_start, log_end),
             self._topic_id(),
-            self._kraft_files(),
+            self.beside.files,
         )
         return self._described(new, held)
 
@@ -145,10 +156,7 @@ class _Planner:
 
     def _held_end(self, log_start: Offset) -> Offset:
         """Return the log end by the records files."""
-        ends = [self._records_end, log_start]
-        if self.is_metadata:
-            ends += [each.end_offset for each in self.view.kraft_snapshots[-1:]]
-        return max(ends)
+        return max(self._records_end, log_start, self.beside.end)
 
     def _proof_of_end(self) -> EndProof | None:
         """Return the proof of a log end above that of all copies' records files, None without one.
@@ -265,20 +273,21 @@ class _Planner:
         if len(ids) > 1:
             self.notes.append("the copies have different topic ids: they are not of one topic")
         found = self.view.topic_id or next(iter(ids), None)
-        if found is None:
+        if found is not None:
+            return found
+        name, source = PARTITION_METADATA, self.view.partition.topic
+        state = "cannot be read" if self.view.listing.has_file(name) else "is missing"
+        stated = self.known_ids.of(source)
+        if stated is None:
             self.notes.append(
-                "no topic id is known: without partition.metadata a broker treats the log as stray"
+                f"{name} {state} and no topic id is known: without it a broker treats the log as"
+                f" stray; --topic-id {self.chosen.partition.topic}=ID gives it one"
             )
-        return found
-
-    def _kraft_files(self) -> dict[str, bytes]:
-        if not self.is_metadata:
-            return {}
-        names = [kraft_checkpoint_name(*each) for each in self.view.kraft_snapshots]
-        files = {name: self.view.read_side_file(name) for name in names}
-        if QUORUM_STATE in self.view.listing.files:
-            files[QUORUM_STATE] = self.view.read_side_file(QUORUM_STATE)
-        return files
+            return None
+        self.notes.append(
+            f"{name} {state}: it is made anew with the topic id {stated.topic_id}, {stated.where}"
+        )
+        return stated.topic_id
 
     def _described(self, new: RebuiltLog, held: Offset) -> PlannedLog:
         dropped = [
@@ -299,11 +308,12 @@ class _Planner:
             checkpoints.high_watermark(self.view.partition),
             checkpoints.cleaner_offset(self.view.partition),
             self.merged.has_transactions,
+            self.beside.left_out,
         )
 
     def _judged(self, dropped: Dropped, start: Offset, end: Offset) -> Dropped:
         """Return the drop with whether its offsets are restored from elsewhere or were not requested."""
-        if dropped.kind == "misplaced" or dropped.first_offset is None:
+        if dropped.kind in ("misplaced", "differs") or dropped.first_offset is None:
             return dropped
         first = dropped.first_offset
         last = first if dropped.last_offset is None else dropped.last_offset
@@ -338,13 +348,21 @@ class _Planner:
             yield MissingOffsets(at, end)
 
 
-def plan_log(chosen: Chosen, options: RebuildOptions, advance: Advance) -> PlannedLog:
+def plan_log(
+    chosen: Chosen, options: RebuildOptions, advance: Advance, known_ids: TopicIds
+) -> PlannedLog:
     """Read a partition's copies and return the plan of its log; nothing is written.
+
+    Args:
+        chosen: the partition and its copies.
+        options: options of the rebuild.
+        advance: called with the number of bytes read.
+        known_ids: topic ids, for a copy whose own file has none.
 
     Raises:
         OSError: a copy cannot be read.
     """
-    return _Planner(chosen, options, advance).plan()
+    return _Planner(chosen, options, advance, known_ids).plan()
 
 
 def _views(chosen: Chosen) -> Iterator[LogView]:

@@ -15,15 +15,16 @@ from math import ceil
 
 from engine import processes
 from engine.budgets import Budgets
-from engine.checkpoint.meta_properties import parse_meta_properties
 from engine.clock import SYSTEM_CLOCK
-from engine.errors import DamagedFileError
 from engine.files.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from engine.log.log_directory import LogSource, Unread, open_source
+from engine.rebuild.beside.log_dir_files import log_dir_files, remade_checkpoints
+from engine.rebuild.beside.new_checkpoints import NewCheckpoints
+from engine.rebuild.beside.topic_ids import TopicIds
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
+from engine.rebuild.identity import refuse_strangers
 from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash
-from engine.rebuild.new_checkpoints import NewCheckpoints
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.partition_rebuild import (
     Advance,
@@ -37,12 +38,12 @@ from engine.rebuild.records_files import WrittenFile
 from engine.rebuild.report import Json, describe_options, holds_records
 from engine.rebuild.selection import LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
+from engine.rebuild.start import why_no_start
 from engine.rebuild.verification import verified_files
 from engine.rebuild.writing import write_file
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.writing.disk import DISK, Disk
 
-_CHECKPOINT_LIMIT = 64 << 20
 _BUDGETS = Budgets(open_files=64)
 """Segments are read one after the other, and the target needs descriptors too."""
 
@@ -131,11 +132,14 @@ class _Rebuild:
         self.disk = disk
         self.advance = advance
         self.selection = select(sources, options)
+        if not options.merge_strangers:
+            refuse_strangers(sources, self.selection.chosen)
         self.reports: list[Json] = []
         self.lost_something = False
         self.copies_unread: list[Unread] = []
         self.unread_partitions: list[str] = []
         self._not_loaded: list[str] = []
+        self.no_start: str | None = None
         self.written: dict[str, WrittenFile] = {}
         self.checkpoints = NewCheckpoints()
 
@@ -203,14 +207,20 @@ class _Rebuild:
             self._unread(),
             self.unread_partitions,
             removed,
+            self._made_anew(),
+            self.no_start,
         )
+
+    def _made_anew(self) -> list[LeftOut]:
+        """Return the checkpoints that could not be read."""
+        return [each for source in self.sources for each in remade_checkpoints(source)]
 
     # Partitions
 
     def _run_partitions(self, log_dir: str | None) -> None:
         """Plan or write every partition, and keep the results in order."""
         chosen = self.selection.chosen
-        work = PartitionRebuild(log_dir, self.options, self.disk)
+        work = PartitionRebuild(log_dir, self.options, self.disk, TopicIds(self.sources))
         jobs = self.options.jobs
         if jobs < 2 or len(chosen) < 2:
             for each in chosen:
@@ -256,6 +266,7 @@ class _Rebuild:
         found = [*self.copies_unread]
         for source in self.sources:
             found += source.unread()
+            found += source.unread_folders()
         return list({each.path: each for each in found}.values())
 
     def _advance(self, kind: str) -> Callable[[int], None]:
@@ -266,27 +277,18 @@ class _Rebuild:
 
     def _write_root_files(self, staging: Staging) -> None:
         """Write the checkpoints and meta.properties, but no .kafka_cleanshutdown: a recovery is cheap and safe."""
-        files = self.checkpoints.files()
-        log_dir = self.sources[0].log_dirs[0]
         names = [META_PROPERTIES] if self.options.meta_properties else []
         if any(each.partition.topic == CLUSTER_METADATA for each in self.selection.chosen):
             names.append(BOOTSTRAP_CHECKPOINT)
-        for name in names if log_dir is not None else []:
-            assert log_dir is not None
-            try:
-                data = log_dir.read(name, limit=_CHECKPOINT_LIMIT)
-                if name == META_PROPERTIES:
-                    parse_meta_properties(data, path=name)
-                files[name] = data
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                self.copies_unread.append(Unread.of(log_dir.display(name), error))
-            except DamagedFileError as error:
-                reason = f"it is damaged: {error}"
-                self.selection.left_out.append(LeftOut(log_dir.display(name), reason))
+        found = log_dir_files(self.sources[0].log_dirs[0], names)
+        self.selection.left_out.extend(found.left_out)
+        self.copies_unread += found.unread
+        files = self.checkpoints.files() | found.files
         for name, data in files.items():
             write_file(os.path.join(staging.path, name), data, self.disk)
+        if META_PROPERTIES in files:
+            reason = why_no_start(staging.path)
+            self.no_start = reason and reason.replace(f"{staging.path}/", "")
 
     def _manifest(self, files: list[FileHash]) -> Json:
         now = datetime.datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() // 1000, datetime.UTC)
@@ -299,6 +301,8 @@ class _Rebuild:
             "options": describe_options(self.options),
             "partitions": self.reports,
             "leftOut": [each._asdict() for each in self.selection.left_out],
+            "madeAnew": [{"path": each.path, "reason": each.reason} for each in self._made_anew()],
+            "noStart": self.no_start,
             "unread": [each._asdict() for each in self._unread()],
             "unreadPartitions": self.unread_partitions,
             "files": [each._asdict() for each in files],

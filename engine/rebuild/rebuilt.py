@@ -23,6 +23,8 @@ class Rebuilt:
         unread: files and folders of the sources that could not be read.
         unread_partitions: partitions that could not be read at all; they are left out.
         removed: remains of interrupted runs that were removed.
+        made_anew: files beside the records that could not be read, and what the new ones lack.
+        no_start: why a broker does not start on the result; None if it does, or if nobody looked.
     """
 
     target: str | None
@@ -33,6 +35,8 @@ class Rebuilt:
     unread: list[Unread]
     unread_partitions: list[str]
     removed: list[str] = field(default_factory=list)
+    made_anew: list[LeftOut] = field(default_factory=list)
+    no_start: str | None = None
 
 
 class EmptyResultError(RebuildRefusedError):

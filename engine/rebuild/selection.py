@@ -13,6 +13,7 @@ from engine.log.partition_log import PartitionLog
 from engine.log.unmatched import unmatched_partition
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import TopicPartition
 
 NOT_ASKED_FOR = "its topic was not selected"
@@ -27,10 +28,17 @@ class LeftOut(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A partition of the result: its new name, and its copies, first that of the source."""
+    """A partition of the result.
+
+    Attributes:
+        partition: its new name.
+        copies: its copies, first that of the source.
+        taken_from: the further source that it is taken from, if the source does not have it.
+    """
 
     partition: TopicPartition
     copies: list[PartitionLog]
+    taken_from: str | None = None
 
 
 class RebuildSelection(NamedTuple):
@@ -60,9 +68,10 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSele
             reason = _take(log, number, chosen, options, choice)
             if reason is not None:
                 left_out.append(LeftOut(log.root.display(log.folder), reason))
-        left_out += [
-            LeftOut(other.root.display(other.name), other.reason) for other in source.others
-        ]
+        linked = {each.path for each in source.unread_folders()}
+        for other in source.others:
+            path = other.root.display(other.name)
+            left_out.append(LeftOut(path, other.reason, is_loss=path in linked))
     _refuse_unmatched(sources, choice)
     if not chosen:
         raise RebuildRefusedError(
@@ -106,11 +115,14 @@ def _take(
     except InvalidNameError as error:
         return f"{error}; --rename gives it another name"
     known = chosen.get(new)
-    if number and (known is not None or is_named):
-        chosen.setdefault(new, Chosen(new, [])).copies.append(log)
-        return None
+    if number and topic == CLUSTER_METADATA and known is None and not is_named:
+        return (
+            "the source has no metadata log; name it with --partition to take that of another node"
+        )
     if number:
-        return "the source does not have this partition; name it with --topic or --partition to take it"
+        taken = Chosen(new, [], taken_from=log.root.display(log.folder))
+        chosen.setdefault(new, taken).copies.append(log)
+        return None
     if known is not None and "@" in log.name:
         return "a second copy of a partition, in a later log dir; merge it with --merge"
     if known is not None:

@@ -63,6 +63,11 @@ if TYPE_CHECKING:
     metavar="OTHER",
     help="Take the best copy of each batch, also from this replica's log dir. Repeatable.",
 )
+@click.option(
+    "--merge-strangers",
+    is_flag=True,
+    help="Merge also a log of another cluster, or with another topic id.",
+)
 @click.option("--deleted", is_flag=True, help="Bring back records of .deleted files.")
 @click.option("--below-log-start", is_flag=True, help="Bring back records below the log start.")
 @click.option("--no-meta-properties", is_flag=True, help="Leave out meta.properties.")
@@ -178,6 +183,7 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
         meta_properties=not given["no_meta_properties"],
         clean=given["clean"],
         allow_empty=given["allow_empty"],
+        merge_strangers=given["merge_strangers"],
         owner=_owner(given["owner"], source),
         jobs=given["jobs"],
     )

@@ -11,8 +11,9 @@ from engine.log.log_view import LogView
 from engine.log.proven_end import proven_end
 from engine.log.stable_offset import leader_epochs
 from engine.rebuild.assembly.cut import cut
+from engine.rebuild.assembly.differing import Differing, differing_batches
 from engine.rebuild.assembly.filling import fill
-from engine.rebuild.assembly.lineage import lineage, reference
+from engine.rebuild.assembly.lineage import latest_epoch, lineage, reference
 from engine.rebuild.assembly.pieces import (
     Dropped,
     Piece,
@@ -48,7 +49,9 @@ class MergedCopies:
     def __init__(self, views: Sequence[LogView], advance: Advance) -> None:
         self.views = views
         self._advance = advance
-        copies = [salvage(view, at, advance) for at, view in enumerate(views)]
+        copies = [
+            salvage(view, at, advance, compares=len(views) > 1) for at, view in enumerate(views)
+        ]
         self.proven_ends = [
             proven_end(view, each.log_end_offset) for view, each in zip(views, copies, strict=True)
         ]
@@ -67,7 +70,10 @@ class MergedCopies:
         self.epochs: LeaderEpochCache = known[self.leading]
         self.log_end_offset = copies[self.leading].log_end_offset
         self.largest_end = max(each.log_end_offset for each in copies)
-        self.pieces = list(copies[self.leading].pieces)
+        # Where two copies of one leader differ, the source's own batches stay.
+        latest = [latest_epoch(copies[at].pieces, known[at]) for at in (0, self.leading)]
+        self._kept = 0 if latest[0] == latest[1] else self.leading
+        self.pieces = list(copies[self._kept].pieces)
         self.has_transactions = any(each.has_transactions for each in copies)
         self.is_compacted = any(each.is_compacted for each in copies)
         if len(copies) > 1:
@@ -115,15 +121,30 @@ class MergedCopies:
 
     def _merge(self, copies: Sequence[Salvaged]) -> None:
         _, odd = lineage(self.pieces, self.epochs)
+        if self._kept != self.leading:
+            odd = [piece for piece in self.pieces if not _is_of_lineage(self.epochs, piece)]
         self.pieces = [piece for piece in self.pieces if piece not in odd]
         for at, each in enumerate(copies):
-            if at == self.leading:
+            if at == self._kept:
                 continue
             filled = fill(self.pieces, each.pieces, fits=partial(_is_of_lineage, self.epochs))
             self.pieces = filled.pieces
             for piece in coalesced(filled.refused, across_gaps=True):
                 self._note_divergence(piece)
         self.pieces = fill(self.pieces, odd, any_epoch=True).pieces
+        if not self.is_compacted:  # compaction leaves other batches in each replica
+            self._note_differing(copies)
+
+    def _note_differing(self, copies: Sequence[Salvaged]) -> None:
+        """Note the good batches that differ from those of the same leader in the result."""
+        kept = copies[self._kept].fingerprints
+        for at, each in enumerate(copies):
+            if at == self._kept or kept is None or each.fingerprints is None:
+                continue
+            for bounds in kept.differing(each.fingerprints):
+                fits = partial(_is_of_lineage, self.epochs)
+                for found in differing_batches(each.pieces, self.pieces, bounds, fits):
+                    self.dropped.append(_dropped_differing(found))
 
     def _note_divergence(self, piece: Piece) -> None:
         """Note the part of a piece that diverges from the leading copy."""
@@ -148,6 +169,17 @@ class MergedCopies:
             if not is_covered(self.pieces, piece.base_offset, piece.next_offset - 1)
         ]
         return min((piece.base_offset for piece in filled.added), default=MAX_INT64)
+
+
+def _dropped_differing(found: Differing) -> Dropped:
+    reason = (
+        "good batches of the same leader epoch that differ from those with the same offsets in"
+        f" {found.taken}, which are kept"
+    )
+    dropped = found.piece.dropped("differs", reason)
+    return dropped._replace(
+        size=found.size, first_offset=found.first_offset, last_offset=found.last_offset
+    )
 
 
 def _is_of_lineage(known: LeaderEpochCache, piece: Piece) -> bool:

@@ -21,6 +21,7 @@ REPAIRABLE = frozenset(DamageKind) | {
     "misplaced",
     "unloadable",
     "cannot_be_cut",
+    "differs",
 }
 """Kinds of bytes that are dropped for their content, not on request."""
 
@@ -129,7 +130,7 @@ class Piece(NamedTuple):
     def runs(self) -> Iterator[BatchRun]:
         """Yield the batches again, with positions in their file, or from 0 for a rewritten batch."""
         if self.origin is None:
-            file: ScannedFile = _Bytes(self.data)
+            file: ScannedFile = BytesFile(self.data)
             start, end = 0, len(self.data)
         else:
             file, start, end = self.origin.file, self.position, self.end
@@ -149,7 +150,7 @@ class Dropped(NamedTuple):
     Attributes:
         path, position, size: file and place of the bytes.
         kind: a `DamageKind`, or "unreadable", "misplaced", "unloadable", "duplicate",
-            "below_log_start", "outside", "diverged", "cannot_be_cut".
+            "below_log_start", "outside", "diverged", "differs", "cannot_be_cut".
         reason: one sentence.
         first_offset, last_offset: range of offsets that may be lost, if known.
         is_repaired: whether the result has all of these offsets from elsewhere, or they were not requested.
@@ -171,13 +172,16 @@ class Dropped(NamedTuple):
         return self.kind in REPAIRABLE and not is_harmless
 
 
-class _Bytes:
+class BytesFile:
+    """Bytes to scan, as a file."""
+
     path = "a rewritten batch"
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def read_at(self, position: Position, size: int) -> bytes:
+        """Return bytes, fewer only at the end."""
         return self._data[position : position + size]
 
 

@@ -27,6 +27,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan
+from engine.rebuild.assembly.differing import Fingerprints
 from engine.rebuild.assembly.filling import fill
 from engine.rebuild.assembly.pieces import (
     Dropped,
@@ -65,6 +66,7 @@ class Salvaged(NamedTuple):
         log_end_offset: log end offset of this copy.
         is_compacted: whether compaction removed records: then missing offsets are no loss.
         has_transactions: whether any batch is transactional.
+        fingerprints: of its batches, to compare with another copy; None if they were not asked for.
     """
 
     pieces: list[Piece]
@@ -73,6 +75,7 @@ class Salvaged(NamedTuple):
     log_end_offset: Offset
     is_compacted: bool = False
     has_transactions: bool = False
+    fingerprints: Fingerprints | None = None
 
 
 Advance: TypeAlias = Callable[[int], None]
@@ -105,16 +108,16 @@ class Bounds(NamedTuple):
         return np.asarray(inside)
 
 
-def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
+def salvage(view: LogView, copy: int, advance: Advance, *, compares: bool = False) -> Salvaged:
     """Read all segments of a log.
 
     Args:
         view: view of the log.
         copy: index of this copy of the partition.
         advance: called with the number of bytes read.
-
+        compares: whether to make fingerprints.
     """
-    reader = _Reader(advance)
+    reader = _Reader(advance, Fingerprints() if compares else None)
     reader.is_compacted = bool(view.log.checkpoints.cleaner_offset(view.partition))
     bases = view.base_offsets
     for place in range(len(bases)):
@@ -133,7 +136,13 @@ def salvage(view: LogView, copy: int, advance: Advance) -> Salvaged:
     pieces = coalesced(filled.pieces, across_gaps=reader.is_compacted)
     dropped = reader.dropped + [_misplaced(pieces, piece) for piece in filled.refused]
     return Salvaged(
-        pieces, filled.refused, dropped, end, reader.is_compacted, reader.has_transactions
+        pieces,
+        filled.refused,
+        dropped,
+        end,
+        reader.is_compacted,
+        reader.has_transactions,
+        reader.fingerprints,
     )
 
 
@@ -184,7 +193,8 @@ def _misplaced(pieces: list[Piece], piece: Piece) -> Dropped:
 class _Reader:
     """Reader of the segments of one log, in order."""
 
-    def __init__(self, advance: Advance) -> None:
+    def __init__(self, advance: Advance, fingerprints: Fingerprints | None = None) -> None:
+        self.fingerprints = fingerprints
         self.pieces: list[Piece] = []
         self.spare: list[Piece] = []
         self.dropped: list[Dropped] = []
@@ -217,6 +227,8 @@ class _Reader:
                     or not bounds.include(run.table, expected).all()
                 )
                 expected = int(run.table["last_offset"][-1]) + 1
+                if self.fingerprints is not None:
+                    self.fingerprints.add(run.table)
                 at_gaps = self._splits_at_gaps(run)
                 for piece in rows_to_pieces(records, run, at_gaps=at_gaps):
                     append_piece(found, piece, across_gaps=not at_gaps)

@@ -16,7 +16,10 @@ from tests import builders
 from tests.builders import Rec
 from tests.engine.rebuild.made_logs import HITS, MadeLog, facts_of, make_log, state_of
 
-NO_TOPIC_ID = "no topic id is known: without partition.metadata a broker treats the log as stray"
+NO_TOPIC_ID = (
+    "partition.metadata is missing and no topic id is known: without it a broker treats the log as"
+    " stray; --topic-id orders=ID gives it one"
+)
 TOLD = ("noise", "zeroed", "cut_short", "removed", "duplicated", "swapped", "inserted")
 
 
@@ -151,14 +154,20 @@ def test_three_replicas_and_no_epochs_checkpoint(tmp_path):
     assert len(facts_of(tmp_path / "target")) == 60
 
 
-def test_a_partition_that_only_another_has_is_left_out_unless_it_is_named(tmp_path):
+def test_a_partition_that_only_another_has_is_taken_and_the_report_says_so(tmp_path):
     make_log(tmp_path / "source", Random(1))
     make_log(tmp_path / "other", Random(2), name="more-3")
     result = rebuild(
         str(tmp_path / "source"), str(tmp_path / "target"), merge=[str(tmp_path / "other")]
     )
-    assert [each["partition"] for each in result.partitions] == ["orders-0"]
-    assert [Path(each.path).name for each in result.left_out] == ["more-3"]
+    more, orders = result.partitions
+    assert (more["partition"], orders["partition"]) == ("more-3", "orders-0")
+    assert more["notes"][0] == (
+        f"only {tmp_path}/other/more-3 has this partition: it is taken from there"
+    )
+    assert not orders["notes"]
+    assert not result.left_out
+    assert facts_of(tmp_path / "target", "more-3") == facts_of(tmp_path / "other", "more-3")
 
 
 # Lineage
