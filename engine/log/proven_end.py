@@ -213,14 +213,14 @@ def _last_orphan(view: LogView) -> Iterator[EndProof]:
         return  # a broker that deletes a segment renames the records file first, then the indexes
     proof = EndProof(base, name, f"an index names a segment {base} that is not there")
     for index in (offset_index_name(base), time_index_name(base)):
-        last = _last_indexed(view, index, base) if index in view.listing.files else None
+        last = last_indexed(view, index, base) if index in view.listing.files else None
         if last is not None and last >= proof.offset:
             says = f"{index} has an entry for offset {last} but no records file"
             proof = EndProof(last + 1, index, says)
     yield proof
 
 
-def _last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
+def last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
     """Return the offset of an index's last entry; None for an empty index and one that is out of order."""
     kind, dtype = (
         (OffsetIndex, offset_index.ENTRY.dtype)

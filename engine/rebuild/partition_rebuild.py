@@ -19,7 +19,7 @@ from engine.log.log_directory import Unread
 from engine.log.segment.problems import ProblemEntry
 from engine.plan.loading.java_text import offset_in_name
 from engine.rebuild.beside.new_checkpoints import CheckpointEntries
-from engine.rebuild.beside.topic_ids import TopicIds
+from engine.rebuild.beside.source_facts import SourceFacts
 from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.options import Mode, RebuildOptions
@@ -121,14 +121,14 @@ class PartitionRebuild:
         log_dir: log dir to write to; None to write nothing.
         options: options of the rebuild.
         disk: disk to write with.
-        known_ids: topic ids, for logs whose own file has none.
+        facts: facts of all the sources.
     """
 
     def __init__(
-        self, log_dir: str | None, options: RebuildOptions, disk: Disk, known_ids: TopicIds
+        self, log_dir: str | None, options: RebuildOptions, disk: Disk, facts: SourceFacts
     ) -> None:
         self._log_dir = log_dir
-        self._known_ids = known_ids
+        self._facts = facts
         self._options = options
         self._disk = disk
         # A folder is synced once; loading would sync each file several times.
@@ -170,7 +170,7 @@ class PartitionRebuild:
     def _plan(self, chosen: Chosen, advance: Advance, result: PartitionResult) -> PlannedLog | None:
         """Return the plan of a partition's log; None if it cannot be read and is left out."""
         try:
-            planned = plan_log(chosen, self._options, partial(advance, "read"), self._known_ids)
+            planned = plan_log(chosen, self._options, partial(advance, "read"), self._facts)
         except (OSError, DamagedFileError) as error:
             result.leave_out_unread(chosen, error)
             return None

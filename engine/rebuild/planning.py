@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine.files.file_names import PARTITION_METADATA, REPLICATION_OFFSET_CHECKPOINT
@@ -11,7 +11,6 @@ from engine.log.log_view import LogView
 from engine.log.proven_end import (
     EndProof,
     first_offset_without_records,
-    orphan_indexes,
 )
 from engine.log.segment.damage import DamageKind
 from engine.rebuild.assembly.cut import first_at_or_after
@@ -25,19 +24,19 @@ from engine.rebuild.assembly.pieces import (
 )
 from engine.rebuild.assembly.salvage import Advance
 from engine.rebuild.beside.kraft_files import KRaftFiles, kraft_files
-from engine.rebuild.beside.topic_ids import TopicIds
+from engine.rebuild.beside.source_facts import SourceFacts
+from engine.rebuild.losses import (
+    Holes,
+    MissingOffsets,
+    first_segments_lost,
+    log_start_with,
+)
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.selection import Chosen, LeftOut
 from engine.rebuild.writing import RebuiltLog
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
-
-
-class MissingOffsets(NamedTuple):
-    """Offsets [first_offset, next_offset) of no batch in the result."""
-
-    first_offset: Offset
-    next_offset: Offset
+from engine.verdict.log_start import LostStart
 
 
 class PlannedLog(NamedTuple):
@@ -81,10 +80,10 @@ class _Planner:
     """Planner for one partition."""
 
     def __init__(
-        self, chosen: Chosen, options: RebuildOptions, advance: Advance, known_ids: TopicIds
+        self, chosen: Chosen, options: RebuildOptions, advance: Advance, facts: SourceFacts
     ) -> None:
         self.chosen = chosen
-        self.known_ids = known_ids
+        self.facts = facts
         self.options = options
         self.merged = MergedCopies(list(_views(chosen)), advance)
         self.notes: list[str] = []
@@ -92,9 +91,13 @@ class _Planner:
             self.notes.append(
                 f"only {chosen.taken_from} has this partition: it is taken from there"
             )
+        self.end_says = ""
+        self.lost_start: LostStart | None = None
         self.beside = KRaftFiles({}, [])
         if self.is_metadata:
             self.beside = kraft_files(self.merged.views, self.merged.leading)
+        else:
+            self.lost_start = first_segments_lost(self.merged.views, facts)
 
     @property
     def view(self) -> LogView:
@@ -115,6 +118,7 @@ class _Planner:
         log_end = held if proof is None else max(held, proof.offset)
         merged.cut(log_start, MAX_INT64, whole_batches=True, kind="below_log_start")
         log_start, log_end = self._cut_to_bounds(log_start, log_end)
+        self.end_says = "" if proof is None else proof.says
         if proof is not None and held < log_end:
             self.notes.append(self._note_on_end(held, log_end, proof))
         if self._is_end_unread(held):
@@ -239,7 +243,7 @@ class _Planner:
             )
         if not self.merged.pieces and not self.view.base_offsets:
             return max([*right, self.view.log_start_offset, first])
-        return max([*right, first])
+        return max([*right, log_start_with(self.lost_start, first, self.merged.pieces)])
 
     def _cut_to_bounds(self, log_start: Offset, log_end: Offset) -> tuple[Offset, Offset]:
         options = self.options
@@ -277,7 +281,7 @@ class _Planner:
             return found
         name, source = PARTITION_METADATA, self.view.partition.topic
         state = "cannot be read" if self.view.listing.has_file(name) else "is missing"
-        stated = self.known_ids.of(source)
+        stated = self.facts.topic_id(source)
         if stated is None:
             self.notes.append(
                 f"{name} {state} and no topic id is known: without it a broker treats the log as"
@@ -296,6 +300,8 @@ class _Planner:
         ]
         checkpoints = self.view.log.checkpoints
         start, end = new.log_start_offset, new.log_end_offset
+        if self.options.start is not None:
+            self.lost_start = None  # the offsets below are not asked for
         if any(view.live for view in self.merged.views):
             self.notes.append(f"a broker writes to the source: consistent up to offset {end}")
         return PlannedLog(
@@ -303,7 +309,9 @@ class _Planner:
             new,
             self.merged.pieces,
             dropped,
-            list(self._missing(dropped, start, end, min(held, end))),
+            Holes(self.merged, dropped, self.lost_start, self.end_says).missing(
+                start, end, min(held, end)
+            ),
             self.notes,
             checkpoints.high_watermark(self.view.partition),
             checkpoints.cleaner_offset(self.view.partition),
@@ -322,34 +330,9 @@ class _Planner:
             is_repaired=is_outside or last < first or is_covered(self.merged.pieces, first, last)
         )
 
-    def _missing(
-        self, dropped: Sequence[Dropped], start: Offset, end: Offset, held: Offset
-    ) -> Iterable[MissingOffsets]:
-        """Yield the gaps; in a compacted log only those with damage inside, those from the base offset of a segment
-        on that lost its records file but not its indexes, and those from `held` on.
-        """
-        at = start
-        orphans = sorted(
-            {base for view in self.merged.views for base in orphan_indexes(view.listing)}
-        )
-        for piece in self.merged.pieces:
-            following = piece.base_offset
-            if following > at:
-                lost = next((base for base in orphans if at <= base < following), None)
-                is_explained = self.merged.is_compacted or piece.is_legacy
-                if not is_explained or _touches(dropped, at, following):
-                    lost = at
-                if lost is not None:
-                    yield MissingOffsets(lost, following)
-            at = max(at, piece.next_offset)
-        if self.merged.is_compacted and not _touches(dropped, at, end):
-            at = max(at, held)
-        if end > at:
-            yield MissingOffsets(at, end)
-
 
 def plan_log(
-    chosen: Chosen, options: RebuildOptions, advance: Advance, known_ids: TopicIds
+    chosen: Chosen, options: RebuildOptions, advance: Advance, facts: SourceFacts
 ) -> PlannedLog:
     """Read a partition's copies and return the plan of its log; nothing is written.
 
@@ -357,12 +340,12 @@ def plan_log(
         chosen: the partition and its copies.
         options: options of the rebuild.
         advance: called with the number of bytes read.
-        known_ids: topic ids, for a copy whose own file has none.
+        facts: facts of all the sources.
 
     Raises:
         OSError: a copy cannot be read.
     """
-    return _Planner(chosen, options, advance, known_ids).plan()
+    return _Planner(chosen, options, advance, facts).plan()
 
 
 def _views(chosen: Chosen) -> Iterator[LogView]:
@@ -371,12 +354,3 @@ def _views(chosen: Chosen) -> Iterator[LogView]:
     if not any(views):
         yield chosen.copies[0].view()
     yield from (view for view in views if view is not None)
-
-
-def _touches(dropped: Iterable[Dropped], start: Offset, stop: Offset) -> bool:
-    for each in dropped:
-        if each.is_loss and each.first_offset is not None:
-            last = each.first_offset if each.last_offset is None else each.last_offset
-            if each.first_offset < stop and last >= start:
-                return True
-    return False

@@ -20,7 +20,7 @@ from engine.files.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from engine.log.log_directory import LogSource, Unread, open_source
 from engine.rebuild.beside.log_dir_files import log_dir_files, remade_checkpoints
 from engine.rebuild.beside.new_checkpoints import NewCheckpoints
-from engine.rebuild.beside.topic_ids import TopicIds
+from engine.rebuild.beside.source_facts import SourceFacts
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.identity import refuse_strangers
@@ -135,7 +135,7 @@ class _Rebuild:
         if not options.merge_strangers:
             refuse_strangers(sources, self.selection.chosen)
         self.reports: list[Json] = []
-        self.lost_something = False
+        self.lost_something = any(each.is_loss for each in self.selection.left_out)
         self.copies_unread: list[Unread] = []
         self.unread_partitions: list[str] = []
         self._not_loaded: list[str] = []
@@ -220,7 +220,7 @@ class _Rebuild:
     def _run_partitions(self, log_dir: str | None) -> None:
         """Plan or write every partition, and keep the results in order."""
         chosen = self.selection.chosen
-        work = PartitionRebuild(log_dir, self.options, self.disk, TopicIds(self.sources))
+        work = PartitionRebuild(log_dir, self.options, self.disk, SourceFacts(self.sources))
         jobs = self.options.jobs
         if jobs < 2 or len(chosen) < 2:
             for each in chosen:

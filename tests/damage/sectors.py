@@ -225,7 +225,7 @@ def _written_wrong(folder: Path, bad: tuple[Path, int, int], hit: set[Batch]) ->
     missing = {
         offset
         for gap in made.report["missing"]
-        for offset in range(gap["first_offset"], gap["next_offset"])
+        for offset in range(gap["firstOffset"], gap["nextOffset"])
     }
     gone = {
         offset

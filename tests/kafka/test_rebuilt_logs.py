@@ -219,7 +219,7 @@ def missing_of(report: dict[str, Any]) -> set[int]:
     return {
         offset
         for gap in report["missing"]
-        for offset in range(gap["first_offset"], gap["next_offset"])
+        for offset in range(gap["firstOffset"], gap["nextOffset"])
     }
 
 

@@ -218,7 +218,7 @@ class _Reader:
                 is_disordered = True
                 continue
             if isinstance(item, Damage):
-                dropped.append(_damaged(records, item))
+                dropped.append(_damaged(records, item, expected, bounds))
                 continue
             _end_before(dropped, item)
             for run in self._loadable(records, item, dropped):
@@ -374,8 +374,8 @@ def _end_before(dropped: list[Dropped], run: BatchRun) -> None:
         dropped[-1] = first._replace(last_offset=min(first.last_offset, last))
 
 
-def _damaged(records: RecordsFile, damage: Damage) -> Dropped:
-    return Dropped(
+def _damaged(records: RecordsFile, damage: Damage, expected: Offset, bounds: Bounds) -> Dropped:
+    dropped = Dropped(
         records.path,
         damage.position,
         damage.length,
@@ -384,6 +384,12 @@ def _damaged(records: RecordsFile, damage: Damage) -> Dropped:
         damage.first_offset,
         damage.last_offset,
     )
+    if damage.kind is DamageKind.ZERO_TAIL and bounds.last is not None and expected <= bounds.last:
+        # Only the last segment is preallocated: in another one these bytes had batches.
+        return dropped._replace(
+            kind=DamageKind.ZEROS, first_offset=expected, last_offset=bounds.last
+        )
+    return dropped
 
 
 def _why_unloadable(run: BatchRun, row: int) -> str | None:

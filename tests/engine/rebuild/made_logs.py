@@ -163,6 +163,11 @@ def facts_of(log_dir: Path, name: str = "orders-0", *, below: bool = False) -> d
     return found
 
 
+def holes(report: dict[str, Any]) -> list[tuple[int, int]]:
+    """The missing offsets of a partition's report."""
+    return [(each["firstOffset"], each["nextOffset"]) for each in report["missing"]]
+
+
 def fact(record: Any, fate: str) -> Fact:
     headers = tuple((header.key, header.value) for header in record.headers)
     return Fact(

@@ -15,7 +15,7 @@ from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
 from engine.units import EpochEntry, Offset
-from tests.engine.rebuild.made_logs import MadeLog, facts_of, make_log, offsets_of
+from tests.engine.rebuild.made_logs import MadeLog, facts_of, holes, make_log, offsets_of
 
 
 def last_gone(made: MadeLog) -> Offset:
@@ -73,7 +73,7 @@ def test_the_end_that_the_checkpoints_prove_is_held_and_what_is_missing_is_liste
     [report] = result.partitions
     assert result.lost_something
     assert report["logEndOffset"] == made.next_offset
-    assert report["missing"] == [{"first_offset": first, "next_offset": made.next_offset}]
+    assert holes(report) == [(first, made.next_offset)]
     assert f"the recovery point is {made.next_offset}" in " ".join(report["notes"])
     assert bounds_of(tmp_path / "target") == (0, made.next_offset)
     assert facts_of(tmp_path / "target") == {
@@ -87,7 +87,7 @@ def test_the_name_of_a_producer_snapshot_proves_the_end(tmp_path: Path) -> None:
     first = last_gone(made)
     [report] = made_of(tmp_path).partitions
     assert report["logEndOffset"] == made.next_offset
-    assert report["missing"] == [{"first_offset": first, "next_offset": made.next_offset}]
+    assert holes(report) == [(first, made.next_offset)]
 
 
 def test_without_any_proof_the_log_ends_with_its_last_batch(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_leader_epoch_alone_holds_the_end(tmp_path: Path) -> None:
     (made.folder / "leader-epoch-checkpoint").write_text(f"0\n{len(made.epochs) + 1}\n{lines}")
     [report] = made_of(tmp_path).partitions
     assert report["logEndOffset"] == change
-    assert report["missing"] == [{"first_offset": first, "next_offset": change}]
+    assert holes(report) == [(first, change)]
 
 
 def test_the_entries_of_an_index_without_its_records_file_hold_the_end(tmp_path: Path) -> None:
@@ -180,4 +180,4 @@ def test_the_entries_of_an_index_without_its_records_file_hold_the_end(tmp_path:
     index.write_bytes(struct.pack(">iiii", 3, 100, 17, 5000) + bytes(8 * 100))
     [report] = made_of(tmp_path).partitions
     assert report["logEndOffset"] == first + 18
-    assert report["missing"] == [{"first_offset": first, "next_offset": first + 18}]
+    assert holes(report) == [(first, first + 18)]

@@ -14,7 +14,7 @@ from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import EpochEntry
 from tests import builders
 from tests.builders import Rec
-from tests.engine.rebuild.made_logs import HITS, MadeLog, facts_of, make_log, state_of
+from tests.engine.rebuild.made_logs import HITS, MadeLog, facts_of, holes, make_log, state_of
 
 NO_TOPIC_ID = (
     "partition.metadata is missing and no topic id is known: without it a broker treats the log as"
@@ -99,7 +99,7 @@ def test_a_hole_is_not_filled_with_what_another_leader_wrote(tmp_path):
     write(tmp_path / "source", damaged, [(0, 0), (2, 25)])
     write(tmp_path / "other", other, [(0, 0), (1, 20)])
     report = merged(tmp_path, "other")
-    assert report["missing"] == [{"first_offset": 20, "next_offset": 25}]
+    assert holes(report) == [(20, 25)]
     assert b"old 20" not in values(tmp_path / "target")
 
 

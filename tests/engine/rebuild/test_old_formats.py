@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.rebuild.rebuilding import rebuild
-from tests.engine.rebuild.made_logs import facts_of
+from tests.engine.rebuild.made_logs import facts_of, holes
 from tests.fixtures_data import copy_of, log_dir, truth_partitions, truth_records
 
 
@@ -31,9 +31,7 @@ def test_a_damaged_message_set_costs_its_own_offsets_and_a_replica_gives_them_al
     path.write_bytes(data)
     result = rebuild(str(source), str(tmp_path / "alone"))
     lost = expected.keys() - facts_of(tmp_path / "alone", partition).keys()
-    assert result.partitions[0]["missing"] == [
-        {"first_offset": min(lost), "next_offset": max(lost) + 1}
-    ]
+    assert holes(result.partitions[0]) == [(min(lost), max(lost) + 1)]
     assert len(lost) == max(lost) + 1 - min(lost)
     merged = rebuild(
         str(source), str(tmp_path / "merged"), merge=[str(log_dir("legacy") / partition)]

@@ -36,7 +36,7 @@ from engine.writing.checkpoint.file_lock import FileLock
 from engine.writing.disk import DISK
 from tests import builders
 from tests.builders import Producer, Rec
-from tests.engine.rebuild.made_logs import TOPIC_ID, MadeLog, facts_of, make_log, state_of
+from tests.engine.rebuild.made_logs import TOPIC_ID, MadeLog, facts_of, holes, make_log, state_of
 from tests.fixtures_data import KINDS, copy_of, log_dir
 
 MADE_BY_READERS = (".index", ".timeindex", ".txnindex", ".snapshot")
@@ -58,7 +58,11 @@ def offsets_in(path: Path) -> dict[TopicPartition, int]:
 def test_an_undamaged_log_dir_comes_out_byte_for_byte(tmp_path, kind):
     source, target = log_dir(kind), tmp_path / "target"
     result = made_of(tmp_path, source)
-    assert not result.lost_something
+    # The first segments of this one are not there, and the broker was killed: nobody knows whether it deleted them.
+    assert [holes(each) for each in result.partitions if each["missing"]] == (
+        [[(0, 29900)]] if kind == "crashed" else []
+    )
+    assert result.lost_something == (kind == "crashed")
     for report in result.partitions:
         folder = source / report["partition"]
         for path in folder.glob("*.log"):
@@ -313,7 +317,7 @@ def test_a_log_with_nothing_but_damage_keeps_its_place(tmp_path):
     made.path(90).write_bytes(Random(2).randbytes(4000))
     [report] = made_of(tmp_path, allow_empty=True).partitions
     assert (report["logStartOffset"], report["logEndOffset"]) == (50, 90)
-    assert report["missing"] == [{"first_offset": 50, "next_offset": 90}]
+    assert holes(report) == [(50, 90)]
 
 
 def test_transactions_without_an_end_are_named(tmp_path):
@@ -463,7 +467,7 @@ def test_what_the_device_does_not_give_is_named_and_the_rest_is_saved(tmp_path, 
     [report] = result.partitions
     assert result.lost_something
     assert [each["kind"] for each in report["dropped"]] == ["unreadable"]
-    assert report["missing"] == [{"first_offset": base, "next_offset": after}]
+    assert holes(report) == [(base, after)]
     assert facts_of(tmp_path / "target") == {
         offset: each for offset, each in expected.items() if not base <= offset < after
     }

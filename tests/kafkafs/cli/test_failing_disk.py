@@ -63,14 +63,14 @@ def test_rebuild_loses_the_batches_on_the_sector_and_lists_them(
     made = json.loads((target / "kafkafs-rebuild.json").read_text())
     (report,) = [each for each in made["partitions"] if each["partition"] == "orders-0"]
     (gap,) = report["missing"]
-    assert 0 < gap["next_offset"] - gap["first_offset"] < 60
+    assert 0 < gap["nextOffset"] - gap["firstOffset"] < 60
     assert report["logEndOffset"] == 1000
     dropped = [each for each in report["dropped"] if each["kind"] == "unreadable"]
     assert dropped[0]["file"] == str(failing / SEGMENT)
     assert dropped[0]["position"] <= START
     assert dropped[-1]["position"] + dropped[-1]["size"] >= START + SECTOR
-    assert dropped[0]["firstOffset"] == gap["first_offset"]
-    assert dropped[-1]["lastOffset"] == gap["next_offset"] - 1
+    assert dropped[0]["firstOffset"] == gap["firstOffset"]
+    assert dropped[-1]["lastOffset"] == gap["nextOffset"] - 1
     keys = ("partition", "missing", "dropped", "records", "kept")
     assert [[each[key] for key in keys] for each in planned["partitions"]] == [
         [each[key] for key in keys] for each in made["partitions"]

@@ -15,7 +15,7 @@ from engine.rebuild.rebuilding import rebuild
 from engine.record.record_batch import make_batch
 from tests import builders
 from tests.builders import LOG_APPEND_TIME, Producer, Rec
-from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, make_log
+from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, holes, make_log
 from tests.fixtures_data import log_dir, truth_records
 
 
@@ -166,7 +166,7 @@ def test_an_edge_that_cannot_be_read_is_named_and_left_out(tmp_path):
     made.path(0).write_bytes(whole + odd)
     report = cut_to(tmp_path, None, LogBound(offset=7))
     assert [each["kind"] for each in report["dropped"]] == ["cannot_be_cut"]
-    assert report["missing"] == [{"first_offset": 5, "next_offset": 7}]
+    assert holes(report) == [(5, 7)]
     assert list(facts_of(tmp_path / "target")) == list(range(5))
 
 

@@ -23,6 +23,7 @@ from tests.engine.rebuild.made_logs import (
     HITS,
     MadeLog,
     facts_of,
+    holes,
     make_log,
     offsets_of,
     state_of,
@@ -97,7 +98,7 @@ def check_report(result: Rebuilt, made: MadeLog, lost: set[int]) -> None:
     missing = {
         offset
         for gap in report["missing"]
-        for offset in range(gap["first_offset"], gap["next_offset"])
+        for offset in range(gap["firstOffset"], gap["nextOffset"])
     }
     assert start == 0
     assert missing == set(range(start, end)) - there
@@ -197,10 +198,7 @@ def test_the_log_end_stays_when_its_last_batch_is_damaged(tmp_path):
     simple_log(tmp_path, *batches[:-1], damaged)
     result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
     report = result.partitions[0]
-    assert (report["logEndOffset"], report["missing"]) == (
-        20,
-        [{"first_offset": 15, "next_offset": 20}],
-    )
+    assert (report["logEndOffset"], holes(report)) == (20, [(15, 20)])
     [*_, end] = made_again(tmp_path / "target/orders-0/00000000000000000000.log")
     assert (end.base_offset, end.last_offset, end.record_count) == (15, 19, 0)
 
@@ -224,7 +222,7 @@ def test_the_log_start_stays_when_the_first_segment_is_lost(tmp_path):
     report = result.partitions[0]
     assert (report["logStartOffset"], report["logEndOffset"]) == (0, made.next_offset)
     first = min(base for base in made.bases if base)
-    assert report["missing"] == [{"first_offset": 0, "next_offset": first}]
+    assert holes(report) == [(0, first)]
 
 
 def test_offsets_that_compaction_took_are_not_missing(tmp_path):
@@ -235,7 +233,7 @@ def test_offsets_that_compaction_took_are_not_missing(tmp_path):
     damaged = sparse[4][:-1] + b"?"
     simple_log(tmp_path, *sparse[:4], damaged, *sparse[5:])
     result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
-    assert result.partitions[0]["missing"] == [{"first_offset": 68, "next_offset": 100}]
+    assert holes(result.partitions[0]) == [(68, 100)]
     assert log_bytes(tmp_path / "target") == b"".join(sparse[:4] + sparse[5:])
 
 
@@ -248,7 +246,7 @@ def test_a_lost_segment_of_a_compacted_log_is_missing_if_its_index_is_there(tmp_
     (folder / f"{160:020}.log").write_bytes(b"".join(sparse[8:]))
     (folder / f"{100:020}.index").write_bytes(b"")
     result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
-    assert result.partitions[0]["missing"] == [{"first_offset": 100, "next_offset": 160}]
+    assert holes(result.partitions[0]) == [(100, 160)]
     assert result.lost_something
 
 

@@ -1,4 +1,4 @@
-"""Topic ids from other places than a partition's own partition.metadata, which a broker needs."""
+"""Facts of whole sources that the logs need: topic ids from other places than partition.metadata, tiered storage."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
 from engine.errors import KafkaStorageError
+from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
+from engine.log import stable_offset
 from engine.log.log_directory import LogSource
-from engine.log.stable_offset import topic_id
 from engine.replay.cluster import ClusterReplay
 from engine.topics.topic_names import CLUSTER_METADATA
 
@@ -22,14 +23,22 @@ class StatedTopicId(NamedTuple):
     where: str
 
 
-class TopicIds:
-    """Topic ids that sources state somewhere; looked for when one is asked for."""
+class SourceFacts:
+    """Facts of some sources; looked for when one is asked for."""
 
     def __init__(self, sources: Sequence[LogSource]) -> None:
         self._sources = sources
         self._of_partitions: dict[str, str | None] = {}
 
-    def of(self, topic: str) -> StatedTopicId | None:
+    @cached_property
+    def has_tiered_storage(self) -> bool:
+        """Whether a log dir has the folder that a broker with tiered storage creates in its first one."""
+        roots = [root for source in self._sources for root in source.log_dirs if root is not None]
+        return any(
+            entry.name == REMOTE_INDEX_CACHE_FOLDER for root in roots for entry in root.list()
+        )
+
+    def topic_id(self, topic: str) -> StatedTopicId | None:
         """Return the id of a topic: from the metadata log, else that of most of the topic's partitions."""
         if topic == CLUSTER_METADATA:
             return StatedTopicId(METADATA_TOPIC_ID, "which it has in every cluster")
@@ -60,6 +69,6 @@ class TopicIds:
         for source in self._sources:
             for log in source.partitions().values():
                 if log.topic_partition.topic == topic:
-                    stated = topic_id(log.context)
+                    stated = stable_offset.topic_id(log.context)
                     found.update([] if stated is None else [stated])
         return found.most_common(1)[0][0] if found else None
