@@ -92,7 +92,7 @@ class Holes(NamedTuple):
         lost, pieces = self.lost_start, self.merged.pieces
         if lost is None or lost.next > start or is_covered(pieces, lost.first, lost.next - 1):
             return
-        yield MissingOffsets(lost.first, lost.next, lost.sentence, is_certain=False)
+        yield MissingOffsets(lost.first, lost.next, _why(lost), is_certain=False)
 
     def _gaps(self, start: Offset, end: Offset, held: Offset) -> Iterator[MissingOffsets]:
         at, is_compacted = start, self.merged.is_compacted
@@ -114,7 +114,7 @@ class Holes(NamedTuple):
     ) -> Iterator[MissingOffsets]:
         damage = self._damage_in(at, following)
         if self.lost_start is not None and self.lost_start.next == following:
-            yield MissingOffsets(at, following, self.lost_start.sentence, not may_be_empty)
+            yield MissingOffsets(at, following, _why(self.lost_start), not may_be_empty)
         elif damage is not None:
             yield MissingOffsets(at, following, _words(damage), not may_be_empty)
         else:
@@ -161,6 +161,11 @@ class Holes(NamedTuple):
                 if last is not None and end <= last < following:
                     found[end] = f"{name} has an entry for offset {last}"
         return found
+
+
+def _why(lost: LostStart) -> str:
+    """Return the evidence of a loss, without the offsets."""
+    return lost.sentence.partition(": ")[2]
 
 
 def _words(damage: Dropped) -> str:

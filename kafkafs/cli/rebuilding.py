@@ -18,7 +18,7 @@ from kafkafs.cli.arguments import jobs_option, report_unread, source_paths
 from kafkafs.cli.options.partitions import choice_of, partition_texts
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.rebuild_report import closing_line, print_partitions
+from kafkafs.cli.printing.rebuild_report import closing_lines, print_partitions
 from kafkafs.cli.printing.table import print_json
 from kafkafs.cli.printing.verbosity import detail, verbosity
 from kafkafs.decode.shown_text import json_text, printable
@@ -100,7 +100,7 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
     SOURCE is never changed. TARGET must not exist, or be empty. It is complete or absent: it is written beside
     its place, synced, read back, then renamed. kafkafs-rebuild.json in it lists the sources and the losses.
 
-    Exit status: 0 complete, 1 something is missing or was cut off (see the output), 2 refused (also when no
+    Exit status: 0 complete, 1 something is missing or was cut off (see the output), or no broker starts on it, 2 refused (also when no
     record would be left, without --allow-empty), 3 something could not be read, and the rest is written; or
     nothing could be read or written.
     """
@@ -147,13 +147,14 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
         click.echo(json_text(result.manifest, indent=1))
     else:
         print_partitions(result)
-        click.echo(closing_line(result))
+        for line in closing_lines(result, source, is_merged=bool(given["merge"])):
+            click.echo(line)
     is_filled = not result.lost_something and all(
         each.path.endswith(".log") for each in result.unread
     )
     if report_unread(result.unread, is_filled=is_filled) and not is_filled:
         raise click.exceptions.Exit(EXIT_CANNOT_READ)
-    if result.lost_something:
+    if result.lost_something or result.no_start is not None:
         raise click.exceptions.Exit(EXIT_FINDINGS)
 
 

@@ -75,7 +75,7 @@ def differing_batches(
     pieces: Sequence[Piece],
     taken: Sequence[Piece],
     bounds: tuple[Offset, Offset],
-    compares: Callable[[Piece], bool],
+    compares: Callable[[Offset, int], bool],
 ) -> Iterator[Differing]:
     """Yield the batches of a copy that differ from those with the same offsets in the result.
 
@@ -83,7 +83,7 @@ def differing_batches(
         pieces: pieces of the copy.
         taken: pieces of the result.
         bounds: offsets to compare, [first, end).
-        compares: whether a piece of the copy is of the same leader epoch as the result's.
+        compares: returns whether a batch, by its base offset and leader epoch, is of the result's leader.
 
     Raises:
         OSError: a file cannot be read.
@@ -91,11 +91,13 @@ def differing_batches(
     known = _Rows(taken, bounds)
     found: Differing | None = None
     for piece in pieces:
-        if piece.origin is None or not _touches(piece, bounds) or not compares(piece):
+        if piece.origin is None or not _touches(piece, bounds):
             continue
         for table in _tables(piece, bounds):
             for row in table:
                 base, last = int(row["base_offset"]), int(row["last_offset"])
+                if not compares(base, piece.epoch):
+                    continue
                 other = known.other_than(base, last, int(row["size"]), int(row["crc"]))
                 if other is None or other.origin is piece.origin or other.origin is None:
                     continue

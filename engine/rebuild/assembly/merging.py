@@ -142,7 +142,7 @@ class MergedCopies:
             if at == self._kept or kept is None or each.fingerprints is None:
                 continue
             for bounds in kept.differing(each.fingerprints):
-                fits = partial(_is_of_lineage, self.epochs)
+                fits = partial(_has_epoch, self.epochs)
                 for found in differing_batches(each.pieces, self.pieces, bounds, fits):
                     self.dropped.append(_dropped_differing(found))
 
@@ -183,5 +183,9 @@ def _dropped_differing(found: Differing) -> Dropped:
 
 
 def _is_of_lineage(known: LeaderEpochCache, piece: Piece) -> bool:
-    epoch = known.epoch_for(piece.base_offset)
-    return piece.epoch < 0 or epoch is None or epoch == piece.epoch
+    return _has_epoch(known, piece.base_offset, piece.epoch)
+
+
+def _has_epoch(known: LeaderEpochCache, offset: Offset, stated: int) -> bool:
+    epoch = known.epoch_for(offset)
+    return stated < 0 or epoch is None or epoch == stated

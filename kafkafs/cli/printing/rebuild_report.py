@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.amounts import counted
+from kafkafs.amounts import counted, span
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -40,14 +40,44 @@ def print_partitions(result: Rebuilt) -> None:
         click.echo(printable(f"left out: {each.path}: {each.reason}"))
     if len(left_out) > _MOST_SHOWN:
         click.echo(f"left out: {len(left_out) - _MOST_SHOWN} more, see --json")
+    for each in result.made_anew:
+        click.echo(printable(f"made anew: {each.path}: {each.reason}"))
 
 
-def closing_line(result: Rebuilt) -> str:
-    """Return the closing line: kept and missing records, and the target."""
+def closing_lines(result: Rebuilt, source: str, *, is_merged: bool) -> Iterator[str]:
+    """Yield the closing lines: kept and missing records, the target, and what to do next.
+
+    Args:
+        result: the result.
+        source: the source as the user named it.
+        is_merged: whether there were further sources.
+    """
     sums = "; ".join([_kept(result.partitions), *_missing(result)])
     if result.target is None:
-        return f"nothing is written (--dry-run); there would be {sums}"
-    return f"{printable(result.target)}: {sums}; synced and verified"
+        yield f"nothing is written (--dry-run); there would be {sums}"
+        return
+    yield f"{printable(result.target)}: {sums}; synced and verified"
+    if result.no_start is not None:
+        yield printable(f"a broker does not start on it: {result.no_start}")
+        return
+    steps = []
+    if any(report.get("missingOffsets") for report in result.partitions) and not is_merged:
+        steps.append("--merge OTHER takes what another replica still has of the missing offsets")
+    if _replaces_source(result):
+        steps.append(f"give it the place of {source} in log.dirs, and start the broker")
+    if steps:
+        yield printable(f"next: {'; then '.join(steps)}")
+
+
+def _replaces_source(result: Rebuilt) -> bool:
+    """Return whether the result has all of the source's log dir: then a broker can have it instead."""
+    from engine.files.file_names import META_PROPERTIES
+
+    options = result.manifest["options"]
+    is_part = any(options[name] for name in ("topics", "partitions", "from", "to", "renames"))
+    if is_part or any(each.is_loss for each in result.left_out):
+        return False
+    return any(each["path"] == META_PROPERTIES for each in result.manifest["files"])
 
 
 def _kept(reports: list[dict[str, Any]]) -> str:
@@ -70,7 +100,9 @@ def _missing(result: Rebuilt) -> Iterator[str]:
     short = [report for report in damaged if _missing_offsets(report)]
     if short:
         offsets = counted(sum(map(_missing_offsets, short)), "offset")
-        yield f"missing: {offsets} in {counted(len(short), 'partition')}"
+        is_certain = all(report.get("missingIsCertain", True) for report in short)
+        offsets = offsets if is_certain else f"up to {offsets}"
+        yield f"missing: {offsets} in {counted(len(short), 'partition')}{_total_span(short)}"
     unsure = len(damaged) - len(short)
     if unsure:
         yield f"damage in {counted(unsure, 'partition')} may have cost records"
@@ -87,13 +119,40 @@ def _missing_offsets(report: dict[str, Any]) -> int:
     return max(int(report["logEndOffsetBefore"]) - int(report["logEndOffset"]), 0)
 
 
+def _total_span(reports: list[dict[str, Any]]) -> str:
+    """Return the time span of all that is missing, to follow it; "" where a part of it has none."""
+    gaps = [gap for report in reports for gap in report.get("missing", [])]
+    before = [gap["timestampBefore"] for gap in gaps]
+    after = [gap["timestampAfter"] for gap in gaps]
+    if not gaps or None in before or None in after:
+        return ""
+    return f", {span(min(before), max(after))}"
+
+
+def _missing_row(gap: dict[str, Any], dropped: list[dict[str, Any]]) -> str:
+    """Return the row of a hole: its offsets, its times, and why, unless a row of dropped bytes says that."""
+    first, last = gap["firstOffset"], gap["nextOffset"] - 1
+    row = f"offsets {first} to {last}" if last > first else f"offset {first}"
+    if not gap["certain"]:
+        row = f"up to {counted(gap['offsets'], 'record')}, {row}"
+    times = span(gap["timestampBefore"], gap["timestampAfter"])
+    row += f", {times}" if times else ""
+    is_told = any(
+        each["firstOffset"] is not None
+        and each["firstOffset"] <= last
+        and first <= (each["firstOffset"] if each["lastOffset"] is None else each["lastOffset"])
+        for each in dropped
+    )
+    return row if is_told else f"{row}: {gap['reason']}"
+
+
 def _losses(report: dict[str, Any]) -> Iterator[str]:
     missing = report.get("missing", [])
+    dropped = [each for each in report.get("dropped", []) if each["isLoss"]]
     for gap in missing[:_MOST_SHOWN]:
-        yield f"missing: offsets {gap['first_offset']} to {gap['next_offset'] - 1}"
+        yield f"missing: {_missing_row(gap, dropped)}"
     if report.get("missingCount", 0) > _MOST_SHOWN:
         yield f"missing: {report['missingCount'] - _MOST_SHOWN} more ranges, see --json"
-    dropped = [each for each in report.get("dropped", []) if each["isLoss"]]
     for each in dropped[:_MOST_SHOWN]:
         yield (
             f"dropped: {each['file']} at byte {each['position']}, {each['size']} bytes:"

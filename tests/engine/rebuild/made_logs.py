@@ -104,7 +104,7 @@ def make_log(
     (made.folder / "leader-epoch-checkpoint").write_text(f"0\n{len(made.epochs)}\n{lines}")
     (made.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
     (log_dir / "meta.properties").write_text(
-        "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAABA\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAABA\n"
+        "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAABA\nnode.id=1\ndirectory.id=6Y0DrLRyRyGEHPlhCN0jIQ\n"
     )
     return made
 

@@ -12,6 +12,8 @@ from random import Random
 import pytest
 from click.testing import CliRunner, Result
 
+from engine.record.record_batch import make_batch
+from kafkafs.amounts import span
 from kafkafs.cli import cli, main
 from tests import builders
 from tests.builders import Rec
@@ -36,12 +38,14 @@ def test_a_whole_log_dir_is_status_0_and_a_table(tmp_path):
     made = make_log(tmp_path / "source", Random(4), transactions=False)
     done = run(tmp_path / "source", tmp_path / "target")
     assert done.exit_code == 0, done.output
-    line, last = done.output.splitlines()
+    line, sums, step = done.output.splitlines()
     assert line.startswith(f"orders-0: offsets 0 to {made.next_offset}, {made.next_offset} records")
-    assert last == (
+    assert sums == (
         f"{tmp_path / 'target'}: {made.next_offset} records in 1 partition;"
         " nothing is missing that was asked for; synced and verified"
     )
+    place = f"give it the place of {tmp_path / 'source'} in log.dirs, and start the broker"
+    assert step == f"next: {place}"
 
 
 def test_a_loss_is_status_1_and_named(tmp_path):
@@ -55,10 +59,18 @@ def test_a_loss_is_status_1_and_named(tmp_path):
     assert (tmp_path / "target").exists()
     missing = len(offsets_of(batch))
     kept = made.next_offset - missing
-    assert done.output.splitlines()[-1] == (
+    *_, sums, step = done.output.splitlines()
+    at = {
+        record.offset: record.timestamp
+        for _, _, each in made.batches
+        for record in make_batch(each, file_position=0, path=None).records()
+    }
+    times = span(at[first - 1], at[first + missing])
+    assert sums == (
         f"{tmp_path / 'target'}: {kept} records in 1 partition;"
-        f" missing: {missing} offsets in 1 partition; synced and verified"
+        f" missing: {missing} offsets in 1 partition, {times}; synced and verified"
     )
+    assert step.startswith("next: --merge OTHER takes what another replica still has")
     assert "whole" not in done.output
 
 
@@ -67,8 +79,8 @@ def test_a_dry_run_prints_the_same_and_makes_nothing(tmp_path):
     dry = run(tmp_path / "source", "--dry-run")
     real = run(tmp_path / "source", tmp_path / "target")
     assert dry.exit_code == real.exit_code == 1
-    assert dry.output.splitlines()[:-1] == real.output.splitlines()[:-1]
-    sums = real.output.splitlines()[-1].removeprefix(f"{tmp_path / 'target'}: ")
+    assert dry.output.splitlines()[:-1] == real.output.splitlines()[:-2]
+    sums = real.output.splitlines()[-2].removeprefix(f"{tmp_path / 'target'}: ")
     told = dry.output.splitlines()[-1].removeprefix(
         "nothing is written (--dry-run); there would be "
     )
