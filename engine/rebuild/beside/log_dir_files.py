@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from engine.checkpoint.meta_properties import KNOWN_KEYS, parse_meta_properties
@@ -97,3 +98,10 @@ def remade_checkpoints(source: LogSource) -> Iterator[LeftOut]:
         name = problem["file"].rpartition("/")[2]
         if problem["kind"] == "checkpoint" and name in _EFFECTS:
             yield LeftOut(problem["file"], f"it is damaged: {problem['reason']}; {_EFFECTS[name]}")
+    for log_dir in {root.path: root for root in source.log_dirs if root is not None}.values():
+        for name, effect in _EFFECTS.items():
+            with suppress(OSError):  # none, or told already
+                if not log_dir.stat(
+                    name
+                ).st_size:  # a broker writes a version and a number at least
+                    yield LeftOut(log_dir.display(name), f"it is empty; {effect}")
