@@ -94,30 +94,6 @@ def minute(timestamp: Timestamp | None) -> str:
     return time(timestamp)[:16]
 
 
-def span(before: Timestamp | None, after: Timestamp | None) -> str:
-    """Return the time span of something missing, by the times of its neighbours; "" if neither is known.
-
-    >>> span(1_700_000_000_000, 1_700_000_035_000), span(1_700_000_000_000, 1_700_003_600_000)
-    ('about 2023-11-14T22:13:20Z to 22:13:55Z', 'about 2023-11-14T22:13Z to 23:13Z')
-    >>> span(None, 1_700_000_000_000), span(1_700_000_000_000, None), span(None, None)
-    ('before 2023-11-14T22:13:20Z', 'after 2023-11-14T22:13:20Z', '')
-    """
-    known = [each for each in (before, after) if each is not None and 0 <= each <= LAST_TIME]
-    if len(known) < 2:
-        word = "before" if known and known[0] == after else "after"
-        return f"{word} {_instant(known[0], 19)}Z" if known else ""
-    first, last = sorted(known)
-    digits = 19 if last - first < 10 * 60_000 else 16
-    start, end = _instant(first, digits), _instant(last, digits)
-    if start == end:
-        return f"about {start}Z"
-    return f"about {start}Z to {end[11:] if start[:10] == end[:10] else end}Z"
-
-
-def _instant(timestamp: Timestamp, digits: int) -> str:
-    return datetime.fromtimestamp(timestamp / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")[:digits]
-
-
 def length(milliseconds: int) -> str:
     """Return a length of time in its two largest units.
 

@@ -1,8 +1,12 @@
-"""The offsets that a rebuilt log lacks: which, why, how sure that is, and from about when they were."""
+"""The offsets that a rebuilt log lacks: which, why, how sure that is, and from about when they were.
+
+A loss is not certain where compaction or retention may have removed some of the offsets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from engine.files.file_names import FileState, log_file_name, offset_index_name, time_index_name
@@ -11,26 +15,14 @@ from engine.log.proven_end import last_indexed, orphan_indexes
 from engine.rebuild.assembly.merging import MergedCopies
 from engine.rebuild.assembly.pieces import Dropped, Piece, is_covered
 from engine.rebuild.beside.source_facts import SourceFacts
-from engine.units import MAX_INT32, Offset, Timestamp
+from engine.units import MAX_INT32, Offset
 from engine.verdict.log_start import Certainty, LostStart, lost_start
+from engine.verdict.loss import Loss, LossKind
 from engine.verdict.time_span import time_span
 
-
-class MissingOffsets(NamedTuple):
-    """Offsets [first_offset, next_offset) of no batch in the result.
-
-    Attributes:
-        reason: why they are missing, in words.
-        is_certain: whether all of them had records; in a compacted log some may never have been there.
-        before, after: timestamps in milliseconds of the records around them; None if unknown.
-    """
-
-    first_offset: Offset
-    next_offset: Offset
-    reason: str
-    is_certain: bool = True
-    before: Timestamp | None = None
-    after: Timestamp | None = None
+_NO_BATCH = "no batch has them"
+_MOST_TIMED = 1000
+"""Losses whose time span is looked up."""
 
 
 def first_segments_lost(views: Sequence[LogView], facts: SourceFacts) -> LostStart | None:
@@ -63,38 +55,63 @@ class Holes(NamedTuple):
     """What is known of the places where offsets may be missing.
 
     Attributes:
+        name: name of the partition in the result.
         merged: the copies as one log.
         dropped: parts of the copies that are left out.
         lost_start: first segments that are lost.
         end_says: proof of the log end in words; "" without one.
     """
 
+    name: str
     merged: MergedCopies
     dropped: Sequence[Dropped]
     lost_start: LostStart | None
     end_says: str
 
-    def missing(self, start: Offset, end: Offset, held: Offset) -> list[MissingOffsets]:
+    def missing(self, start: Offset, end: Offset, held: Offset) -> list[Loss]:
         """Return the offsets of [start, end) that are missing, with the times around them.
 
         In a compacted log these are gaps with bytes inside that are no good batches, gaps in which an index names
         batches or a segment, and all from `held` on.
         """
-        view = self.merged.view
-        found = []
-        for each in [*self._below(start), *self._gaps(start, end, held)]:
-            span = time_span(view, each.first_offset, each.next_offset)
-            found.append(each._replace(before=span.before, after=span.after))
-        return found
+        found = [*self._below(start), *self._gaps(start, end, held)]
+        return [self._with_times(each) for each in found[:_MOST_TIMED]] + found[_MOST_TIMED:]
 
-    def _below(self, start: Offset) -> Iterator[MissingOffsets]:
+    def _with_times(self, loss: Loss) -> Loss:
+        assert loss.first_offset is not None
+        span = time_span(self.merged.view, loss.first_offset, loss.next_offset)
+        return replace(loss, before=span.before, after=span.after)
+
+    def _loss(
+        self,
+        kind: LossKind,
+        first: Offset,
+        following: Offset,
+        reason: str,
+        *,
+        is_certain: bool = True,
+        bytes_in: Dropped | None = None,
+    ) -> Loss:
+        return Loss(
+            partition=self.name,
+            kind=kind if bytes_in is None else LossKind.BYTES,
+            first_offset=first,
+            next_offset=following,
+            file="" if bytes_in is None else bytes_in.path,
+            position=0 if bytes_in is None else bytes_in.position,
+            length=0 if bytes_in is None else bytes_in.size,
+            reason=reason if bytes_in is None else _words(bytes_in),
+            is_certain=is_certain,
+        )
+
+    def _below(self, start: Offset) -> Iterator[Loss]:
         """Yield first segments that are probably lost, below the log start."""
         lost, pieces = self.lost_start, self.merged.pieces
         if lost is None or lost.next > start or is_covered(pieces, lost.first, lost.next - 1):
             return
-        yield MissingOffsets(lost.first, lost.next, _why(lost), is_certain=False)
+        yield self._loss(LossKind.START, lost.first, lost.next, _why(lost), is_certain=False)
 
-    def _gaps(self, start: Offset, end: Offset, held: Offset) -> Iterator[MissingOffsets]:
+    def _gaps(self, start: Offset, end: Offset, held: Offset) -> Iterator[Loss]:
         at, is_compacted = start, self.merged.is_compacted
         named = self._named_batches()
         for piece in self.merged.pieces:
@@ -105,26 +122,26 @@ class Holes(NamedTuple):
         if is_compacted and self._damage_in(at, end) is None:
             at = max(at, held)
         if end > at:
-            damage = self._damage_in(at, end)
-            reason = self.end_says or "no batch has them"
-            yield MissingOffsets(at, end, reason if damage is None else _words(damage))
+            reason = self.end_says or _NO_BATCH
+            yield self._loss(LossKind.END, at, end, reason, bytes_in=self._damage_in(at, end))
 
     def _gap(
         self, at: Offset, following: Offset, named: dict[Offset, str], may_be_empty: bool
-    ) -> Iterator[MissingOffsets]:
-        damage = self._damage_in(at, following)
+    ) -> Iterator[Loss]:
+        damage, sure = self._damage_in(at, following), not may_be_empty
         if self.lost_start is not None and self.lost_start.next == following:
-            yield MissingOffsets(at, following, _why(self.lost_start), not may_be_empty)
-        elif damage is not None:
-            yield MissingOffsets(at, following, _words(damage), not may_be_empty)
-        else:
-            lost = next((base for base in named if at <= base < following), None)
-            if lost is not None:
-                yield MissingOffsets(
-                    lost if may_be_empty else at, following, named[lost], not may_be_empty
-                )
-            elif not may_be_empty:
-                yield MissingOffsets(at, following, "no batch has them")
+            reason = _why(self.lost_start)
+            yield self._loss(LossKind.START, at, following, reason, is_certain=sure)
+            return
+        if damage is not None:
+            yield self._loss(LossKind.BYTES, at, following, "", is_certain=sure, bytes_in=damage)
+            return
+        lost = next((base for base in named if at <= base < following), None)
+        if lost is not None:
+            first = lost if may_be_empty else at
+            yield self._loss(LossKind.GAP, first, following, named[lost], is_certain=sure)
+        elif not may_be_empty:
+            yield self._loss(LossKind.GAP, at, following, _NO_BATCH)
 
     def _damage_in(self, start: Offset, stop: Offset) -> Dropped | None:
         for each in self.dropped:

@@ -27,7 +27,6 @@ from engine.rebuild.beside.kraft_files import KRaftFiles, kraft_files
 from engine.rebuild.beside.source_facts import SourceFacts
 from engine.rebuild.losses import (
     Holes,
-    MissingOffsets,
     first_segments_lost,
     log_start_with,
 )
@@ -37,6 +36,7 @@ from engine.rebuild.writing import RebuiltLog
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
 from engine.verdict.log_start import LostStart
+from engine.verdict.loss import Loss
 
 
 class PlannedLog(NamedTuple):
@@ -58,7 +58,7 @@ class PlannedLog(NamedTuple):
     log: RebuiltLog
     pieces: list[Piece]
     dropped: list[Dropped]
-    missing: list[MissingOffsets]
+    missing: list[Loss]
     notes: list[str]
     high_watermark: Offset | None
     cleaner_offset: Offset | None
@@ -309,9 +309,9 @@ class _Planner:
             new,
             self.merged.pieces,
             dropped,
-            Holes(self.merged, dropped, self.lost_start, self.end_says).missing(
-                start, end, min(held, end)
-            ),
+            Holes(
+                str(self.chosen.partition), self.merged, dropped, self.lost_start, self.end_says
+            ).missing(start, end, min(held, end)),
             self.notes,
             checkpoints.high_watermark(self.view.partition),
             checkpoints.cleaner_offset(self.view.partition),

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 from engine.log.log_bound import LogBound
 from engine.rebuild.assembly.pieces import Dropped, Piece, coalesced
 from engine.rebuild.broker_mode import BrokerLoaded
-from engine.rebuild.losses import MissingOffsets
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.planning import PlannedLog
 from engine.rebuild.selection import Chosen
@@ -36,10 +35,10 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
         "keptCount": len(pieces),
         "dropped": [_left(each) for each in planned.dropped[:MOST_LISTED]],
         "droppedCount": len(planned.dropped),
-        "missing": [_missing(each) for each in planned.missing[:MOST_LISTED]],
+        "missing": [each.to_json() for each in planned.missing[:MOST_LISTED]],
         "missingCount": len(planned.missing),
         "missingIsCertain": all(each.is_certain for each in planned.missing),
-        "missingOffsets": sum(each.next_offset - each.first_offset for each in planned.missing),
+        "missingOffsets": sum(each.offsets for each in planned.missing),
         "notes": planned.notes,
     }
     report["lastStableOffset"] = loaded.last_stable_offset
@@ -121,18 +120,6 @@ def _kept(piece: Piece) -> Json:
     if piece.origin is None:
         kept["madeAnew"] = True
     return kept
-
-
-def _missing(missing: MissingOffsets) -> Json:
-    return {
-        "firstOffset": missing.first_offset,
-        "nextOffset": missing.next_offset,
-        "offsets": missing.next_offset - missing.first_offset,
-        "certain": missing.is_certain,
-        "reason": missing.reason,
-        "timestampBefore": missing.before,
-        "timestampAfter": missing.after,
-    }
 
 
 def _left(dropped: Dropped) -> Json:

@@ -263,7 +263,7 @@ def test_no_offset_is_given_twice_where_the_last_records_are_lost(
 ) -> None:
     case = served.cases[topic]
     end = current.truth[case.source].latest
-    assert case.report["missing"][-1]["next_offset"] == end
+    assert case.report["missing"][-1]["nextOffset"] == end
     assert served.parts[f"{topic}-0"].latest == end
     assert served.next_offsets[topic] == end
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.amounts import counted, span
+from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
+from kafkafs.loss_words import time_span
 
 if TYPE_CHECKING:
     from engine.rebuild.rebuilt import Rebuilt
@@ -126,7 +127,7 @@ def _total_span(reports: list[dict[str, Any]]) -> str:
     after = [gap["timestampAfter"] for gap in gaps]
     if not gaps or None in before or None in after:
         return ""
-    return f", {span(min(before), max(after))}"
+    return f", {time_span(min(before), max(after))}"
 
 
 def _missing_row(gap: dict[str, Any], dropped: list[dict[str, Any]]) -> str:
@@ -135,7 +136,7 @@ def _missing_row(gap: dict[str, Any], dropped: list[dict[str, Any]]) -> str:
     row = f"offsets {first} to {last}" if last > first else f"offset {first}"
     if not gap["certain"]:
         row = f"up to {counted(gap['offsets'], 'record')}, {row}"
-    times = span(gap["timestampBefore"], gap["timestampAfter"])
+    times = time_span(gap["timestampBefore"], gap["timestampAfter"])
     row += f", {times}" if times else ""
     is_told = any(
         each["firstOffset"] is not None

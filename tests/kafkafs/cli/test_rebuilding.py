@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engine.record.record_batch import make_batch
-from kafkafs.amounts import span
 from kafkafs.cli import cli, main
+from kafkafs.loss_words import time_span
 from tests import builders
 from tests.builders import Rec
 from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, make_log, offsets_of
@@ -65,7 +65,7 @@ def test_a_loss_is_status_1_and_named(tmp_path):
         for _, _, each in made.batches
         for record in make_batch(each, file_position=0, path=None).records()
     }
-    times = span(at[first - 1], at[first + missing])
+    times = time_span(at[first - 1], at[first + missing])
     assert sums == (
         f"{tmp_path / 'target'}: {kept} records in 1 partition;"
         f" missing: {missing} offsets in 1 partition, {times}; synced and verified"
