@@ -48,6 +48,7 @@ from engine.record.control_records import (
 )
 from engine.record.record_batch import make_batch
 from engine.units import MAX_INT32, MAX_INT64, NO_PRODUCER_ID, Offset
+from engine.verdict.compaction_marks import marked_to
 
 Table: TypeAlias = npt.NDArray[Any]
 
@@ -266,8 +267,7 @@ class _Reader:
     def _splits_at_gaps(self, run: BatchRun) -> bool:
         """Return whether a missing offset means a lost batch; in a compacted log it does not."""
         table = run.table
-        span = table["last_offset"] - table["base_offset"] + 1
-        if ((table["magic"] >= 2) & (table["record_count"] < span)).any():
+        if marked_to(table) >= 0:
             self.is_compacted = True
         if self._gaps_left <= 0 or self.is_compacted:
             return False

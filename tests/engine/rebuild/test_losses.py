@@ -197,3 +197,21 @@ def test_the_listing_of_the_source_decides_what_is_a_partition(tmp_path: Path) -
         assert result.unread == with_source.unread_folders()
     finally:
         with_source.close()
+
+
+def test_a_log_that_was_rebuilt_before_is_not_taken_for_a_compacted_one(tmp_path: Path) -> None:
+    """A batch without records keeps the log end of the first rebuild, as compaction would leave one."""
+    folder = tmp_path / "source" / "orders-0"
+    folder.mkdir(parents=True)
+    batches = [builders.batch([Rec(b"v")] * 5, base) for base in range(0, 50, 5)]
+    path = folder / f"{0:020}.log"
+    path.write_bytes(b"".join([*batches[:-1], batches[-1][:-1] + b"?"]))
+    first = rebuild(str(tmp_path / "source"), str(tmp_path / "first"))
+    assert holes(first.partitions[0]) == [(45, 50)]
+    again = tmp_path / "first" / "orders-0" / path.name
+    data = again.read_bytes()
+    size = len(batches[0])
+    again.write_bytes(data[: 3 * size] + data[4 * size :])
+    second = rebuild(str(tmp_path / "first"), str(tmp_path / "second"))
+    assert holes(second.partitions[0]) == [(15, 20)]
+    assert second.lost_something
