@@ -12,6 +12,7 @@ from typing import NamedTuple
 from engine.files.file_names import FileState, log_file_name, offset_index_name, time_index_name
 from engine.log.log_view import LogView
 from engine.log.proven_end import last_indexed, orphan_indexes
+from engine.log.segment.damage import DamageKind
 from engine.rebuild.assembly.merging import MergedCopies
 from engine.rebuild.assembly.pieces import Dropped, Piece, is_covered
 from engine.rebuild.beside.source_facts import SourceFacts
@@ -124,6 +125,18 @@ class Holes(NamedTuple):
         if end > at:
             reason = self.end_says or _NO_BATCH
             yield self._loss(LossKind.END, at, end, reason, bytes_in=self._damage_in(at, end))
+        yield from self._past(end)
+
+    def _past(self, end: Offset) -> Iterator[Loss]:
+        """Yield what damaged bytes after all records state, but nothing proves: the log may have ended later."""
+        for each in self.dropped:
+            stated = each.first_offset, each.last_offset
+            if each.kind == DamageKind.CRC_MISMATCH and each.is_loss and stated[0] == end:
+                following = end if stated[1] is None else stated[1] + 1
+                if following > end:
+                    yield self._loss(
+                        LossKind.BYTES, end, following, "", is_certain=False, bytes_in=each
+                    )
 
     def _gap(
         self, at: Offset, following: Offset, named: dict[Offset, str], may_be_empty: bool

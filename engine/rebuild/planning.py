@@ -121,9 +121,10 @@ class _Planner:
         self.end_says = "" if proof is None else proof.says
         if proof is not None and held < log_end:
             self.notes.append(self._note_on_end(held, log_end, proof))
-        if self._is_end_unread(held):
+        unknown = self._why_end_unknown(held, log_end)
+        if unknown is not None:
             self.notes.append(
-                f"the end of the log cannot be read: if the log had offset {log_end} or higher ones,"
+                f"the end of the log {unknown}: if the log had offset {log_end} or higher ones,"
                 f" a broker assigns them again{self._way_out()}"
             )
         self.notes += self._notes_on_moved()
@@ -184,15 +185,18 @@ class _Planner:
             default=None,
         )
 
-    def _is_end_unread(self, held: Offset) -> bool:
-        """Return whether unreadable bytes follow all records, and nothing proves the log end."""
+    def _why_end_unknown(self, held: Offset, log_end: Offset) -> str | None:
+        """Return what follows all records if nothing proves the log end: unreadable bytes or a damaged batch."""
         if self.options.stop is not None or self.view.log.end_of_clean_stop() is not None:
-            return False
-        return any(
-            each.kind == DamageKind.UNREADABLE
-            and (each.first_offset is None or each.first_offset >= held)
+            return None
+        after = {
+            each.kind
             for each in self.merged.dropped
-        )
+            if each.first_offset is None or each.first_offset >= held
+        }
+        if DamageKind.UNREADABLE in after:
+            return "cannot be read"
+        return "is damaged" if DamageKind.CRC_MISMATCH in after and held == log_end else None
 
     def _notes_on_moved(self) -> list[str]:
         """Return notes on the batches that are in the result at other offsets than their headers state."""
