@@ -141,7 +141,7 @@ class Holes(NamedTuple):
     def _gap(
         self, at: Offset, following: Offset, named: dict[Offset, str], may_be_empty: bool
     ) -> Iterator[Loss]:
-        damage, sure = self._damage_in(at, following), not may_be_empty
+        damage, sure = self._damage_in(at, following), not self.merged.is_compacted
         if self.lost_start is not None and self.lost_start.next == following:
             reason = _why(self.lost_start)
             yield self._loss(LossKind.START, at, following, reason, is_certain=sure)

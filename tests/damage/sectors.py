@@ -238,12 +238,12 @@ def _written_wrong(folder: Path, bad: tuple[Path, int, int], hit: set[Batch]) ->
     left_records = before.report["records"] - sum(len(each.offsets) for each in hit & known)
     closing = f"TARGET: {_counted(left_records, 'record')} in 1 partition; "
     if missing:
-        closing += f"missing: {_counted(len(missing), 'offset')} in 1 partition; "
+        up_to = "" if made.report["missingIsCertain"] else "up to "
+        closing += f"missing: {up_to}{_counted(len(missing), 'offset')} in 1 partition"
     elif is_harmed:
-        closing += "damage in 1 partition may have cost records; "
+        closing += "damage in 1 partition may have cost records; synced and verified\n"
     else:
-        closing += "nothing is missing that was asked for; "
-    closing += "synced and verified\n"
+        closing += "nothing is missing that was asked for; synced and verified\n"
     if closing not in made.output:
         yield f"says {made.output!r} and not {closing!r}"
     ending = "the result goes without it" if is_harmed else "nothing is missing because of it"
