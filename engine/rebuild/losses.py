@@ -15,7 +15,7 @@ from engine.log.proven_end import last_indexed, orphan_indexes
 from engine.log.segment.damage import DamageKind
 from engine.rebuild.assembly.merging import MergedCopies
 from engine.rebuild.assembly.pieces import Dropped, Piece, is_covered
-from engine.rebuild.beside.source_facts import SourceFacts
+from engine.rebuild.beside.known_facts import KnownFacts
 from engine.units import MAX_INT32, Offset
 from engine.verdict.log_start import Certainty, LostStart, lost_start
 from engine.verdict.loss import Loss, LossKind
@@ -26,7 +26,7 @@ _MOST_TIMED = 1000
 """Losses whose time span is looked up."""
 
 
-def first_segments_lost(views: Sequence[LogView], facts: SourceFacts) -> LostStart | None:
+def first_segments_lost(views: Sequence[LogView], facts: KnownFacts) -> LostStart | None:
     """Return the offsets below the first records file of all copies that no file shows as deleted.
 
     None where nothing shows a loss, or tiered storage holds the records.

@@ -18,8 +18,8 @@ from engine.files.read_failures import failure_text
 from engine.log.log_directory import Unread
 from engine.log.segment.problems import ProblemEntry
 from engine.plan.loading.java_text import offset_in_name
+from engine.rebuild.beside.known_facts import KnownFacts
 from engine.rebuild.beside.new_checkpoints import CheckpointEntries
-from engine.rebuild.beside.source_facts import SourceFacts
 from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.options import Mode, RebuildOptions
@@ -125,7 +125,7 @@ class PartitionRebuild:
     """
 
     def __init__(
-        self, log_dir: str | None, options: RebuildOptions, disk: Disk, facts: SourceFacts
+        self, log_dir: str | None, options: RebuildOptions, disk: Disk, facts: KnownFacts
     ) -> None:
         self._log_dir = log_dir
         self._facts = facts

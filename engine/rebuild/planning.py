@@ -23,8 +23,8 @@ from engine.rebuild.assembly.pieces import (
     is_covered,
 )
 from engine.rebuild.assembly.salvage import Advance
+from engine.rebuild.beside.known_facts import KnownFacts
 from engine.rebuild.beside.kraft_files import KRaftFiles, kraft_files
-from engine.rebuild.beside.source_facts import SourceFacts
 from engine.rebuild.losses import (
     Holes,
     first_segments_lost,
@@ -80,7 +80,7 @@ class _Planner:
     """Planner for one partition."""
 
     def __init__(
-        self, chosen: Chosen, options: RebuildOptions, advance: Advance, facts: SourceFacts
+        self, chosen: Chosen, options: RebuildOptions, advance: Advance, facts: KnownFacts
     ) -> None:
         self.chosen = chosen
         self.facts = facts
@@ -336,7 +336,7 @@ class _Planner:
 
 
 def plan_log(
-    chosen: Chosen, options: RebuildOptions, advance: Advance, facts: SourceFacts
+    chosen: Chosen, options: RebuildOptions, advance: Advance, facts: KnownFacts
 ) -> PlannedLog:
     """Read a partition's copies and return the plan of its log; nothing is written.
 

@@ -18,9 +18,9 @@ from engine.budgets import Budgets
 from engine.clock import SYSTEM_CLOCK
 from engine.files.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from engine.log.log_directory import LogSource, Unread, open_source
+from engine.rebuild.beside.known_facts import KnownFacts
 from engine.rebuild.beside.log_dir_files import log_dir_files, remade_checkpoints
 from engine.rebuild.beside.new_checkpoints import NewCheckpoints
-from engine.rebuild.beside.source_facts import SourceFacts
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.identity import refuse_strangers
@@ -220,7 +220,7 @@ class _Rebuild:
     def _run_partitions(self, log_dir: str | None) -> None:
         """Plan or write every partition, and keep the results in order."""
         chosen = self.selection.chosen
-        work = PartitionRebuild(log_dir, self.options, self.disk, SourceFacts(self.sources))
+        work = PartitionRebuild(log_dir, self.options, self.disk, KnownFacts(self.sources))
         jobs = self.options.jobs
         if jobs < 2 or len(chosen) < 2:
             for each in chosen:

@@ -39,7 +39,7 @@ class DiskUsage(NamedTuple):
     free: int
 
 
-class OpenFiles:
+class FewDescriptors:
     """Bounds the descriptors of files: of more files, those used least lately are opened again when they are used.
 
     For one thread: a descriptor is valid until as many other files were used.
@@ -75,7 +75,7 @@ class WritableFile:
     """
 
     syncs = True
-    among: OpenFiles | None = None
+    among: FewDescriptors | None = None
 
     def __init__(self, fd: int, path: str, *, writable: bool = True) -> None:
         self._fd = fd
@@ -286,12 +286,12 @@ class Disk:
     """
 
     syncs = True
-    open_files: OpenFiles | None = None
+    open_files: FewDescriptors | None = None
 
     def with_few_files(self, most: int) -> Self:
         """Return a copy of the disk for one thread whose files have at most `most` descriptors together."""
         few = copy.copy(self)
-        few.open_files = OpenFiles(most)
+        few.open_files = FewDescriptors(most)
         return few
 
     def without_syncs(self) -> Self:

@@ -130,7 +130,7 @@ class Piece(NamedTuple):
     def runs(self) -> Iterator[BatchRun]:
         """Yield the batches again, with positions in their file, or from 0 for a rewritten batch."""
         if self.origin is None:
-            file: ScannedFile = BytesFile(self.data)
+            file: ScannedFile = ScannedBytes(self.data)
             start, end = 0, len(self.data)
         else:
             file, start, end = self.origin.file, self.position, self.end
@@ -172,7 +172,7 @@ class Dropped(NamedTuple):
         return self.kind in REPAIRABLE and not is_harmless
 
 
-class BytesFile:
+class ScannedBytes:
     """Bytes to scan, as a file."""
 
     path = "a rewritten batch"

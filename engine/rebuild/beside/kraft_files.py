@@ -14,7 +14,7 @@ from engine.files.read_failures import failure_text
 from engine.log.folder_listing import KRaftSnapshot
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, scan
-from engine.rebuild.assembly.pieces import BytesFile
+from engine.rebuild.assembly.pieces import ScannedBytes
 from engine.rebuild.selection import LeftOut
 from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
@@ -119,7 +119,7 @@ def snapshot_flaw(data: bytes, *, has_frame: bool = True) -> str | None:
     if not any(data):
         return f"its {len(data)} bytes are all zeros"
     frame: list[set[ControlRecordType]] = []
-    for item in scan(BytesFile(data), 0, len(data), path=""):
+    for item in scan(ScannedBytes(data), 0, len(data), path=""):
         if not isinstance(item, BatchRun):
             return f"it is damaged at byte {item.position}: {item.reason}"
         columns = kernel.decode(

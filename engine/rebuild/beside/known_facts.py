@@ -23,7 +23,7 @@ class StatedTopicId(NamedTuple):
     where: str
 
 
-class SourceFacts:
+class KnownFacts:
     """Facts of some sources; looked for when one is asked for."""
 
     def __init__(self, sources: Sequence[LogSource]) -> None:
