@@ -19,6 +19,7 @@ from engine.check.batches.late_batches import CopyFinder
 from engine.check.batches.placeholders import Placeholders
 from engine.check.batches.producer_findings import producer_findings
 from engine.check.batches.record_check import RecordFacts
+from engine.check.batches.seconds import Seconds
 from engine.check.log_statistics import LogStatistics
 from engine.check.losses_found import LossesFound
 from engine.check.partition_under_check import (
@@ -181,6 +182,7 @@ class LogCheck:
         holes = HoleMap(self.under.name, source, segment.next_base, self._next_offset)
         rows = self._kept.segment()
         future, placeholders = _Future(self.now_ms + DAY_MS), Placeholders()
+        seconds = Seconds()
         damaged = _Damaged(segment)
         if self._statistics is not None:
             self._statistics.begin(source.path, source.base_offset)
@@ -199,6 +201,7 @@ class LogCheck:
             self._note_holes(holes.add(item, facts.first_offset(item.table)))
             yield from self._found(segment, self._run(place, segment, item, facts))
             future.add(item.table)
+            seconds.add(item.table)
             placeholders.add(item.table)
             rows.add(item.table)
             yield item.end_position - item.position
@@ -210,6 +213,7 @@ class LogCheck:
         if rows.is_whole:
             segment.keep(rows)
         yield from self._found(segment, future.breaches())
+        yield from self._found(segment, seconds.breaches())
         yield from self._found(segment, placeholders.breaches())
 
     def _run(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from engine import kernel
 from engine.budgets import Budgets
 from engine.check.batches.control_record_check import control_breaches
+from engine.check.batches.refused_frames import refused_breaches
 from engine.check.rules.breach import Breach
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.log.segment.scan import BatchRun
@@ -82,6 +83,7 @@ def check_records(run: BatchRun, budgets: Budgets, *, keeps_summaries: bool = Fa
         run.buffer, table, start_position=run.start_position, budgets=budgets
     )
     facts = RecordFacts([_of_problem(run, problem) for problem in problems])
+    facts.breaches += refused_breaches(run)
     facts.count = int(summaries["count"].sum())
     facts.summaries = summaries if keeps_summaries else None
     has_records = summaries["count"] > 0

@@ -88,6 +88,14 @@ declare(
             "a batch's max timestamp is not the largest of its records",
             "Look-ups by time can miss its records. " + _REBUILD,
         ),
+        "records-refused": (
+            "Kafka's consumers refuse a batch's compressed frame, which kafkafs reads",
+            "A consumer stops here. `kafkafs export` and the mount show the records; produce them again.",
+        ),
+        "timestamp-seconds": (
+            "records have timestamps in seconds where Kafka has milliseconds",
+            "They count as of early 1970: retention by time deletes them at once, look-ups by time miss them.",
+        ),
         "timestamp-negative": ("a record has a timestamp below -1", _LOOK),
         "control-type": ("a control record has an unknown type", _BEFORE_START),
     },

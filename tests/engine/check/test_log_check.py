@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import cramjam
 import pytest
 
 from engine.check.rules.finding import Finding
@@ -72,6 +73,21 @@ def three(*, middle: bytes | None = None) -> Make:
         write(folder, {0: [plain(0), plain(5) if middle is None else middle, plain(10)]})
 
     return make
+
+
+def _linked() -> bytes:
+    """A batch in an LZ4 frame with blocks that depend on each other."""
+    section = records_section([Rec(b"v" * 40_000, b"k", timestamp=NOW)] * 5, 5, NOW)
+    frame = cramjam.lz4.Compressor(3, content_checksum=False, block_linked=True)
+    frame.compress(section)
+    data = bytes(frame.finish())
+    header = {
+        "record_count": 5,
+        "last_offset_delta": 4,
+        "base_timestamp": NOW,
+        "max_timestamp": NOW,
+    }
+    return batch([], 5, attributes=3, section=data, **header)
 
 
 def three_then(edit: Callable[[bytearray], object]) -> Make:
@@ -173,6 +189,8 @@ CASES = (
     Case("records-timestamps", three(middle=batch(OTHER_TIMES, 5, max_timestamp=1_700_000_000_005)), SIZE),
     Case("records-timestamps", three(middle=plain(5, attributes=8, max_timestamp=-1)), SIZE, name="of no append"),
     Case("timestamp-negative", three(middle=batch([Rec(b"a", b"k", -7)], 5)), SIZE),
+    Case("records-refused", three(middle=_linked()), SIZE, (5, 10)),
+    Case("timestamp-seconds", three(middle=batch([Rec(b"a", b"k", NOW // 1000)], 5, last_offset_delta=4)), SIZE, (5, 10)),
     Case("control-type", three(middle=control_batch(99, bytes(6), 5)), SIZE),
     Case("timestamp-future", three(middle=batch([Rec(b"a", b"k", NOW * 2)], 5)), SIZE),
     Case("offset-order", segments((0, [plain(0), plain(10), plain(5), plain(15)])), None, (5, 10), name="swapped"),
