@@ -5,14 +5,18 @@ A live log dir changes while it is read. So findings in one are reported only if
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from engine import processes
 from engine.budgets import MiB
+from engine.check.evidence import FileRead, Opened, OpenedFiles
 from engine.check.files.folder_check import check_folder
 from engine.check.files.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
 from engine.check.log_check import LogCheck, PartitionSummary
@@ -53,7 +57,33 @@ class CheckProgress(NamedTuple):
     file: str = ""
 
 
-Event: TypeAlias = Finding | PartitionSummary | CheckProgress
+class PartitionDone(NamedTuple):
+    """A partition whose files did not change during its check.
+
+    Attributes:
+        partition: its name.
+        fingerprint: of the names, sizes, mtimes and inodes of its files.
+    """
+
+    partition: str
+    fingerprint: str
+
+
+class NotLookedAt(NamedTuple):
+    """A partition that was not checked because the time was over."""
+
+    partition: str
+
+
+Event: TypeAlias = (
+    Finding | PartitionSummary | CheckProgress | FileRead | PartitionDone | NotLookedAt
+)
+
+
+class _OpenedElsewhere(NamedTuple):
+    """Files that a check in another process opened outside of the partition's folder."""
+
+    files: list[Opened]
 
 
 class _Problems(NamedTuple):
@@ -77,6 +107,11 @@ class CheckOptions:
             the headers are read again for each check.
         counts: whether the summaries have statistics.
         takes_files: whether to check the files beside the records, too.
+        skips: returns whether an earlier check of a partition still holds.
+        alone: names of records files by partition: only these are checked, each on its own.
+        ends_at: time on the monotonic clock after which no partition is begun.
+        fingerprints: whether partitions that are done are told, with the state of their files.
+        opened: the files that are opened; the check hashes them.
     """
 
     jobs: int = 1
@@ -87,6 +122,11 @@ class CheckOptions:
     row_file_bytes: int = 0
     counts: bool = False
     takes_files: bool = True
+    skips: Callable[[PartitionLog], bool] = lambda log: False
+    alone: Mapping[str, Sequence[str]] | None = None
+    ends_at: float = math.inf
+    fingerprints: bool = False
+    opened: OpenedFiles | None = None
 
 
 class SourceCheck:
@@ -105,7 +145,7 @@ class SourceCheck:
 
     def size(self) -> int:
         """Return the bytes of records to check, as far as known without reading."""
-        return sum(_size_of(log) for log in self._chosen())
+        return sum(size_of(log) for log in self._to_check())
 
     def run(self) -> Iterator[Event]:
         """Yield findings as they are made; after each partition its summary, and progress in between.
@@ -115,20 +155,45 @@ class SourceCheck:
         """
         if self.options.takes_files:
             yield from self.beside()
-        logs = list(self._chosen())
+        logs = list(self._to_check())
         if self.options.jobs < 2 or len(logs) < 2:
             with Workers(self.options.jobs) as workers:
                 for log in logs:
-                    yield from self.partition(log, workers)
+                    yield from self._in_turn(log, workers)
                     log.forget()
-            return
+        else:
+            yield from self._in_processes(logs)
+        if self.options.opened is not None:
+            with Workers(self.options.jobs) as workers:
+                yield from self.options.opened.rest(self.source.log_dirs, workers)
+
+    def _in_processes(self, logs: Sequence[PartitionLog]) -> Iterator[Event]:
+        opened = self.options.opened
         self._read_shared()
         by_name = {log.name: log for log in logs}
         for event in processes.flat_map(self._elsewhere, logs, self.options.jobs):
             if isinstance(event, _Problems):
                 by_name[event.partition].problems.take(event.entries)
+            elif isinstance(event, _OpenedElsewhere):
+                assert opened is not None
+                opened.add(event.files)
             else:
+                if opened is not None and isinstance(event, FileRead):
+                    opened.mark_hashed(event)
                 yield event
+
+    def _in_turn(self, log: PartitionLog, workers: Workers) -> Iterator[Event]:
+        """Check a partition unless the time is over; say what was read, and whether it stayed the same meanwhile."""
+        if time.monotonic() >= self.options.ends_at:
+            yield NotLookedAt(log.name)
+            return
+        before = fingerprint_of(log) if self.options.fingerprints else ""
+        yield from self.partition(log, workers)
+        if self.options.opened is not None:
+            yield CheckProgress(log.name, 0, "SHA-256 of the files")
+            yield from self.options.opened.of_log(log, workers, is_live=log.is_live())
+        if before and before == fingerprint_of(log):
+            yield PartitionDone(log.name, before)
 
     def _read_shared(self) -> None:
         """Read now what the processes would each read, and would keep the problems of."""
@@ -137,13 +202,24 @@ class SourceCheck:
         self._policies("")
         _ = self._has_tiered_storage
 
-    def _elsewhere(self, log: PartitionLog) -> Iterator[Event | _Problems]:
+    def _elsewhere(self, log: PartitionLog) -> Iterator[Event | _Problems | _OpenedElsewhere]:
         """Check one partition in a process of its own; its problems follow."""
         with Workers(self.options.jobs) as workers:
-            yield from self.partition(log, workers)
+            yield from self._in_turn(log, workers)
+        if self.options.opened is not None:
+            yield _OpenedElsewhere(self.options.opened.news())
         log.forget()
         if len(log.problems):
             yield _Problems(log.name, log.problems.entries())
+
+    def _to_check(self) -> Iterator[PartitionLog]:
+        """Yield the logs to read: partitions, or single records files."""
+        alone = self.options.alone
+        for log in self._chosen():
+            if alone is not None:
+                yield from (log.alone(name) for name in alone.get(log.name, ()))
+            elif not self.options.skips(log):
+                yield log
 
     def _chosen(self) -> Iterator[PartitionLog]:
         return (log for log in self.source.partitions().values() if self.options.takes(log))
@@ -306,13 +382,27 @@ def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:
     ]
 
 
-def _size_of(log: PartitionLog) -> int:
+def size_of(log: PartitionLog) -> int:
+    """Return the bytes of a log's records files, 0 if it cannot be read; its view is dropped."""
     try:
         return log.view().size
     except (OSError, KafkaStorageError):
         return 0
     finally:
         log.forget()
+
+
+def fingerprint_of(log: PartitionLog) -> str:
+    """Return a hash of the names, sizes, mtimes and inodes of a partition's files; "" if they cannot be listed."""
+    digest = hashlib.sha256(os.fsencode(log.root.display(log.folder)))
+    try:
+        names = sorted(entry.name for entry in log.root.list(log.folder))
+        for name, status in log.root.stat_files(log.folder, names):
+            facts = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+            digest.update(f"{name!r} {facts}\n".encode())
+    except (OSError, KafkaStorageError):
+        return ""
+    return digest.hexdigest()
 
 
 def _is_small(view: LogView) -> bool:

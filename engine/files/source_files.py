@@ -189,11 +189,13 @@ class SourceRoot(Closable):
     Attributes:
         when_exhausted: called when this process has no descriptor left, to close files of the
             source that are kept open for reuse.
+        when_opened: called with the name and the file when a file was opened.
 
     Raises OSError when the folder cannot be opened.
     """
 
     when_exhausted: Callable[[], None] | None = None
+    when_opened: Callable[[str, SourceFile], None] | None = None
 
     def __init__(self, path: str, *, open_files: int = 512, cross_device: bool = False) -> None:
         self.path = path.rstrip("/") or "/" * bool(path)
@@ -338,7 +340,10 @@ class SourceRoot(Closable):
         except BaseException:
             os.close(fd)
             raise
-        return SourceFile(fd, path, status)
+        file = SourceFile(fd, path, status)
+        if self.when_opened is not None:
+            self.when_opened(relative, file)
+        return file
 
     def read(self, relative: str, *, limit: int, is_listed: bool = False) -> bytes:
         """Return a small file whole; `is_listed` as for `open_fresh`.

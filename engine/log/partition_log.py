@@ -215,6 +215,22 @@ class PartitionLog:
         except OSError:
             return None
 
+    def alone(self, records_file: str) -> PartitionLog:
+        """Return a log that shows one of the records files, as if it was named as the source."""
+        log = PartitionLog(
+            self.root,
+            self.folder,
+            name=self.name,
+            topic_partition=self.topic_partition,
+            checkpoints=self.checkpoints,
+            budgets=self.budgets,
+            only=records_file,
+            shared=self._shared,
+            is_live=self._has_broker,
+        )
+        log.problems = self.problems
+        return log
+
     def forget(self) -> None:
         """Drop what was read of the log, for a caller that asks one partition after another; a frozen one keeps it.
 

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument
+from kafkafs.cli.arguments import (
+    AlreadyReported,
+    jobs_option,
+    open_log_source,
+    source_argument,
+    source_paths,
+)
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.check_scope import CheckExtent, scope_options
+from kafkafs.cli.options.evidence import evidence_option
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
-from kafkafs.exit_codes import EXIT_FINDINGS
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.check.log_dir_check import Event
@@ -62,6 +70,8 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
     help="Compare SOURCE with this replica instead: report where the two diverge, by epoch "
     "and offset. Repeatable.",
 )
+@evidence_option
+@scope_options
 @click.option(
     "--json",
     "as_json",
@@ -84,6 +94,8 @@ def check(
     severity: str,
     jobs: int,
     replicas: tuple[str, ...],
+    evidence: str | None,
+    asked: CheckExtent,
     as_json: bool,
 ) -> None:
     """Check every byte of a log and of the files beside it.
@@ -94,36 +106,48 @@ def check(
     kafkafs check /backup/orders-0 --json
     kafkafs check /broker1/data --replica /broker2/data
     kafkafs check broker1/orders-0 --replica broker2/orders-0
+    kafkafs check /backup/data --evidence case-17.sha256
+    kafkafs check /var/lib/kafka/data --resume progress --max-duration 4h
 
     Checks batches and their checksums, bytes that no checksum covers, records, offsets, epochs,
     producers, indexes, snapshots and checkpoints, and explains missing offsets. A broker may be
     running on SOURCE. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
-    to check.
+    to check, 3 something could not be read, or was left when the time was over.
     """
     from engine.verdict.source_losses import lost_partitions
+    from kafkafs.cli.options.check_run import CheckRun
     from kafkafs.cli.printing.check_report import JsonReport, TextReport
 
-    asked = _asked(rules, severity)
-    report: CheckReport = JsonReport(asked) if as_json else TextReport(asked)
+    if replicas and not (asked.is_everything and evidence is None):
+        raise click.UsageError(
+            "--replica cannot be combined with --evidence, --part, --sample, --max-duration or --resume"
+        )
+    passing = _filter(rules, severity)
+    report: CheckReport = JsonReport(passing) if as_json else TextReport(passing)
     with open_log_source(sources) as source, Progress("checked") as progress:
         require_choice(choice, source.partitions())
         if replicas:
-            events = _comparison(source, replicas, choice.takes)
+            _take(_comparison(source, replicas, choice.takes), report, progress)
+            report.end()
         else:
-            events = _events(source, jobs, choice.takes, progress)
-        _take(events, report, progress)
-        if not replicas:
-            report.lost_partitions += [
-                lost.loss
-                for lost in lost_partitions(source)
-                if lost.loss.is_certain and choice.takes(lost)
-            ]
-        report.end()
+            with CheckRun(source, source_paths(sources), choice.takes, asked, evidence) as run:
+                run.take_finished(report)
+                _take(run.events(jobs, progress), report, progress)
+                report.scope, report.not_looked_at = run.scope, run.not_looked_at
+                report.lost_partitions += [
+                    lost.loss
+                    for lost in lost_partitions(source)
+                    if lost.loss.is_certain and choice.takes(lost)
+                ]
+                report.end()
+                run.finish(report)
+        if report.not_looked_at:
+            raise AlreadyReported(EXIT_CANNOT_READ)
         if report.is_unsound:
             sys.exit(EXIT_FINDINGS)
 
 
-def _asked(rules: tuple[str, ...], severity: str) -> FindingFilter:
+def _filter(rules: tuple[str, ...], severity: str) -> FindingFilter:
     from engine.check.rules.rules import RULES, Severity
     from engine.log.unmatched import most_like
     from kafkafs.cli.printing.check_report import FindingFilter
@@ -139,20 +163,6 @@ def _asked(rules: tuple[str, ...], severity: str) -> FindingFilter:
     return FindingFilter(rules, Severity(severity))
 
 
-def _events(
-    source: LogSource,
-    jobs: int,
-    is_named: Callable[[PartitionLog], bool],
-    progress: Progress,
-) -> Iterator[Event]:
-    from engine.check.log_dir_check import CheckOptions, SourceCheck
-
-    checking = SourceCheck(source, CheckOptions(jobs=jobs, takes=is_named))
-    if progress.active:
-        progress.total = checking.size()
-    yield from checking.run()
-
-
 def _comparison(
     source: LogSource, replicas: tuple[str, ...], is_named: Callable[[PartitionLog], bool]
 ) -> Iterator[Event]:
@@ -165,6 +175,7 @@ def _comparison(
 
 def _take(events: Iterator[Event], report: CheckReport, progress: Progress) -> None:
     from engine.check.log_check import PartitionSummary
+    from engine.check.log_dir_check import CheckProgress
     from engine.check.rules.finding import Finding
 
     for event in events:
@@ -174,6 +185,6 @@ def _take(events: Iterator[Event], report: CheckReport, progress: Progress) -> N
         elif isinstance(event, PartitionSummary):
             progress.clear()
             report.partition(event)
-        else:
+        elif isinstance(event, CheckProgress):
             progress.say(event.file)
             progress.advance(event.size)

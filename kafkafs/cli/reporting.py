@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import tempfile
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +14,8 @@ import click
 import engine
 from engine.errors import SourceError
 from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument, source_paths
+from kafkafs.cli.options.evidence import EvidenceFile, evidence_option
+from kafkafs.cli.options.outputs import refuse_inside
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
@@ -21,7 +23,6 @@ from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
 
 _COLORS = {"error": "red", "warning": "yellow", "fine": None}
@@ -37,12 +38,14 @@ _COLORS = {"error": "red", "warning": "yellow", "fine": None}
     help="Write the page to FILE; - is standard output.",
 )
 @partition_options
+@evidence_option
 @jobs_option
 @verbosity_options
 def report(
     sources: tuple[str, ...],
     output: str,
     choice: PartitionChoice,
+    evidence: str | None,
     jobs: int,
 ) -> None:
     """Write one page of HTML: what SOURCE holds, what is wrong with it, and what to do.
@@ -61,17 +64,23 @@ def report(
     something could not be read. The page is written in all these cases, and says so.
     """
     from engine.clock import SYSTEM_CLOCK
-    from kafkafs.report.facts import FactsReader
+    from kafkafs.report.facts import FactsReader, finding_counts
     from kafkafs.report.page import page
     from kafkafs.report.verdict import verdict
 
     logging.getLogger(engine.__name__).setLevel(
         logging.CRITICAL
     )  # the page has all that a plan warns of
-    with open_log_source(sources) as source, Progress("read") as progress:
+    with ExitStack() as files:
+        source = files.enter_context(open_log_source(sources))
+        progress = files.enter_context(Progress("read"))
         require_partitions(source)
         require_choice(choice, source.partitions())
-        _refuse_inside(source, output)
+        if output != "-":
+            refuse_inside(source, output, "-o")
+        kept = None
+        if evidence is not None:
+            kept = files.enter_context(EvidenceFile(evidence, source, source_paths(sources)))
         reader = FactsReader(
             source,
             source_paths(sources),
@@ -79,8 +88,11 @@ def report(
             jobs=jobs,
             clock=SYSTEM_CLOCK,
             advance=progress.advance,
+            on_file=None if kept is None else kept.add,
         )
         facts = reader.read()
+        if kept is not None:
+            kept.finish(source.unread(), finding_counts(facts))
         _write(page(facts), output)
         progress.clear()
         for each in verdict(facts) if output != "-" else ():
@@ -89,16 +101,6 @@ def report(
             sys.exit(EXIT_CANNOT_READ)
         if not facts.is_sound:
             sys.exit(EXIT_FINDINGS)
-
-
-def _refuse_inside(source: LogSource, output: str) -> None:
-    """Check that the page is not written into the source."""
-    folder = Path(os.path.realpath(Path(output).parent))
-    for root in source.roots:
-        if output != "-" and folder.is_relative_to(os.path.realpath(root.path)):
-            raise click.BadParameter(
-                f"{output} is inside of {root.path}, which is only read", param_hint="-o"
-            )
 
 
 def _write(text: str, output: str) -> None:

@@ -80,6 +80,7 @@ def stats(
         return
     from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
+    from engine.check.rules.finding import Finding
     from kafkafs.cli.printing.stats_report import HourStats, JsonStats, TextStats
 
     report = HourStats(as_json=as_json) if by_hour else JsonStats() if as_json else TextStats()
@@ -100,7 +101,7 @@ def stats(
                 report.add(event, logs[event.partition].topic_partition.topic)
             elif isinstance(event, CheckProgress):
                 progress.advance(event.size)
-            else:
+            elif isinstance(event, Finding):
                 report.finding(event)
         progress.clear()
         report.end()

@@ -6,16 +6,18 @@ broker would read at its start.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from engine import kernel
+from engine.check.evidence import FileRead, OpenedFiles
 from engine.check.log_check import PartitionSummary
-from engine.check.log_dir_check import CheckOptions, SourceCheck
+from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
 from engine.check.log_statistics import (
     POWERS,
     CodecCounts,
@@ -214,6 +216,7 @@ class FactsReader:
         jobs: number of decoding threads.
         clock: the current time.
         advance: called with numbers of bytes read.
+        on_file: called with each file that the check has opened, which is hashed then; None for no hashes.
     """
 
     def __init__(
@@ -225,6 +228,7 @@ class FactsReader:
         jobs: int,
         clock: Clock,
         advance: Advance,
+        on_file: Callable[[FileRead], None] | None = None,
     ) -> None:
         self.facts = SourceFacts(paths, clock.now_ms(), takes is not None, kernel=kernel.name)
         self._source = source
@@ -232,6 +236,7 @@ class FactsReader:
         self._jobs = jobs
         self._clock = clock
         self._advance = advance
+        self._on_file = on_file
         self._damaged_logs = 0
 
     def read(self) -> SourceFacts:
@@ -259,13 +264,16 @@ class FactsReader:
 
     def _check(self) -> None:
         logs = self._source.partitions()
-        options = CheckOptions(self._jobs, self._takes, self._clock, counts=True)
+        opened = None if self._on_file is None else OpenedFiles(self._source.roots)
+        options = CheckOptions(self._jobs, self._takes, self._clock, counts=True, opened=opened)
         for event in SourceCheck(self._source, options).run():
             if isinstance(event, Finding):
                 self._add_finding(event)
             elif isinstance(event, PartitionSummary):
                 self._add_partition(event, logs[event.partition])
-            else:
+            elif isinstance(event, FileRead) and self._on_file is not None:
+                self._on_file(event)
+            elif isinstance(event, CheckProgress):
                 self._advance(event.size)
         self.facts.losses += [
             lost.loss
@@ -359,6 +367,20 @@ class FactsReader:
             planned.outcome = outcome.value
             planned.is_known = all(each.outcome.value != "unknown" for each in start.failures)
             planned.skipped = ""
+
+
+def finding_counts(facts: SourceFacts) -> dict[str, Any]:
+    """Return the findings in numbers, and what they are about, for JSON; the names are those of `kafkafs check`."""
+    by_rule: Counter[str] = Counter()
+    for each in facts.rules.values():
+        by_rule[each.rule] += each.number
+    return {
+        "partitions": len(facts.partitions),
+        "size": facts.size,
+        "records": facts.records,
+        **{f"{severity}s": facts.found(severity) for severity in ("error", "warning", "note")},
+        "byRule": dict(by_rule),
+    }
 
 
 def _lag_of(row: GroupRow | ShareRow) -> Lag:

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from engine.check.log_check import PartitionSummary
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
+from engine.check.scope import Scope
 from engine.files.read_failures import IMAGE_FIRST
 from engine.verdict.holes import Hole
 from engine.verdict.loss import Loss
@@ -77,6 +78,9 @@ class CheckReport(ABC):
         unread: number of findings about files or bytes that were not read.
         is_failing_disk: whether a device failed to read some bytes.
         lost_partitions: partitions whose folders are lost.
+        rules: number of findings by rule, shown or not.
+        scope: what was looked at; None for everything.
+        not_looked_at: number of partitions that were left when the time was over.
     """
 
     def __init__(self, asked: FindingFilter) -> None:
@@ -84,6 +88,9 @@ class CheckReport(ABC):
         self.unread = 0
         self._asked = asked
         self.is_failing_disk = False
+        self.rules: Counter[str] = Counter()
+        self.scope: Scope | None = None
+        self.not_looked_at = 0
         self.summaries: list[PartitionSummary] = []
         self.lost_partitions: list[Loss] = []
 
@@ -91,11 +98,17 @@ class CheckReport(ABC):
     def is_unsound(self) -> bool:
         """Whether there were errors or warnings, or nothing to check."""
         found = self.counts[Severity.ERROR] or self.counts[Severity.WARNING]
-        return bool(found or self.lost_partitions or not self.summaries)
+        return bool(found or self.lost_partitions or not (self.summaries or self._is_empty_part))
+
+    @property
+    def _is_empty_part(self) -> bool:
+        """Whether there was nothing to look at in the part that was asked for."""
+        return self.scope is not None and self.scope.total > 0 and not self.scope.looked_at
 
     def finding(self, finding: Finding) -> None:
         """Count a finding, and show a finding that passes the filter."""
         self.unread += finding.rule in UNREAD
+        self.rules[finding.rule] += 1 + finding.others
         if not self.is_failing_disk and finding.is_of_device:
             self.is_failing_disk = True
             self.advise(IMAGE_FIRST)
@@ -125,18 +138,24 @@ class CheckReport(ABC):
         """The losses of all partitions, and the lost partitions."""
         return [loss for each in self.summaries for loss in each.losses] + self.lost_partitions
 
-    def totals(self) -> dict[str, int]:
+    def summary(self) -> dict[str, Any]:
+        """Return the sums, and those of the losses."""
+        return {**self.totals(), **LossTotals.of(self.losses).to_json()}
+
+    def totals(self) -> dict[str, Any]:
         """Return the sums over all partitions."""
         fields = ("segments", "size", "batches", "records")
         sums = {name: sum(getattr(each, name) for each in self.summaries) for name in fields}
         holes = [hole for each in self.summaries for hole in each.holes]
         return {
-            "partitions": len(self.summaries),
+            "partitions": len({each.partition for each in self.summaries}),
             **sums,
             "holes": len(holes),
             "holeBytes": sum(hole.length for hole in holes),
             **{_plural(each.value): self.counts[each] for each in self._asked.severities},
             "notRead": self.unread,
+            **({} if self.scope is None else {"scope": self.scope.to_json()}),
+            **({"partitionsNotLookedAt": self.not_looked_at} if self.not_looked_at else {}),
         }
 
 
@@ -175,8 +194,7 @@ class JsonReport(CheckReport):
         """Print the sums."""
         for lost in self.lost_partitions:
             print_json({"type": "loss", **lost.to_json()})
-        losses = LossTotals.of(self.losses)
-        print_json({"type": "summary", **self.totals(), **losses.to_json()})
+        print_json({"type": "summary", **self.summary()})
 
 
 class TextReport(CheckReport):
@@ -232,13 +250,18 @@ class TextReport(CheckReport):
                 click.echo(f"{len(losses) - _SHOWN_LOSSES} more losses; --json has them all")
             click.echo()
         click.echo(self._closing(self.totals()))
+        if self.scope is not None:
+            click.echo(_scope_sentence(self.scope))
+        if self.not_looked_at:
+            left = counted(self.not_looked_at, "partition")
+            click.echo(f"The time was over: {left} not looked at, of which nothing is known.")
         if self.unread:
             name = "finding names" if self.unread == 1 else "findings name"
             click.echo(f"Not everything was read: {self.unread:,} {name} the unread parts.")
         if losses:
             click.echo(f"{closing(LossTotals.of(losses))}; {NEXT_STEP}")
 
-    def _closing(self, sums: dict[str, int]) -> str:
+    def _closing(self, sums: dict[str, Any]) -> str:
         """Return the closing line: amounts read, and findings by severity."""
         counts = ", ".join(
             counted(sums[_plural(each.value)], each.value) for each in self._asked.severities
@@ -261,6 +284,24 @@ def _loss_row(loss: Loss) -> tuple[str, ...]:
     number = number if loss.is_certain else f"<= {number}"
     span = time_span(loss.before, loss.after)
     return loss.partition, offsets_of(loss), number, span, WHAT[loss.kind]
+
+
+def _scope_sentence(scope: Scope) -> str:
+    """Return what was looked at, and that the rest was not."""
+    facts, is_sample = scope.facts, scope.alone is not None
+    if is_sample:
+        words, noun = f"Sample of {facts['samplePercent']:g}% (--seed {facts['seed']})", "segment"
+    else:
+        words, noun = f"Part {facts['part']} of {facts['parts']}", "partition"
+    text = (
+        f"{words}: {scope.looked_at:,} of {counted(scope.total, noun)},"
+        f" {scope.bytes:,} of {scope.total_bytes:,} bytes of records."
+    )
+    if left := scope.total - scope.looked_at:
+        text += f" {counted(left, noun)} not looked at: nothing is known of them."
+    if is_sample:
+        text += " Each segment was checked on its own, without what spans segments."
+    return text
 
 
 def _where(finding: Finding) -> str:

@@ -1,0 +1,228 @@
+"""The file of --evidence: what a check has read, for people who were not there.
+
+Lines that begin with "# {" are facts in JSON; the others have the form of sha256sum, which ignores the facts. The file
+appears whole at the end of the check, and never in place of another one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pwd
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import click
+
+from engine.clock import SYSTEM_CLOCK
+from engine.errors import SourceError
+from engine.lines.json_text import time_json
+from engine.version import __version__
+from kafkafs.amounts import counted
+from kafkafs.cli.completing import names
+from kafkafs.cli.options.outputs import refuse_inside
+from kafkafs.decode.shown_text import printable
+
+if TYPE_CHECKING:
+    from engine.check.evidence import FileRead
+    from engine.log.log_directory import LogSource, Unread
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_TITLE = "# kafkafs evidence, format 1: `sha256sum -c` reads this file; lines that begin with # are facts in JSON"
+_HINT = "--evidence"
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""Errnos of file systems without hard links."""
+_SHOWN = {
+    "changed": "changed while they were read",
+    "unreadable": "could not be read whole",
+    "gone": "were gone before they were hashed",
+}
+
+
+def evidence_option(command: Command) -> Command:
+    """Add --evidence, the file with the SHA-256 of all that was read."""
+    return click.option(
+        _HINT,
+        "evidence",
+        metavar="FILE",
+        shell_complete=names.files,
+        help="Write each file that was read, with its SHA-256, size, times and inode, to the new FILE, which "
+        "sha256sum -c understands. Reads every file once more.",
+    )(command)
+
+
+class EvidenceFile:
+    """Writes the evidence of one check.
+
+    Args:
+        path: the new file.
+        source: what is checked.
+        paths: the source, as named.
+
+    Raises BadParameter if the file exists or is inside of the source, SourceError if it cannot be written.
+    """
+
+    def __init__(self, path: str, source: LogSource, paths: Sequence[str]) -> None:
+        refuse_inside(source, path, _HINT)
+        if os.path.lexists(path):
+            raise click.BadParameter(
+                f"{path} exists already: evidence is never overwritten", param_hint=_HINT
+            )
+        self.path = path
+        self._states: Counter[str] = Counter()
+        self._hashed = 0
+        self._unreadable: set[str] = set()
+        self._began = time.monotonic()
+        try:
+            self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed in __exit__
+                dir=os.path.dirname(os.path.abspath(path)), prefix=".kafkafs-evidence-"
+            )
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._line(_TITLE.encode())
+        self._fact("check", _circumstances(paths))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def add(self, file: FileRead) -> None:
+        """Write one file: its facts, and its line for sha256sum if the hash is that of what was checked."""
+        self._states[file.state.value] += 1
+        if file.state.value == "unreadable":
+            self._unreadable.add(file.path)
+        facts: dict[str, Any] = {"path": file.path}
+        if file.status is not None:
+            facts |= {
+                "size": file.status.size,
+                "mtimeNs": file.status.mtime_ns,
+                "ctimeNs": file.status.ctime_ns,
+                "inode": file.status.inode,
+                "device": file.status.device,
+            }
+        if file.reason:
+            facts["reason"] = file.reason
+        if file.stretches:
+            facts["stretches"] = [
+                {"position": each.position, "length": each.length, "errno": each.errno}
+                for each in file.stretches
+            ]
+        if file.state.value != "read":
+            if file.sha256:
+                facts |= {"hashedBytes": file.hashed, "sha256OfThem": file.sha256}
+            self._fact(file.state.value, facts)
+            return
+        self._hashed += file.hashed
+        self._fact("file", facts)
+        self._line(checksum_line(file.sha256, os.fsencode(file.path)))
+
+    def finish(self, unread: Iterable[Unread], findings: Mapping[str, Any]) -> None:
+        """Write the end, and give the file its name; say so on standard error.
+
+        Args:
+            unread: all that could not be read, also what could not even be opened.
+            findings: their numbers, for JSON.
+
+        Raises SourceError if the file cannot be written, or if another file has its name by now.
+        """
+        for place in unread:
+            if place.path not in self._unreadable:
+                self._states["unreadable"] += 1
+                self._fact("unreadable", {"path": place.path, "reason": place.reason})
+        self._fact("findings", findings)
+        self._fact(
+            "end",
+            {
+                "ended": _now(),
+                "seconds": round(time.monotonic() - self._began, 3),
+                "files": dict(self._states),
+                "hashedBytes": self._hashed,
+            },
+        )
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            os.chmod(self._file.name, 0o444)
+            self._appear()
+        except OSError as error:
+            raise self._unwritable(error) from error
+        words = f"{counted(self._states['read'], 'file')} with SHA-256"
+        for state, meaning in _SHOWN.items():
+            if self._states[state]:
+                words += f"; {self._states[state]:,} {meaning}, and have no line for sha256sum"
+        click.echo(f"kafkafs: evidence in {printable(self.path)}: {words}", err=True)
+
+    def _appear(self) -> None:
+        try:
+            os.link(self._file.name, self.path)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._file.seek(0)
+            with open(self.path, "xb") as file:
+                shutil.copyfileobj(self._file, file)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _fact(self, kind: str, facts: Mapping[str, Any]) -> None:
+        self._line(f"# {json.dumps({'type': kind, **facts})}".encode())
+
+    def _line(self, line: bytes) -> None:
+        try:
+            self._file.write(line + b"\n")
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> SourceError:
+        return SourceError(f"cannot write {self.path}: {error.strerror}")
+
+
+def checksum_line(digest: str, path: bytes) -> bytes:
+    """Return the line of sha256sum for a file; one with special characters in its name begins with a backslash."""
+    escaped = path.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+    lead = b"\\" if escaped != path else b""
+    return lead + digest.encode() + b"  " + escaped
+
+
+def _circumstances(paths: Sequence[str]) -> dict[str, Any]:
+    """Return who checked what, where, when, and with what."""
+    from engine import kernel
+    from engine.plan.loading.broker_versions import CURRENT
+
+    user = str(os.getuid())
+    with suppress(KeyError):  # no name for the number
+        user = pwd.getpwuid(os.getuid()).pw_name
+    return {
+        "kafkafs": __version__,
+        "kernel": kernel.name,
+        "kafka": CURRENT,
+        "command": ["kafkafs", *sys.argv[1:]],
+        "sources": [os.path.abspath(path) for path in paths],
+        "workingDirectory": os.getcwd(),
+        "host": socket.gethostname(),
+        "user": user,
+        "uid": os.getuid(),
+        "sudoUser": os.environ.get("SUDO_USER"),
+        "started": _now(),
+    }
+
+
+def _now() -> str:
+    text: str = json.loads(time_json(SYSTEM_CLOCK.now_ms()))
+    return text
