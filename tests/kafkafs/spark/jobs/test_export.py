@@ -138,7 +138,8 @@ def test_an_export_goes_on_with_what_the_logs_have_got_since(
     aside.mkdir()
     for path in later:
         shutil.move(path, aside)
-    (source / "replication-offset-checkpoint").unlink()
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        (source / name).unlink()
     first = export(spark, str(source), str(target), form="orc")
     assert [len(each) for each in exported(spark, target, "orc").values()] != [1000, 1000]
     for path in aside.iterdir():

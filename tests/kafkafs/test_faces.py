@@ -1,0 +1,341 @@
+"""What a log lost is said alike by every face: commands, tree, Python, check, report and rebuild.
+
+The truth is made with the damage: the offsets of the batches whose bytes were changed or taken away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+import kafkafs
+from engine.clock import SystemClock
+from engine.log.log_directory import open_source
+from engine.log.segment.scan import BatchRun
+from kafkafs.cli import cli
+from kafkafs.report.facts import FactsReader
+from kafkafs.report.verdict import verdict
+from kafkafs.tree.tree import Tree
+from tests.fixtures_data import copy_of
+
+LOG = "orders-0"
+TOPIC = "orders"
+FOLDERS = [LOG, "txn-0", "__cluster_metadata-0"]
+SEEDS = int(os.environ.get("KAFKAFS_FACES_SEEDS", "12"))
+FIRST_SEED = int(os.environ.get("KAFKAFS_FACES_FIRST_SEED", "1"))
+
+
+class Batch(NamedTuple):
+    """A batch of the sound log: its segment's file, its bytes and its offsets."""
+
+    file: str
+    start: int
+    end: int
+    first: int
+    next: int
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of("current", tmp_path_factory.mktemp("sound"), FOLDERS)
+
+
+@pytest.fixture(scope="module")
+def batches(sound: Path) -> list[Batch]:
+    with closing(open_source(str(sound))) as source:
+        view = source.partitions()[LOG].view()
+        return [
+            Batch(segment.name, int(p), int(p) + int(s), int(first), int(last) + 1)
+            for segment, run in view.runs()
+            if isinstance(run, BatchRun)
+            for p, s, first, last in zip(
+                *(run.table[each] for each in ("position", "size", "base_offset", "last_offset")),
+                strict=True,
+            )
+        ]
+
+
+# -- damage: each kind changes files of the log, and returns whether a batch lost its bytes
+
+
+def _overwrite(path: Path, start: int, data: bytes) -> None:
+    whole = bytearray(path.read_bytes())
+    whole[start : start + len(data)] = data
+    path.write_bytes(whole)
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.log"))
+
+
+def _unlink_all(path: Path) -> None:
+    for each in path.parent.glob(f"{path.stem}.*"):
+        each.unlink()
+
+
+Gone = Callable[[Batch], bool]
+
+
+def _of_file(path: Path) -> Gone:
+    return lambda batch: batch.file == path.name
+
+
+def _touching(path: Path, start: int, end: int) -> Gone:
+    return lambda batch: batch.file == path.name and batch.start < end and batch.end > start
+
+
+def zeroed_segment(folder: Path, pick: random.Random) -> Gone:
+    path = pick.choice(_segments(folder))
+    path.write_bytes(bytes(path.stat().st_size))
+    return _of_file(path)
+
+
+def emptied_segment(folder: Path, pick: random.Random) -> Gone:
+    path = pick.choice(_segments(folder))
+    path.write_bytes(b"")
+    return _of_file(path)
+
+
+def lost_segment(folder: Path, pick: random.Random) -> Gone:
+    path = pick.choice(_segments(folder))
+    _unlink_all(path)
+    return _of_file(path)
+
+
+def lost_records_file(folder: Path, pick: random.Random) -> Gone:
+    path = pick.choice(_segments(folder))
+    path.unlink()
+    return _of_file(path)
+
+
+def all_segments_lost(folder: Path, pick: random.Random) -> Gone:
+    for path in _segments(folder):
+        _unlink_all(path)
+    return lambda batch: True
+
+
+def cut_segment(folder: Path, pick: random.Random) -> Gone:
+    path = pick.choice(_segments(folder))
+    size = path.stat().st_size
+    at = pick.randrange(1, size)
+    with open(path, "r+b") as file:
+        file.truncate(at)
+    return _touching(path, at, size)
+
+
+def zeroed_block(folder: Path, pick: random.Random) -> Gone:
+    path = pick.choice(_segments(folder))
+    size = path.stat().st_size
+    at = pick.randrange(0, size // 4096 + 1) * 4096
+    length = min(4096, size - at)
+    _overwrite(path, at, bytes(length))
+    return _touching(path, at, at + length)
+
+
+def random_bytes(folder: Path, pick: random.Random) -> Gone:
+    path = pick.choice(_segments(folder))
+    at = pick.randrange(path.stat().st_size - 100)
+    _overwrite(path, at, pick.randbytes(100))
+    return _touching(path, at, at + 100)
+
+
+KINDS = [
+    zeroed_segment,
+    emptied_segment,
+    lost_segment,
+    lost_records_file,
+    all_segments_lost,
+    cut_segment,
+    zeroed_block,
+    random_bytes,
+]
+
+
+# -- faces: the offsets of LOG that each one names as lost
+
+
+def run(*words: str | Path) -> tuple[int, str, str]:
+    done = CliRunner().invoke(cli, list(map(str, words)))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def offsets_of(errors: list[dict[str, Any]], shown: list[int], end: int) -> set[int]:
+    """The offsets of error facts; where they do not state a bound, it is the next record shown."""
+    lost: set[int] = set()
+    for facts in errors:
+        first, last = facts["firstOffset"], facts["lastOffset"]
+        if first is None:
+            continue
+        if last is None:
+            last = min([offset for offset in shown if offset >= first], default=end) - 1
+        lost |= set(range(first, last + 1))
+    return lost - set(shown)
+
+
+def cat(source: Path, end: int) -> tuple[int, set[int]]:
+    status, text, told = run("cat", source, "--partition", LOG)
+    lines = [json.loads(line) for line in text.splitlines()]
+    shown = [line["offset"] for line in lines if "offset" in line]
+    if not lines:  # nothing is left: the loss is a sentence
+        assert "are gone" in told
+        return status, set(range(end))
+    return status, offsets_of([line["error"] for line in lines if "error" in line], shown, end)
+
+
+def tree(source: Path, end: int) -> tuple[int, set[int]]:
+    """What the files of records/ show, joined; for what has no file, the problems."""
+    with closing(open_source(str(source))) as opened:
+        shown_tree = Tree(opened)
+        folder: Any = shown_tree.resolve(f"{LOG}/records")
+        names = [entry.name for entry in folder.entries(0) if entry.name.endswith(".jsonl")]
+        lines = []
+        for name in names:
+            node: Any = shown_tree.resolve(f"{LOG}/records/{name}")
+            content = node.open()
+            lines += content.read(0, content.size).splitlines()
+            assert b"".join(node.chunks()) == content.read(0, content.size)
+        facts = [json.loads(line) for line in lines]
+        shown = [line["offset"] for line in facts if "offset" in line]
+        errors = [line["error"] for line in facts if "error" in line]
+        problems = [entry for entry in shown_tree.context.problems if entry["kind"] == "missing"]
+        missing = [each for each in errors if each["kind"] == "missing"]
+        assert not missing or problems, "the problems lack what the lines say"
+        lost = offsets_of(errors, shown, end)
+        return int(bool(errors or problems)), set(range(end)) if not names else lost
+
+
+def python(source: Path, end: int) -> tuple[int, set[int]]:
+    with kafkafs.open(source) as opened:
+        table = opened.scan(TOPIC, partition=0, on_corrupt="row").to_arrow().to_pylist()
+    shown = [row["offset"] for row in table if row.get("corruptReason") is None]
+    bad = [row for row in table if row.get("corruptReason") is not None]
+    return len(bad), set(range(end)) - set(shown) if bad else set()
+
+
+def check(source: Path, end: int) -> tuple[int, set[int]]:
+    status, text, _ = run("check", source, "--partition", LOG, "--json", "-j1")
+    objects = [json.loads(line) for line in text.splitlines()]
+    lost: set[int] = set()
+    for part in objects:
+        for loss in part.get("losses", ()) if part["type"] == "partition" else ():
+            following = end if loss["nextOffset"] is None else loss["nextOffset"]
+            lost |= set(range(loss["firstOffset"], following))
+    assert objects[-1]["lostOffsets"] == len(lost)
+    return status, lost
+
+
+def rebuild(source: Path, end: int) -> tuple[int, set[int]]:
+    target = source.parent / "target"
+    words = ("rebuild", source, target, "--dry-run", "--json", "--partition", LOG, "--allow-empty")
+    status, text, _ = run(*words)
+    (partition,) = json.loads(text)["partitions"]
+    lost: set[int] = set()
+    for each in partition["missing"]:
+        lost |= set(range(each["firstOffset"], each["nextOffset"]))
+    return status, lost
+
+
+NAMING: list[Callable[[Path, int], tuple[int, set[int]]]] = [cat, tree, python, check, rebuild]
+
+
+def statuses(source: Path) -> Iterator[tuple[str, bool]]:
+    """Which faces, of those that name no offsets, say that something is missing."""
+    out = source.parent / "export"
+    for name, words in {
+        "grep": ("grep", "-c", ".", source, "--partition", LOG),
+        "sql": ("sql", f"select count(*) from {TOPIC}", source, "--partition", LOG),
+        "export": ("export", source, out, "--partition", LOG, "--on-corrupt", "skip"),
+        "stats": ("stats", source, "--partition", LOG),
+        "stats --keys": ("stats", "--keys", source, "--partition", LOG),
+        "get": ("get", source, TOPIC, "no such key"),
+    }.items():
+        status, _, told = run(*words)
+        yield name, status != 0 and (name != "get" or "gone" in told or "searched: 1" in told)
+    shutil.rmtree(out, ignore_errors=True)
+    with closing(open_source(str(source))) as opened:
+        reader = FactsReader(
+            opened,
+            [str(source)],
+            takes=lambda log: log.name == LOG,
+            jobs=1,
+            clock=SystemClock(),
+            advance=lambda _: None,
+        )
+        facts = reader.read()
+        yield "report", not facts.is_sound and verdict(facts)[0].level == "error"
+
+
+def contradictions(source: Path, truth: set[int], end: int) -> Iterator[str]:
+    for face in NAMING:
+        status, lost = face(source, end)
+        if lost != truth:
+            yield (
+                f"{face.__name__} misses {sorted(truth - lost)[:5]}, adds {sorted(lost - truth)[:5]}"
+            )
+        if bool(status) != bool(truth):
+            yield f"{face.__name__} ends with status {status}"
+    for name, says_so in statuses(source):
+        if says_so != bool(truth):
+            yield f"{name} {'reports a loss' if says_so else 'reports no loss'}"
+
+
+def _hurt(
+    sound: Path, tmp_path: Path, batches: list[Batch], kinds: list[Any], pick: random.Random
+) -> tuple[Path, set[int]]:
+    source = tmp_path / "data"
+    shutil.copytree(sound, source)
+    gone = []
+    for kind in kinds:
+        if _segments(source / LOG) and all(p.stat().st_size > 200 for p in _segments(source / LOG)):
+            gone.append(kind(source / LOG, pick))
+    lost = {
+        offset
+        for batch in batches
+        if any(each(batch) for each in gone)
+        for offset in range(batch.first, batch.next)
+    }
+    return source, lost
+
+
+def test_a_sound_log_has_lost_nothing(sound: Path, batches: list[Batch], tmp_path: Path) -> None:
+    source = tmp_path / "data"
+    shutil.copytree(sound, source)
+    assert [face(source, 1000) for face in NAMING if face is not check] == [(0, set())] * 4
+    assert [name for name, says_so in statuses(source) if says_so and name != "get"] == []
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_face_names_what_is_lost(
+    kind: Callable[[Path, random.Random], Gone],
+    place: int,
+    sound: Path,
+    batches: list[Batch],
+    tmp_path: Path,
+) -> None:
+    class Place(random.Random):
+        def choice(self, seq: Any) -> Any:
+            return seq[min(place, len(seq) - 1)]
+
+    source, lost = _hurt(sound, tmp_path, batches, [kind], Place(place))
+    assert list(contradictions(source, lost, batches[-1].next)) == []
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEEDS))
+def test_each_face_names_what_mixed_damage_lost(
+    seed: int, sound: Path, batches: list[Batch], tmp_path: Path
+) -> None:
+    pick = random.Random(seed)
+    kinds = [pick.choice(KINDS) for _ in range(pick.randint(1, 3))]
+    source, lost = _hurt(sound, tmp_path, batches, kinds, pick)
+    assert list(contradictions(source, lost, batches[-1].next)) == [], [k.__name__ for k in kinds]
