@@ -15,9 +15,9 @@ from typing import NamedTuple
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
 from engine.errors import DamagedFileError, InvalidNameError, SourceError, SourceGoneError
+from engine.files.change_watch import FolderWatch
 from engine.files.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
 from engine.files.folder_entries import EntryKind, SourceEntry
-from engine.files.folder_watch import FolderWatch
 from engine.files.read_failures import REFUSED, error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
 from engine.files.source_presence import NO_ANSWER, gone, no_answer

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+from engine.files.change_watch import FolderWatch
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, FileKind, parse_file_name
 from engine.files.folder_entries import SourceEntry
-from engine.files.folder_watch import FolderWatch
 from engine.log.finished_swap import finish_swap
 from engine.log.folder_listing import FolderListing, sort_entries
 from engine.log.log_contents import LogContext

@@ -174,7 +174,7 @@ class PartitionLog:
         return ViewLag(view.log_end_offset, max(size - known, 0), monotonic() - checked)
 
     def view(self, max_age: float = MAX_AGE) -> LogView:
-        """Return the log as it is now, or as it was up to `max_age` seconds ago.
+        """Return the log as it is now, or as it was up to `max_age` seconds ago; the same holds for its checkpoints.
 
         Raises FileNotFoundError when the folder is gone, other OSError, SourceRefusedError.
         """
@@ -185,6 +185,8 @@ class PartitionLog:
             view = self._view
             if view is not None and (self.frozen or monotonic() - self._checked < max_age):
                 return view
+            if max_age < MAX_AGE:
+                self.checkpoints.refresh(max_age)
             try:
                 return self._look()
             except OSError as error:

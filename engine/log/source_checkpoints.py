@@ -13,6 +13,7 @@ from time import monotonic
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.errors import DamagedFileError
+from engine.files.change_watch import ChangeWatch
 from engine.files.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -28,12 +29,12 @@ _MAX_AGE = 0.2
 
 
 class _CheckpointFile:
-    __slots__ = ("checked", "lock", "name", "offsets", "stamp")
+    __slots__ = ("checked", "lock", "name", "offsets", "watch")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.offsets: dict[TopicPartition, Offset] = {}
-        self.stamp: tuple[int, ...] | None = None
+        self.watch = ChangeWatch()
         self.checked: float | None = None
         self.lock = Lock()
 
@@ -72,6 +73,12 @@ class SourceCheckpoints:
         for file in (self._log_start, self._replication, self._recovery, self._cleaner):
             self._offsets(file)
 
+    def refresh(self, max_age: float) -> None:
+        """Read those files again, if they changed, that were last looked at more than `max_age` seconds ago."""
+        for file in (self._log_start, self._replication, self._recovery, self._cleaner):
+            if file.checked is not None:
+                self._offsets(file, max_age)
+
     def log_start_offset(self, partition: TopicPartition) -> Offset | None:
         """Return the log start, None where it is the first segment's base offset."""
         return self._offsets(self._log_start).get(partition)
@@ -106,29 +113,29 @@ class SourceCheckpoints:
         """Return all recovery points."""
         return self._offsets(self._recovery)
 
-    def _offsets(self, file: _CheckpointFile) -> dict[TopicPartition, Offset]:
+    def _offsets(
+        self, file: _CheckpointFile, max_age: float = _MAX_AGE
+    ) -> dict[TopicPartition, Offset]:
         checked = file.checked
-        if checked is not None and (self._frozen or monotonic() - checked < _MAX_AGE):
+        if checked is not None and (self._frozen or monotonic() - checked < max_age):
             return file.offsets
         if self._root is None:
             return file.offsets
         with file.lock:
-            self._read_again(self._root, file)
-            file.checked = monotonic()
+            now = monotonic()
+            self._read_again(self._root, file, now)
+            file.checked = now
         return file.offsets
 
-    def _read_again(self, root: SourceRoot, file: _CheckpointFile) -> None:
-        """Read the file if it changed."""
+    def _read_again(self, root: SourceRoot, file: _CheckpointFile, now: float) -> None:
+        """Read the file if it may have changed."""
         try:
-            status = root.stat(file.name)
-            stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
-            if stamp == file.stamp:
+            if not file.watch.has_changed(root.stat(file.name), now):
                 return
-            file.stamp = stamp
             data = root.read(file.name, limit=self._limit)
             file.offsets = parse_offset_checkpoint(data, path=file.name)
         except FileNotFoundError:
-            file.offsets, file.stamp = {}, None
+            file.offsets, file.watch = {}, ChangeWatch()
         except (DamagedFileError, OSError) as error:
             self._problems.add_error("checkpoint", root.display(file.name), error)
             file.offsets = {}

@@ -7,12 +7,12 @@ seconds without a change, good batches after damage count.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from time import monotonic
 
 from engine.budgets import Budgets
 from engine.errors import UnreadableError
+from engine.files.change_watch import ChangeWatch
 from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import SegmentFiles
@@ -48,7 +48,7 @@ class ActiveTail:
         "_last_position",
         "_pending_since",
         "_searched",
-        "_stamp",
+        "_watch",
         "has_grown",
         "next_offset",
         "segment",
@@ -65,9 +65,11 @@ class ActiveTail:
         self._highest: Offset = -1
         self._last_position: Position = -1
         self._last_header = b""
+        self._watch = ChangeWatch()
         files.remember_places()
+        now = monotonic()
         status = files.ensure_open().file.opened_as
-        self._stamp = _stamp_of(status)
+        self._watch.has_changed(status, now)
         self._find_end(status.st_size)
 
     def _find_end(self, size: Position) -> None:
@@ -111,18 +113,21 @@ class ActiveTail:
         Raises:
             FileNotFoundError: the file is gone.
         """
+        now = monotonic()
         status = self._files.root.stat(self._files.path)
-        stamp = _stamp_of(status)
-        if stamp[:2] != self._stamp[:2] or status.st_size < self.segment.end:
-            return False
         size, end = status.st_size, self.segment.end
-        if stamp != self._stamp and not self._is_same_batch():
+        has_changed = self._watch.has_changed(status, now)
+        if self._watch.replaced or size < end:
             return False
-        self._stamp = stamp
+        last = self._last_position, self._last_header
+        if has_changed and not self._has_batch(*last):
+            return False
         # A preallocated file grows without a change of size, and mtime moves in ticks: so look.
         if size > end and self._has_data(end):
             reached = self._take(self._scan(end, size, resync=False), end, take, is_search=False)
             if reached > end:
+                if not self._has_batch(*last):  # rewritten since the look above
+                    return False
                 self.has_grown = True
                 self._pending_since = self._searched = None
             end = reached if reached == size else self._search_behind(reached, size, take)
@@ -137,15 +142,14 @@ class ActiveTail:
     def _is_written(self) -> bool:
         return self.has_grown or self._is_live()
 
-    def _is_same_batch(self) -> bool:
-        """Return whether the last good batch is still there: the file was not truncated and rewritten."""
-        if self._last_position < 0:
+    def _has_batch(self, position: Position, header: bytes) -> bool:
+        """Return whether a batch that was read is still there: the file was not truncated and rewritten."""
+        if position < 0:
             return True
         try:
-            found = self._files.ensure_open().file.read_at(self._last_position, HEADER.size)
+            return self._files.ensure_open().file.read_at(position, HEADER.size) == header
         except UnreadableError:
             return False
-        return found == self._last_header
 
     def _has_data(self, position: Position) -> bool:
         """Return whether the bytes at a position are not all zero; unreadable bytes count as data."""
@@ -222,7 +226,3 @@ class ActiveTail:
         self._last_position = run.headers[-1].position
         at = self._last_position - run.start_position
         self._last_header = bytes(run.buffer[at : at + HEADER.size])
-
-
-def _stamp_of(status: os.stat_result) -> tuple[int, int, int, int]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

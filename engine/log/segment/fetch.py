@@ -158,8 +158,12 @@ def _position_of_bound(base_offset: Offset, bound: LogOffsetMetadata) -> Positio
 def offset_metadata(
     segments_from: Callable[[Offset], Iterator[S]], log_end: LogOffsetMetadata, offset: Offset
 ) -> LogOffsetMetadata:
-    """Return the position of the first batch that reaches an offset of the log; that of the log end without one."""
-    return read_up_to(segments_from, log_end, offset, 1, log_end)[0].fetch_offset_metadata
+    """Return the position of the first batch that reaches an offset of the log.
+
+    Below the log end there is none only if the log was cut off in the meantime: then the position is not known.
+    """
+    found = read_up_to(segments_from, log_end, offset, 1, log_end)[0].fetch_offset_metadata
+    return LogOffsetMetadata(offset) if found is log_end and offset < log_end.offset else found
 
 
 # Offsets with their segment and position

@@ -11,7 +11,12 @@ import pytest
 
 from engine.errors import OffsetOutOfRangeError
 from engine.log.log_view import LogView
-from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
+from engine.log.segment.fetch import (
+    FetchDataInfo,
+    FetchIsolation,
+    offset_metadata,
+    read_up_to,
+)
 from engine.log.segment.scan import BatchRun
 from engine.units import MAX_INT32
 from tests.builders import CompressionType, Rec, batch, last_offset
@@ -159,6 +164,24 @@ def test_an_offset_outside_the_log_is_refused_and_the_log_end_is_empty(tmp_path:
 
 
 # A replica that truncates
+
+
+def test_a_bound_that_was_cut_off_since_the_look_lets_nothing_above_it_through(
+    writer: LogWriter,
+) -> None:
+    """The batch of the high watermark is gone when its position is asked for, and there again when it is read."""
+    writer.append_records(b"0", b"1", b"2")
+    cut = writer.records_file.stat().st_size
+    writer.append_records(b"3", b"4")
+    writer.high_watermark(3)
+    view = writer.view()
+    data = writer.records_file.read_bytes()
+    os.truncate(writer.records_file, cut)
+    bound = offset_metadata(view.segments_from, view.end_metadata, 3)
+    writer.records_file.write_bytes(data)
+    for start in range(6):
+        found, _ = read_up_to(view.segments_from, view.end_metadata, start, MAX_INT32, bound)
+        assert all(offset < 3 for offset in offsets(found))
 
 
 class Replica:

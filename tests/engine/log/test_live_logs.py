@@ -21,6 +21,7 @@ from engine.log.partition_log import PartitionLog
 from engine.log.segment import active_tail
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
+from engine.record.batch_frame import HEADER
 from tests.builders import Rec, batch, last_offset, patched
 from tests.engine.log.folders import LogWriter, live_log, offsets_of
 from tests.swap_states import SHAPES, Shape, replace_segments, write_state
@@ -111,7 +112,9 @@ def test_following_costs_what_was_appended(
     assert sum(bytes_read) < 25_000
     bytes_read.clear()
     assert writer.next_view() is grown
-    assert sum(bytes_read) == 0
+    assert (
+        sum(bytes_read) <= HEADER.size
+    )  # of the last batch, which may be another of the same tick
 
 
 def test_look_ups_in_a_grown_log_begin_where_it_was_walked(writer: LogWriter) -> None:
@@ -305,8 +308,6 @@ def test_a_log_that_is_cut_off_and_written_anew_shows_what_is_new(
     writer.batches, writer.next_offset = [], 4
     for number in range(6 + longer_by):
         writer.append_records(b"%c" % (ord("A") + number), leader_epoch=1)
-    time.sleep(0.01)
-    os.utime(writer.records_file)
     after = writer.next_view()
     assert after.log_end_offset == 10 + longer_by
     assert after.rewrites == before.rewrites + 1
@@ -457,7 +458,6 @@ def test_deleting_records_moves_the_log_start(writer: LogWriter) -> None:
     writer.append_records(b"a", b"b", b"c")
     assert writer.view().log_start_offset == 0
     writer.log_start(2)
-    time.sleep(0.25)
     view = writer.next_view()
     assert (view.log_start_offset, view.record(1)) == (2, None)
     writer.log_start(99)
