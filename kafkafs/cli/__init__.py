@@ -20,7 +20,7 @@ import click
 
 from engine.errors import KafkaStorageError
 from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
-from kafkafs.exit_codes import EXIT_INTERRUPTED
+from kafkafs.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -63,6 +63,7 @@ COMMANDS = {
 """The commands. Only the module of the called command is imported: imports are slow."""
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EBADF)
 LASTING = ("mount", "serve")
 """Commands that run for long: they give freed memory back to the system."""
 
@@ -204,16 +205,24 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except OutputFailed as failed:
         status = _without_output(failed.error)
     except OSError as error:
-        status = status or _without_output(error)
+        status = status if status > EXIT_FINDINGS else _without_output(error)
     sys.exit(status)
 
 
 def _prepare_streams() -> None:
-    """Let standard output and error take any text in any locale; replace closed streams by /dev/null."""
-    for name in ("stdout", "stderr"):
+    """Let standard output and error take any text in any locale.
+
+    What is written to a standard output that the caller closed, such as with >&-, fails, as in a file that is open for
+    reading only. A closed standard error takes everything.
+    """
+    for name, number, mode in (("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
         stream = getattr(sys, name)
-        if stream is None:  # closed by the caller, such as with >&-
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        if stream is None:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
@@ -240,7 +249,7 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:  # of standard error
         raise
     except OSError as error:
-        if error.errno == errno.ENOSPC and error.filename is None:  # of standard output
+        if error.errno in _NO_ROOM and error.filename is None:  # of standard output
             raise
         status = fail(sentence_of(error))
     return status if isinstance(status, int) else 0
@@ -256,6 +265,8 @@ def _without_output(error: OSError) -> int:
     if isinstance(error, BrokenPipeError):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
+    if error.errno == errno.EBADF:
+        return fail("cannot write the output: standard output is closed")
     return fail(f"cannot write the output: {error.strerror or error}")
 
 

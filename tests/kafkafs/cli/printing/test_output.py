@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkafs.cli import main
-from tests.fixtures_data import copy_of, log_dir
+from kafkafs.cli import COMMANDS, main
+from tests.fixtures_data import DATA, copy_of, log_dir
 
 CURRENT = str(log_dir("current"))
 KAFKAFS = [sys.executable, "-m", "kafkafs"]
@@ -28,6 +28,35 @@ PRINTING = (
     ("transactions", CURRENT),
     ("--help",),
 )
+ORDERS = f"{CURRENT}/orders-0"
+WRITING = {
+    "cat": (CURRENT, "orders-0/offset/35"),
+    "check": (ORDERS,),
+    "completion": ("bash",),
+    "cp": ("--help",),
+    "dump": (ORDERS,),
+    "export": (ORDERS, "TARGET", "--format", "jsonl"),
+    "get": (CURRENT, "orders", "k341", "--quiet"),
+    "grep": (".", ORDERS),
+    "groups": (CURRENT,),
+    "help": ("tree",),
+    "ls": (CURRENT,),
+    "mount": ("--help",),
+    "offsets": (CURRENT,),
+    "plan": (ORDERS,),
+    "rebuild": (ORDERS, "TARGET"),
+    "report": (ORDERS, "--output", "-", "--quiet"),
+    "schemas": (str(DATA / "schemas-confluent" / "data"),),
+    "serve": ("--help",),
+    "spark": ("--help",),
+    "sql": ("select count(*) from orders", ORDERS),
+    "stats": (ORDERS,),
+    "top": ("--help",),
+    "topics": (CURRENT,),
+    "transactions": (CURRENT,),
+    "umount": ("--help",),
+}
+"""Arguments of each command with which it writes something."""
 
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=lambda each: each[0])
@@ -49,20 +78,39 @@ def test_head_gets_its_lines_and_grep_ends_quietly() -> None:
         assert (grep.wait(60), grep.stderr.read()) == (-signal.SIGPIPE, b"")
 
 
-@pytest.mark.parametrize("command", ["cat", "dump", "grep", "offsets"])
-def test_a_full_disk_behind_the_output_is_one_line_and_status_3(command: str) -> None:
-    arguments = next(each for each in PRINTING if each[0] == command)
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run([*KAFKAFS, *arguments], stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 3
-    assert done.stderr.decode().splitlines() == [done.stderr.decode().strip()]
-    assert done.stderr.endswith(b"No space left on device\n")
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")],
+)
+def test_an_output_that_takes_nothing_is_one_line_and_status_3_in_every_command(
+    command: str, output: str, reason: str, tmp_path: Path
+) -> None:
+    arguments = [each.replace("TARGET", str(tmp_path / "target")) for each in WRITING[command]]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {output}', "sh", *KAFKAFS, command, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    said = f"kafkafs: cannot write the output: {reason}\n"
+    assert (done.returncode, done.stderr) == (3, said)
 
 
-def test_a_closed_output_is_no_traceback() -> None:
-    script = f"{' '.join(KAFKAFS)} offsets {CURRENT} >&-"
-    done = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE)
+@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
+def test_a_command_that_writes_nothing_needs_no_output(output: str, tmp_path: Path) -> None:
+    words = [*KAFKAFS, "cp", CURRENT, "orders-0/offset/3.value", str(tmp_path / "value")]
+    done = subprocess.run(["sh", "-c", f'"$@" {output}', "sh", *words], stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "value").read_bytes()
+
+
+@pytest.mark.parametrize("output", [">/dev/full", ">&-"])
+def test_findings_that_could_not_be_written_are_status_3(output: str, damaged: str) -> None:
+    words = [*KAFKAFS, "check", damaged, "--topic", "orders"]
+    assert subprocess.run(words, stdout=subprocess.DEVNULL).returncode == 1
+    done = subprocess.run(["sh", "-c", f'"$@" {output}', "sh", *words], stderr=subprocess.PIPE)
+    assert done.returncode == 3
 
 
 @pytest.fixture
