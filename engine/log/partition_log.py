@@ -174,7 +174,8 @@ class PartitionLog:
         return ViewLag(view.log_end_offset, max(size - known, 0), monotonic() - checked)
 
     def view(self, max_age: float = MAX_AGE) -> LogView:
-        """Return the log as it is now, or as it was up to `max_age` seconds ago; the same holds for its checkpoints.
+        """Return the log as it is now, or as it was up to `max_age` seconds ago, with the log start and high watermark of
+        that moment.
 
         Raises FileNotFoundError when the folder is gone, other OSError, SourceRefusedError.
         """

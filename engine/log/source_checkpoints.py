@@ -74,8 +74,11 @@ class SourceCheckpoints:
             self._offsets(file)
 
     def refresh(self, max_age: float) -> None:
-        """Read those files again, if they changed, that were last looked at more than `max_age` seconds ago."""
-        for file in (self._log_start, self._replication, self._recovery, self._cleaner):
+        """Read log starts and high watermarks again if they may have changed since a look `max_age` seconds ago.
+
+        Those that nobody asked for yet are left out.
+        """
+        for file in (self._log_start, self._replication):
             if file.checked is not None:
                 self._offsets(file, max_age)
 

@@ -207,18 +207,19 @@ class AlreadyReported(click.exceptions.Exit):
 class Failures:
     """Report paths that cannot be read or are damaged; exit with status 3 or 1 at the end.
 
-    Exit status 3: a path could not be read, or only in part. 1: all could be read, and some of it is damaged.
+    Exit status 3: a path could not be read, or only in part. 1: all could be read, and some of it is damaged or has no
+    records.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self._is_damaged = False
+        self._has_findings = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and (self.count or self._is_damaged):
+        if kind is None and (self.count or self._has_findings):
             raise AlreadyReported(EXIT_CANNOT_READ if self.count else EXIT_FINDINGS)
 
     def report(self, error: Exception, consequence: str = "") -> None:
@@ -234,7 +235,12 @@ class Failures:
     def report_damage(self, path: str) -> None:
         """Report a record stream with error lines in place of damaged bytes."""
         fail(f'{path}: some of it is damaged; its lines {{"error": ...}} say where and why')
-        self._is_damaged = True
+        self._has_findings = True
+
+    def report_nothing(self, sentence: str) -> None:
+        """Report a selection without records."""
+        fail(sentence)
+        self._has_findings = True
 
     def report_loss(self, loss: Loss) -> None:
         """Report records that are lost."""
@@ -244,7 +250,7 @@ class Failures:
     def note_reported(self, *, is_unread: bool) -> None:
         """Count a place that was reported; `is_unread` if it could not be read, else it is damaged."""
         self.count += is_unread
-        self._is_damaged |= not is_unread
+        self._has_findings |= not is_unread
 
     def tried(self, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
         """Return the result of a call; report an error and return None."""

@@ -114,13 +114,18 @@ def cat(
             if isinstance(node, Directory):
                 raise click.UsageError(f"{path} is a folder; try: kafkafs ls {source} {path}")
             if isinstance(node, File):
-                errors = ErrorLines(node)
+                errors, before, is_empty = ErrorLines(node), failures.count, True
                 with closing(failures.passed_on(node.chunks())) as chunks:
                     for data in chunks:
+                        is_empty &= not data
                         errors.look(data)
                         write_output(data)
                         progress.advance(len(data))
                 errors.report(failures)
+                if is_empty and node.has_error_lines and failures.count == before:
+                    from kafkafs.cli.printing.emptiness import logs_of_path, no_records
+
+                    failures.report_nothing(no_records(path, logs_of_path(tree.source, path)))
             write_output(b"", flush=True)
 
 
@@ -138,6 +143,7 @@ def print_records(
     from engine.kernel import LineOptions
     from engine.workers import Workers
     from kafkafs.cli.printing.damage import report
+    from kafkafs.cli.printing.emptiness import logs_of_path, no_records
     from kafkafs.cli.printing.grep_output import is_large
     from kafkafs.decode.searching.search import Match, Search
     from kafkafs.tree.selection import select
@@ -164,8 +170,10 @@ def print_records(
                 )
                 for each in selections or ()
             ]
+            is_empty = selections is not None
             parts = ((search, *part) for search in searches for part in search.parts())
             for item in workers.flat_map(lambda part: part[0].results(*part[1:]), parts, is_large):
+                is_empty = False
                 if isinstance(item, Match):
                     write_output(item.text)
                     progress.advance(len(item.text))
@@ -173,6 +181,8 @@ def print_records(
                     progress.clear()
                     report(item, as_json=False)
                     failures.note_reported(is_unread=item["kind"].encode() in UNREAD_KINDS)
+            if is_empty:
+                failures.report_nothing(no_records(path, logs_of_path(source, path)))
             write_output(b"", flush=True)
 
 
@@ -190,24 +200,26 @@ def chosen_ranges(
 
     logs = require_partitions(source)
     require_choice(choice, logs)
+    chosen = [log for log in map(logs.__getitem__, proper_logs(logs)) if choice.takes(log)]
     is_empty = True
-    for log in map(logs.__getitem__, proper_logs(logs)):
-        if choice.takes(log):
-            view = failures.tried(log.view)
-            if view is None:
-                is_empty = False
-                continue
-            start, stop = extent.offsets_in(view, view.log_start_offset, view.log_end_offset)
-            lost = None if start < stop else losses_of(view).instead_of(start, stop)
-            if start < stop:
-                is_empty = False
-                yield f"{log.name}/offset/{start}..{stop}"
-            elif lost is not None:
-                is_empty = False
-                failures.report_loss(lost)
-            log.forget()
+    for log in chosen:
+        view = failures.tried(log.view)
+        if view is None:
+            is_empty = False
+            continue
+        start, stop = extent.offsets_in(view, view.log_start_offset, view.log_end_offset)
+        lost = None if start < stop else losses_of(view).instead_of(start, stop)
+        if start < stop:
+            is_empty = False
+            yield f"{log.name}/offset/{start}..{stop}"
+        elif lost is not None:
+            is_empty = False
+            failures.report_loss(lost)
+        log.forget()
     if is_empty:
-        fail("no chosen partition has records in the range")
+        from kafkafs.cli.printing.emptiness import no_records, place_of
+
+        fail(no_records(place_of(choice, extent), chosen))
         raise click.exceptions.Exit(EXIT_FINDINGS)
 
 
@@ -275,9 +287,11 @@ def cp(
     If DEST is a folder, the copy is made inside it. Existing files are never overwritten. Files that
     cannot be read are reported and left out, and the exit status is 3. Bytes that the disk cannot read
     become zeros in a copied segment, and a line {"error": ...} in record lines. Damaged records become
-    such lines, too: they are reported, and the exit status is 1.
+    such lines, too: they are reported, and the exit status is 1. It is also 1, without a copy, if there are
+    no records in PATH.
     """
     # Imported here because --help needs none of the engine.
+    from kafkafs.cli.printing.emptiness import logs_of_path, no_records, selects_nothing
     from kafkafs.tree.partition.by_time import PeriodFolder
 
     masks.refuse(values)
@@ -287,6 +301,10 @@ def cp(
         masks.refused(),
     ):
         node = resolved(tree, path)
+        if selects_nothing(tree.source, clean_path(path)) or is_without_records(node):
+            logs = logs_of_path(tree.source, clean_path(path))
+            fail(no_records(clean_path(path), logs))
+            raise click.exceptions.Exit(EXIT_FINDINGS)
         if isinstance(node, PeriodFolder):
             raise click.UsageError(
                 f"{node.path} lists no records; copy {node.path}/log or {node.path}/records.jsonl"
@@ -295,6 +313,14 @@ def cp(
         refuse_inside_source(target, [root.path for root in tree.source.roots])
         with Failures() as failures, Progress("copied") as progress:
             copy(node, target, progress, failures)
+
+
+def is_without_records(node: Node) -> bool:
+    """Return whether a node is a record stream without a line; such as a range of offsets that compaction took."""
+    if not isinstance(node, File) or not node.has_error_lines:
+        return False
+    with closing(node.open()) as content:
+        return not content.size
 
 
 def refuse_inside_source(target: Path, roots: list[str]) -> None:

@@ -27,6 +27,7 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.emptiness import no_records, place_of
 from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import note
@@ -167,6 +168,7 @@ def _export(
     except ImportError as error:
         raise _missing("pyarrow", "arrow") from error
     from engine.errors import CorruptRecordError
+    from kafkafs.export.errors import NothingToExportError
     from kafkafs.export.target import LocalFiles, refuse_inside
     from kafkafs.table.splits.log_dir_owners import owners_by_root
 
@@ -190,6 +192,9 @@ def _export(
             plan,
             progress.advance,
         )
+    except NothingToExportError as error:
+        place = place_of(choice, options.extent)
+        raise NothingMatchedError(no_records(place, logs.values())) from error
     except CorruptRecordError as error:
         fail(f"{sentence_of(error)}; --on-corrupt skip lists such places and continues")
         raise click.exceptions.Exit(EXIT_CANNOT_READ) from error

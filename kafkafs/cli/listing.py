@@ -10,6 +10,7 @@ import click
 
 from kafkafs.cli.arguments import (
     Failures,
+    clean_path,
     json_option,
     one_source_argument,
     open_tree,
@@ -20,6 +21,7 @@ from kafkafs.cli.completing import names
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.paths import node_at
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.emptiness import logs_of_path, no_records, selects_nothing
 from kafkafs.cli.printing.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
@@ -55,7 +57,8 @@ def ls(
     kafkafs ls -l /var/lib/kafka/data orders-0/records
     kafkafs ls --json /var/lib/kafka/data orders-0/time
 
-    With -l, a ~ before a size marks an estimate: the text is measured when it is first read.
+    With -l, a ~ before a size marks an estimate: the text is measured when it is first read. Exit status:
+    0 listed, 1 PATH is a range or a period without records, 3 there is no such path, or it cannot be read.
     """
     masks.refuse(values)
     with (
@@ -65,7 +68,10 @@ def ls(
         Failures() as failures,
     ):
         node = node_at(tree, path)
-        if isinstance(node, Directory) and not directory:
+        if selects_nothing(tree.source, clean_path(path)):
+            where = clean_path(path)
+            failures.report_nothing(no_records(where, logs_of_path(tree.source, where)))
+        elif isinstance(node, Directory) and not directory:
             for entry in failures.passed_on(node.entries(0)):
                 if not failures.tried(show_entry, node, entry, long, as_json):
                     show_unknown(entry.name, entry.kind, as_json=as_json)

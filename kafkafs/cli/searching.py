@@ -12,7 +12,6 @@ import click
 
 from engine import kernel
 from engine.log.log_bound import LogRange
-from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_choice import NamedPartition, PartitionChoice
 from kafkafs import amounts
@@ -33,6 +32,7 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import quiet_option, verbose_option
+from kafkafs.cli.printing.emptiness import logs_of_path, no_records, place_of
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.output import fail
 from kafkafs.cli.printing.progress import Progress
@@ -40,7 +40,6 @@ from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.searching.where import Where, WhereError
-from kafkafs.decode.shown_text import printable
 from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.tree.selection import Selection, select
 
@@ -232,17 +231,18 @@ def grep(
         Progress("searched") as progress,
     ):
         require_choice(choice, require_partitions(logs))
-        selections = [
-            each
-            for path in paths or [""]
-            for each in cut_to(
-                extent,
-                masks.found(logs, path, lambda name: select(logs, name, committed=committed)),
-            )
-            if choice.takes(NamedPartition.of(each.view.partition))
-        ]
-        if not selections:
-            say_empty(logs, ", ".join(map(clean_path, paths)))
+        selections = []
+        for path in map(clean_path, paths or [""]):
+            of_path = masks.found(logs, path, lambda name: select(logs, name, committed=committed))
+            chosen = [
+                each
+                for each in cut_to(extent, of_path)
+                if choice.takes(NamedPartition.of(each.view.partition))
+            ]
+            if not chosen:
+                place = place_of(choice, extent, path)
+                fail(no_records(place, filter(choice.takes, logs_of_path(logs, path))))
+            selections += chosen
         masks.refuse_search(each.view.partition.topic for each in selections if query)
         known, is_counting = KnownSchemas(logs, schemas), not output.flags.makes_lines
         searches = [
@@ -274,18 +274,6 @@ def condition_of(text: str | None, jobs: int) -> Iterator[Where | None]:
                     fail(f"--where failed for {records}, first for {name}: {reason}")
     except WhereError as error:
         raise click.exceptions.Exit(fail(str(error))) from None
-
-
-def say_empty(source: LogSource, path: str) -> None:
-    """Report on standard error that there is nothing to search."""
-    log = source.partitions().get(path.split("/")[0])
-    there = ""
-    view = None if log is None else log.view_or_none()
-    if log is not None and view is not None:
-        first, end = view.log_start_offset, view.log_end_offset
-        there = f"; {log.name} has " + (f"offsets {first} to {end - 1}" if first < end else "none")
-    sentence = f"kafkafs: there are no records in {path or 'the source'}{there}"
-    click.echo(printable(sentence), err=True)
 
 
 def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]:

@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class OptionError(ValueError):
     """An unknown, malformed or contradictory option; raised before anything is written."""
+
+
+class NothingToExportError(OptionError):
+    """The chosen partitions have no records in the range."""

@@ -14,7 +14,7 @@ from engine.log.partition_log import PartitionLog
 from engine.processes import in_any_order
 from engine.units import Offset, TopicPartition
 from kafkafs.export.chunks import ExportChunk, chunked
-from kafkafs.export.errors import OptionError
+from kafkafs.export.errors import NothingToExportError, OptionError
 from kafkafs.export.export_task import (
     GROUP_BYTES,
     ExportTaskWriter,
@@ -185,6 +185,7 @@ def export(
         take_note: is called with bytes that were read.
 
     Raises:
+        NothingToExportError: there are no records.
         OptionError: the target has something else, or an export that these logs and options do not continue.
         CorruptBatchError: damage, and `on_corrupt` is "fail"; finished chunks stay.
         LostRecordsError: the broker deleted records since the export began.
@@ -196,7 +197,7 @@ def export(
     earlier = ledger.done() if ledger.is_begun() else []
     chunks, gaps = plan_export(logs, options, owners, earlier)
     if not earlier and not any(chunk.splits for chunk in chunks):
-        raise OptionError("there are no records to export")
+        raise NothingToExportError("there are no records to export")
     typed = None
     if options.decode == "columns":
         topics = {partition.topic for partition in logs}

@@ -432,7 +432,10 @@ def test_a_target_on_below_or_above_the_source_is_refused(tmp_path: Path) -> Non
     ("arguments", "said"),
     [
         (("--topic", "nosuch"), "nosuch"),
-        (("--from", "2033-01-01"), "there are no records to export"),
+        (
+            ("--from", "2033-01-01"),
+            "there are no records in the range; orders-0 holds offsets 0 to 999, times 2023-",
+        ),
         (("--columns", "nosuch"), "there is no column 'nosuch'"),
         (("--columns", "topic"), "topic is the folder"),
         (("--format", "jsonl", "--columns", "key"), "record lines"),

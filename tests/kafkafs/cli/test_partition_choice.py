@@ -233,14 +233,6 @@ def test_a_source_without_partitions_is_an_error(
     assert err.startswith(f"kafkafs: {without_partitions} has no partition")
 
 
-def test_a_search_of_no_records_says_so(run: Run) -> None:
-    for path in ("orders-0/offset/5000..6000", "orders-0/time/1999"):
-        words = f"kafkafs: there are no records in {path}; orders-0 has offsets 0 to 999\n"
-        assert run("grep", "-q", ".", CURRENT, path) == (1, "", words)
-    found = run("grep", "-q", ".", CURRENT, "time/1999")[2]
-    assert found == "kafkafs: there are no records in time/1999\n"
-
-
 def test_offsets_of_a_time_past_all_records_say_so(run: Run) -> None:
     status, out, err = run("offsets", CURRENT, "--time", "2099-01-01T00:00:00Z")
     assert (status, out) == (1, "")
