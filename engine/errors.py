@@ -53,14 +53,19 @@ class DamagedFileError(KafkaStorageError):
         self.found = found
 
     def __str__(self) -> str:
-        text = self.reason
-        if self.expected is not None or self.found is not None:
-            text += f": expected {self.expected}, found {self.found}"
+        text = self.reason + _stated(self.expected, self.found)
         if self.path is not None:
             text += f" in {self.path}"
         if self.position is not None:
             text += f" at byte {self.position}"
         return text
+
+
+def _stated(expected: object, found: object) -> str:
+    """Return the end of a sentence with the expected and the found value, as far as there are such."""
+    stated = {"expected": expected, "found": found}
+    facts = [f"{name} {value}" for name, value in stated.items() if value is not None]
+    return f": {', '.join(facts)}" if facts else ""
 
 
 class CorruptRecordError(DamagedFileError):

@@ -123,7 +123,7 @@ def cat(
                         progress.advance(len(data))
                 errors.report(failures)
                 if is_empty and node.has_error_lines and failures.count == before:
-                    from kafkafs.cli.printing.emptiness import logs_of_path, no_records
+                    from kafkafs.cli.options.emptiness import logs_of_path, no_records
 
                     failures.report_nothing(no_records(path, logs_of_path(tree.source, path)))
             write_output(b"", flush=True)
@@ -142,8 +142,8 @@ def print_records(
     """Write the texts or masked lines of the records that paths name, and report the damaged places between them."""
     from engine.kernel import LineOptions
     from engine.workers import Workers
+    from kafkafs.cli.options.emptiness import logs_of_path, no_records
     from kafkafs.cli.printing.damage import report
-    from kafkafs.cli.printing.emptiness import logs_of_path, no_records
     from kafkafs.cli.printing.grep_output import is_large
     from kafkafs.decode.searching.search import Match, Search
     from kafkafs.tree.selection import select
@@ -217,7 +217,7 @@ def chosen_ranges(
             failures.report_loss(lost)
         log.forget()
     if is_empty:
-        from kafkafs.cli.printing.emptiness import no_records, place_of
+        from kafkafs.cli.options.emptiness import no_records, place_of
 
         fail(no_records(place_of(choice, extent), chosen))
         raise click.exceptions.Exit(EXIT_FINDINGS)
@@ -291,7 +291,7 @@ def cp(
     no records in PATH.
     """
     # Imported here because --help needs none of the engine.
-    from kafkafs.cli.printing.emptiness import logs_of_path, no_records, selects_nothing
+    from kafkafs.cli.options.emptiness import logs_of_path, no_records, selects_nothing
     from kafkafs.tree.partition.by_time import PeriodFolder
 
     masks.refuse(values)

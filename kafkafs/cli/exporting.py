@@ -18,6 +18,7 @@ from kafkafs.cli.arguments import (
     source_paths,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.emptiness import no_records, place_of
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
@@ -27,7 +28,6 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.emptiness import no_records, place_of
 from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import note

@@ -18,10 +18,10 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.emptiness import logs_of_path, no_records, selects_nothing
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.paths import node_at
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.emptiness import logs_of_path, no_records, selects_nothing
 from kafkafs.cli.printing.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound

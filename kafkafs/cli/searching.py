@@ -24,6 +24,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.emptiness import logs_of_path, no_records, place_of
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     partition_options,
@@ -32,7 +33,6 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import quiet_option, verbose_option
-from kafkafs.cli.printing.emptiness import logs_of_path, no_records, place_of
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.output import fail
 from kafkafs.cli.printing.progress import Progress

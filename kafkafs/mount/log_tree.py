@@ -8,6 +8,7 @@ from heapq import nlargest
 from operator import attrgetter
 
 from engine.log.log_directory import LogSource, open_source
+from engine.log.segment.problems import ProblemEntry
 from kafkafs.fuse.source_usage import Usage
 from kafkafs.masking.policy import MaskPolicy, require_topics
 from kafkafs.mount.mounting import MountOptions
@@ -76,6 +77,10 @@ class LogTree:
             "streams": len(context.streams),
             "followed": list(followed_partitions(self._source)),
         }
+
+    def problems(self) -> Sequence[ProblemEntry]:
+        """Return the problems found so far, without what a mask hides."""
+        return self._tree.context.problems
 
     def close(self) -> None:
         """Close the source."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from engine.log.segment.problems import ProblemEntry
 from kafkafs.tree.node import Directory
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ class Served(Protocol):
 
     def facts(self) -> dict[str, object]:
         """Return statistics for the status file, quickly."""
+
+    def problems(self) -> Sequence[ProblemEntry]:
+        """Return the problems found so far, as the tree shows them; may be slow. Raises OSError, KafkaStorageError."""
 
     def close(self) -> None:
         """Close the source."""

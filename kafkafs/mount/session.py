@@ -32,6 +32,7 @@ from kafkafs.mount import mounting
 from kafkafs.mount.background import StartReport
 from kafkafs.mount.mount_table import mount_at
 from kafkafs.mount.mounting import MountError, MountOptions
+from kafkafs.mount.problem_log import ProblemLog
 from kafkafs.mount.served import Served
 from kafkafs.mount.service_manager import notify
 from kafkafs.mount.status import DaemonStatus
@@ -130,6 +131,7 @@ class Session:
                 nursery.start_soon(self._watch_signals, signals, nursery)
                 nursery.start_soon(self._announce)
                 nursery.start_soon(self._trim)
+                nursery.start_soon(ProblemLog(logger, self._served.problems).follow)
                 await pyfuse3.main(1, self._options.max_tasks)
                 self._slow.cancel_all()
                 nursery.cancel_scope.cancel()

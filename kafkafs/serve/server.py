@@ -15,12 +15,12 @@ from typing import Any
 
 import trio
 
-from engine.errors import KafkaStorageError
 from engine.log.partition_choice import PartitionChoice
 from engine.units import Timestamp
 from engine.verdict.source_losses import source_problems
 from kafkafs.amounts import counted
 from kafkafs.api.source_logs import SourceLogs
+from kafkafs.mount.problem_log import ProblemLog
 from kafkafs.mount.service_manager import notify
 from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS, ServeBudgets
@@ -36,7 +36,6 @@ from kafkafs.serve.security.login import Logins
 
 logger = logging.getLogger(__name__)
 
-PROBLEM_SECONDS = 1.0
 STOP_SECONDS = 5.0
 """Time for threads that answer requests when the server ends."""
 
@@ -159,7 +158,7 @@ async def _serve(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
             nursery.start_soon(connections.gone.watch)
-            nursery.start_soon(_tell_problems, logs)
+            nursery.start_soon(ProblemLog(logger, lambda: logs.source.problems).follow)
             nursery.start_soon(broker.coordinator.run)
             nursery.start_soon(_tell_operator, host, port, status)
             topics = cluster.topics().values()
@@ -213,23 +212,6 @@ async def _tell_operator(host: str, port: int, status: ServerStatus) -> None:
         logger.warning("kafkafs top and kafkafs serve --stop cannot find this server: %s", error)
         return
     await trio.serve_listeners(Telling(status.makers()).serve, [listener])
-
-
-async def _tell_problems(logs: SourceLogs) -> None:
-    """Log each problem of the source once, when a look-up has found it."""
-    told = 0
-    while True:
-        try:
-            problems = await trio.to_thread.run_sync(lambda: source_problems(logs.source))
-        except (OSError, KafkaStorageError) as error:
-            logger.warning("the source: %s", error)
-        else:
-            if len(problems) != told:
-                for problem in problems[told:]:
-                    where = problem.get("file") or problem.get("path") or ""
-                    logger.warning("%s: %s: %s", problem.get("kind"), where, problem.get("reason"))
-                told = len(problems)
-        await trio.sleep(PROBLEM_SECONDS)
 
 
 def _why_not(options: ServeOptions, error: OSError) -> str:

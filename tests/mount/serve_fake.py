@@ -36,6 +36,9 @@ class Served:
     def facts(self) -> dict[str, object]:
         return {"partitions": 7}
 
+    def problems(self) -> Sequence[dict[str, object]]:
+        return ()
+
     def close(self) -> None:
         pass
 

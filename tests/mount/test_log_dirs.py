@@ -362,3 +362,21 @@ def test_a_source_that_is_none_is_one_line_and_nothing_is_mounted(
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith("kafkafs: ")
     assert not os.path.ismount(tmp_path / "mnt")
+
+
+def test_damage_that_arises_while_it_is_mounted_is_in_the_daemons_log_once_for_each_place(
+    mount: Mount, tmp_path: Path
+) -> None:
+    """The partitions are damaged from the last to the first, as they are listed."""
+    source = copy_of("sample", tmp_path / "source")
+    mounted = mount(source)
+    for partition in ("txn-0", "orders-1", "orders-0"):
+        records = min((source / partition).glob("*.log"))
+        with records.open("r+b") as file:
+            file.seek(100)
+            file.write(b"????")
+        for _ in range(2):
+            (mounted.path / partition / "records" / f"{records.stem}.jsonl").read_bytes()
+        place = f"crc_mismatch: {partition}/{records.name} at byte 0: "
+        assert wait_until(lambda place=place: place in mounted.log_text()), mounted.log_text()
+    assert mounted.log_text().count("crc_mismatch: ") == 3

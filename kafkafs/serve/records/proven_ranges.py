@@ -14,6 +14,7 @@ from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.units import Position
 
+_Stamp: TypeAlias = tuple[int, int, int]
 _Key: TypeAlias = tuple[tuple[int, int], int]
 
 _MOST_FILES = 65_536
@@ -65,12 +66,14 @@ class FileProof:
     """What is proven of a file; safe from several threads.
 
     Attributes:
+        stamp: size and times of the file when it was last looked at.
         has_transactions: whether a proven batch is part of a transaction.
     """
 
-    __slots__ = ("_good", "_lock", "_old", "has_transactions")
+    __slots__ = ("_good", "_lock", "_old", "has_transactions", "stamp")
 
-    def __init__(self) -> None:
+    def __init__(self, stamp: _Stamp = (0, 0, 0)) -> None:
+        self.stamp = stamp
         self._lock = Lock()
         self._good = _Parts()
         self._old = _Parts()
@@ -134,7 +137,7 @@ class ProvenRanges:
         self._lock = Lock()
 
     def of(self, file: SourceFile, rewrites: int) -> FileProof:
-        """Return what is proven of a records file.
+        """Return what is proven of a records file; nothing if bytes of it were written without an append.
 
         Args:
             file: the open file.
@@ -142,10 +145,17 @@ class ProvenRanges:
                 that were cut off.
         """
         key = (file.device, file.inode), rewrites
+        status = file.stat()
+        stamp = status.st_size, status.st_mtime_ns, status.st_ctime_ns
         with self._lock:
             found = self._files.get(key)
+            if found is not None and found.stamp != stamp:
+                if found.stamp[0] == stamp[0]:
+                    found = None
+                else:
+                    found.stamp = stamp
             if found is None:
-                found = self._files[key] = FileProof()
+                found = self._files[key] = FileProof(stamp)
                 if len(self._files) > _MOST_FILES:
                     self._files.popitem(last=False)
             return found

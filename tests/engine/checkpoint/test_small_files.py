@@ -130,8 +130,10 @@ def test_meta_properties_that_lack_something_are_corrupt(data: bytes) -> None:
 
 def test_two_log_dirs_with_the_same_id_are_refused() -> None:
     one = MetaProperties(node_id=1, directory_id=TOPIC_ID)
-    with pytest.raises(CorruptCheckpointError, match="also that of /a"):
+    with pytest.raises(CorruptCheckpointError, match="also that of /a") as caught:
         MetaPropertiesEnsemble(properties={"/b": one, "/a": one}).verify()
+    said = f"directory.id is also that of /a: found {TOPIC_ID} in /b/meta.properties"
+    assert str(caught.value) == said
     with pytest.raises(CorruptCheckpointError, match="reserved"):
         MetaPropertiesEnsemble(properties={"/a": MetaProperties(directory_id=ZERO_UUID)}).verify()
 
