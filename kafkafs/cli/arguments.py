@@ -245,7 +245,7 @@ class Failures:
     def report_loss(self, loss: Loss) -> None:
         """Report records that are lost."""
         fail(f"{loss.partition}: {loss.reason}")
-        self._is_damaged = True
+        self._has_findings = True
 
     def note_reported(self, *, is_unread: bool) -> None:
         """Count a place that was reported; `is_unread` if it could not be read, else it is damaged."""

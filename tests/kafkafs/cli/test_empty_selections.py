@@ -58,7 +58,7 @@ def assert_told(done: Result, place: str, there: str, status: int = 1) -> None:
     assert (done.exit_code, done.stdout) == (status, "")
     assert done.stderr.startswith(f"kafkafs: there are no records in {place}; ")
     assert there in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("there are no records") == 1
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -122,8 +122,9 @@ def test_grep_of_an_empty_log_and_of_a_range_in_a_path() -> None:
 
 def test_many_partitions_are_counted() -> None:
     done = run("cat", CURRENT, "--from", "2099-01-01")
-    assert done.stderr.count(" holds ") == 3
-    assert done.stderr.rstrip().endswith(" more partitions")
+    sentence = done.stderr.splitlines()[0]
+    assert sentence.count(" holds ") == 3
+    assert sentence.endswith(" more partitions")
 
 
 def test_in_the_tree_such_a_range_is_an_empty_file() -> None:
