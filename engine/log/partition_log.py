@@ -234,6 +234,21 @@ class PartitionLog:
         log.problems = self.problems
         return log
 
+    def file_apart(self, name: str) -> PartitionLog:
+        """Return a log of one records file of the folder that is not part of this log."""
+        return PartitionLog(
+            self.root,
+            self.folder,
+            name=f"{self.name}/{name}",
+            topic_partition=self.topic_partition,
+            checkpoints=SourceCheckpoints(None, Problems()),
+            budgets=self.budgets,
+            frozen=self.frozen,
+            only=name,
+            shared=self._shared,
+            is_live=self._has_broker,
+        )
+
     def forget(self) -> None:
         """Drop what was read of the log, for a caller that asks one partition after another; a frozen one keeps it.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +24,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.times import range_options
@@ -36,8 +37,11 @@ from kafkafs.tree.node import Directory, File, Link, Node
 if TYPE_CHECKING:
     from engine.log.log_bound import LogRange
     from engine.log.log_directory import LogSource
+    from engine.log.log_view import LogView
     from engine.log.partition_choice import PartitionChoice
     from kafkafs.decode.record_format import RecordFormat
+    from kafkafs.decode.searching.apart import Apart
+    from kafkafs.decode.searching.search import Search
     from kafkafs.schemas.known_schemas import KnownSchemas
     from kafkafs.tree.tree import Tree
 
@@ -58,6 +62,7 @@ PIECE = 1 << 20
 @values_option
 @schemas_option
 @mask_option
+@leftover_options
 @verbosity_options
 def cat(
     source: str,
@@ -69,6 +74,7 @@ def cat(
     values: str,
     schemas: tuple[str, ...],
     masks: Masks,
+    leftovers: Leftovers,
 ) -> None:
     """Write files of the tree to standard output, with the same bytes as in a mount.
 
@@ -86,14 +92,22 @@ def cat(
     offset/RANGE or time/PERIOD; or time/PERIOD. Damaged places are reported. The same
     holds with --mask: no other file of the tree is shown.
 
+    With --deleted chosen records are followed by those of files and folders beside
+    the logs: that compaction or retention removed, and those of deleted topics.
+
     Reports on standard error what cannot be read, and writes the rest. Exit status: 0 complete, 1 some
     of it is damaged or no record is chosen, 3 some of it could not be read.
     """
-    is_chosen = bool(choice or any(extent))
+    is_chosen = bool(choice or any(extent) or (leftovers.are_read and not paths))
     if is_chosen == bool(paths):
         raise click.UsageError(
             "name PATHs, or choose records with --topic, --partition, --from and --to"
             + (": not both" if paths else "")
+        )
+    if leftovers.are_read and (paths or form is not None):
+        raise click.UsageError(
+            "--deleted is about records that --topic, --partition, --from and --to choose, and about their lines:"
+            " leave out " + ("PATH" if paths else "--format")
         )
     masks.refuse(values, form)
     with (
@@ -101,14 +115,22 @@ def cat(
         masks.told(tree.source),
         Failures() as failures,
         Progress("written", quiet=sys.stdout.isatty()) as progress,
+        ExitStack() as stack,
     ):
-        ranges = paths or chosen_ranges(tree.source, choice, extent, failures)
+        apart: Sequence[tuple[LogView, Apart]] = ()
+        if not paths:
+            takes = takes_beside(tree.source, choice)
+            stack.enter_context(leftovers.told(tree.source, takes))
+            apart = list(leftovers.views(tree.source, takes))
+        ranges = paths or chosen_ranges(
+            tree.source, choice, extent, failures, may_be_empty=bool(apart)
+        )
         if form is not None or masks:
             from kafkafs.schemas.known_schemas import KnownSchemas
 
             known = KnownSchemas(tree.source, schemas)
             print_records(tree.source, ranges, form, masks, known, jobs, failures, progress)
-            return
+            ranges = ()
         for path in ranges:
             node = failures.tried(resolved, tree, path)
             if isinstance(node, Directory):
@@ -127,6 +149,40 @@ def cat(
 
                     failures.report_nothing(no_records(path, logs_of_path(tree.source, path)))
             write_output(b"", flush=True)
+        if apart:
+            from kafkafs.schemas.known_schemas import KnownSchemas
+
+            known = KnownSchemas(tree.source, schemas)
+            print_apart(apart, extent, values, masks, known, jobs, failures, progress)
+
+
+def print_apart(
+    apart: Iterable[tuple[LogView, Apart]],
+    extent: LogRange,
+    values: str,
+    masks: Masks,
+    known: KnownSchemas,
+    jobs: int,
+    failures: Failures,
+    progress: Progress,
+) -> None:
+    """Write the lines of records beside the logs, and report the damaged places between them."""
+    from engine.kernel import LineOptions
+    from kafkafs.decode.searching.search import Search
+    from kafkafs.tree.lookups import first_on_disk
+
+    for view, place in apart:
+        start, stop = extent.offsets_in(view, first_on_disk(view), view.log_end_offset)
+        options = LineOptions(
+            *view.partition,
+            values=values,
+            decode_with=known.decoder(view.partition.topic),
+            log_start_offset=view.log_start_offset,
+            from_offset=start,
+            to_offset=stop,
+            mask=masks.of(view.partition.topic),
+        )
+        print_found([Search(view, None, options, apart=place)], jobs, failures, progress)
 
 
 def print_records(
@@ -141,53 +197,66 @@ def print_records(
 ) -> None:
     """Write the texts or masked lines of the records that paths name, and report the damaged places between them."""
     from engine.kernel import LineOptions
-    from engine.workers import Workers
     from kafkafs.cli.options.emptiness import logs_of_path, no_records
-    from kafkafs.cli.printing.damage import report
-    from kafkafs.cli.printing.grep_output import is_large
-    from kafkafs.decode.searching.search import Match, Search
+    from kafkafs.decode.searching.search import Search
     from kafkafs.tree.selection import select
 
-    with Workers(jobs, "cat") as workers:
-        for path in paths:
-            selections = failures.tried(
-                masks.found, source, path, lambda name: select(source, name)
+    for path in paths:
+        selections = failures.tried(masks.found, source, path, lambda name: select(source, name))
+        searches = [
+            Search(
+                each.view,
+                None,
+                LineOptions(
+                    *each.view.partition,
+                    decode_with=known.decoder(each.view.partition.topic),
+                    committed=each.committed,
+                    log_start_offset=each.view.log_start_offset,
+                    from_offset=each.from_offset,
+                    to_offset=each.to_offset,
+                    mask=masks.of(each.view.partition.topic),
+                ),
+                form=form,
             )
-            searches = [
-                Search(
-                    each.view,
-                    None,
-                    LineOptions(
-                        *each.view.partition,
-                        decode_with=known.decoder(each.view.partition.topic),
-                        committed=each.committed,
-                        log_start_offset=each.view.log_start_offset,
-                        from_offset=each.from_offset,
-                        to_offset=each.to_offset,
-                        mask=masks.of(each.view.partition.topic),
-                    ),
-                    form=form,
-                )
-                for each in selections or ()
-            ]
-            is_empty = selections is not None
-            parts = ((search, *part) for search in searches for part in search.parts())
-            for item in workers.flat_map(lambda part: part[0].results(*part[1:]), parts, is_large):
-                is_empty = False
-                if isinstance(item, Match):
-                    write_output(item.text)
-                    progress.advance(len(item.text))
-                else:
-                    progress.clear()
-                    report(item, as_json=False)
-                    failures.note_reported(is_unread=item["kind"].encode() in UNREAD_KINDS)
-            if is_empty:
-                failures.report_nothing(no_records(path, logs_of_path(source, path)))
-            write_output(b"", flush=True)
+            for each in selections or ()
+        ]
+        has_some = print_found(searches, jobs, failures, progress)
+        if selections is not None and not has_some:
+            failures.report_nothing(no_records(path, logs_of_path(source, path)))
+        write_output(b"", flush=True)
+
+
+def print_found(
+    searches: Sequence[Search], jobs: int, failures: Failures, progress: Progress
+) -> bool:
+    """Write what searches find, and report the damaged places; return whether there was something."""
+    from engine.workers import Workers
+    from kafkafs.cli.printing.damage import report
+    from kafkafs.cli.printing.grep_output import is_large
+    from kafkafs.decode.searching.search import Match
+
+    has_some = False
+    with Workers(jobs, "cat") as workers:
+        parts = ((search, *part) for search in searches for part in search.parts())
+        for item in workers.flat_map(lambda part: part[0].results(*part[1:]), parts, is_large):
+            has_some = True
+            if isinstance(item, Match):
+                write_output(item.text)
+                progress.advance(len(item.text))
+            else:
+                progress.clear()
+                report(item, as_json=False)
+                failures.note_reported(is_unread=item["kind"].encode() in UNREAD_KINDS)
+    return has_some
 
 
 def chosen_ranges(
-    source: LogSource, choice: PartitionChoice, extent: LogRange, failures: Failures
+    source: LogSource,
+    choice: PartitionChoice,
+    extent: LogRange,
+    failures: Failures,
+    *,
+    may_be_empty: bool = False,
 ) -> Iterator[str]:
     """Yield the paths of the chosen records, one for each partition that has some.
 
@@ -216,7 +285,7 @@ def chosen_ranges(
             is_empty = False
             failures.report_loss(lost)
         log.forget()
-    if is_empty:
+    if is_empty and not may_be_empty:
         from kafkafs.cli.options.emptiness import no_records, place_of
 
         fail(no_records(place_of(choice, extent), chosen))

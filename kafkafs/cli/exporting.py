@@ -19,6 +19,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import no_records, place_of
+from kafkafs.cli.options.leftovers import GREP, NOT_READ, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
@@ -140,6 +141,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
         open_log_source(sources, is_reading=True) as source,
         masks.told(source),
         Progress("read") as progress,
+        NOT_READ.told(source, takes_beside(source, given["choice"]), GREP, as_json=as_json),
     ):
         try:
             summary = _export(source, sources, target, progress, **given)

@@ -6,10 +6,13 @@ import base64
 import binascii
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import click
 
+from engine.log.partition_choice import ALL_PARTITIONS
 from kafkafs import amounts
 from kafkafs.cli.arguments import (
     format_option,
@@ -20,6 +23,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     PARTITION_OPTION,
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from engine.log.log_view import LogView
     from engine.log.partition_log import PartitionLog
     from kafkafs.decode.record_format import RecordFormat
+    from kafkafs.decode.searching.apart import Apart
     from kafkafs.decode.searching.key_search import KeyFindings, KeySearch, Passed
     from kafkafs.decode.searching.live_key_search import LiveKeySearch
     from kafkafs.decode.searching.search import DamageFacts, Match
@@ -88,6 +93,7 @@ _MOST_NAMES = 4
 @values_option
 @schemas_option
 @mask_option
+@leftover_options
 @verbosity_options
 def get(
     source: str,
@@ -118,6 +124,9 @@ def get(
     partitions hold KEY, the newest record of each is printed, and the partitions
     are named. --partition and --partitioner read fewer. A null value is a tombstone.
 
+    --deleted prints also the newest record of each file and folder beside the logs,
+    with --all all of them: earlier values that compaction or retention removed.
+
     --key-format json finds a key by the JSON that the record line shows for it:
     decoded with its schema or as Kafka's own, JSON itself, or "text". Spaces and the
     order of names do not count. It decodes every key, so the bytes are found faster.
@@ -133,6 +142,11 @@ def get(
         raise click.UsageError("--value writes one value: leave out --all")
     if count is not None and key_format == _JSON:
         raise click.UsageError("--partitioner needs the bytes of KEY: use hex or base64")
+    leftovers: Leftovers = lines.pop("leftovers")
+    if leftovers.are_read and (only_value or lines["form"] is not None):
+        raise click.UsageError(
+            "--deleted says in each line where a record is from: leave out --value and --format"
+        )
     masks: Masks = lines.pop("masks")
     masks.refuse(lines["values"], lines["form"], value=only_value)
     masks.refuse_key(topic)
@@ -143,16 +157,24 @@ def get(
         open_log_source((source,), is_reading=True) as opened,
         masks.told(opened),
         Progress("searched") as progress,
+        ExitStack() as stack,
     ):
         logs = _chosen_logs(opened, topic, chosen_partitions)
         if count is not None and wanted is not None:
             logs = _log_of_key(opened, logs, topic, wanted, count)
+        takes = takes_beside(opened, ALL_PARTITIONS, list(logs))
+        stack.enter_context(leftovers.told(opened, takes))
         known = KnownSchemas(opened, schemas)
         sought = _json_key(key, topic, known) if wanted is None else _bytes_key(wanted)
         threads = 1 if len(logs) >= jobs and not is_history else jobs
         make = _search_maker(sought, known, threads, mask=masks.of(topic), **lines)
         of_text = known if key_format == "text" else None
-        lookup = _Lookup(opened, topic, wanted, _parts(logs, make), progress, of_text)
+        beside = [
+            part
+            for log, apart in leftovers.logs(opened, takes)
+            for part in _parts({log.name: log}, partial(make, apart=apart))
+        ]
+        lookup = _Lookup(opened, topic, wanted, _parts(logs, make), beside, progress, of_text)
         if is_history:
             lookup.print_all()
         else:
@@ -271,6 +293,13 @@ def _parts(logs: Mapping[str, PartitionLog], make: Callable[[LogView], KeySearch
     return found
 
 
+class _Maker(Protocol):
+    """Makes the search of a log."""
+
+    def __call__(self, view: LogView, apart: Apart | None = None) -> KeySearch:
+        """Return the search; `apart` is set for records that are not part of a log."""
+
+
 def _search_maker(
     key: WantedKey,
     known: KnownSchemas,
@@ -280,11 +309,11 @@ def _search_maker(
     committed: bool,
     form: RecordFormat | None,
     mask: LineMask | None,
-) -> Callable[[LogView], KeySearch]:
+) -> _Maker:
     from engine import kernel
     from kafkafs.decode.searching.key_search import KeySearch
 
-    def make(view: LogView) -> KeySearch:
+    def make(view: LogView, apart: Apart | None = None) -> KeySearch:
         topic, partition = view.partition
         options = kernel.LineOptions(
             topic,
@@ -297,7 +326,7 @@ def _search_maker(
             to_offset=view.last_stable_offset if committed else view.log_end_offset,
             mask=mask,
         )
-        return KeySearch(view, key, options, jobs, form)
+        return KeySearch(view, key, options, jobs, form, apart)
 
     return make
 
@@ -311,6 +340,7 @@ class _Lookup:
         topic: str,
         key: bytes | None,
         parts: Sequence[_Part],
+        beside: Sequence[_Part],
         progress: Progress,
         schemas: KnownSchemas | None,
     ) -> None:
@@ -319,12 +349,14 @@ class _Lookup:
         self._topic = topic
         self._key = key
         self._parts = parts
+        self._beside = beside
         self._progress = progress
         self._places = 0
 
     def print_all(self) -> None:
         """Print all records of the key, partition by partition."""
-        records = sum(self._print_lines(part.search.lines()) for part in self._parts if part.search)
+        parts = [*self._parts, *self._beside]
+        records = sum(self._print_lines(part.search.lines()) for part in parts if part.search)
         self._say_read([])
         self._end(is_found=bool(records))
 
@@ -347,6 +379,10 @@ class _Lookup:
         self._say_read(read)
         if len(found) > 1:
             found = self._say_several(found, only_value=only_value)
+        for part in self._beside:
+            findings = _newest(part)
+            if findings is not None and part.search is not None and findings.offset is not None:
+                found.append((part, part.search, findings))
         is_found = is_shown = False
         for part, search, findings in found:
             if only_value:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -23,6 +24,7 @@ from kafkafs.cli.arguments import (
     told_source,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.leftovers import GREP, NOT_READ
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from engine.log.partition_choice import PartitionChoice
+    from engine.log.partition_log import PartitionLog
     from kafkafs.api.source_logs import SourceLogs
     from kafkafs.api.topic_dataset import ReadReport
 
@@ -140,7 +143,10 @@ def sql(
     read = ReadReport()
     isolation = "read_committed" if committed else "read_uncommitted"
     views = _Views(choice, decode, isolation, count, jobs)
-    with closing(logs.source), told_source(logs.source), masks.told(logs.source):
+    told = NOT_READ.told(
+        logs.source, partial(_is_read, read, choice), GREP, as_json=given["form"] == "json"
+    )
+    with closing(logs.source), told_source(logs.source), masks.told(logs.source), told:
         with closing(duckdb.connect(":memory:")) as connection:
             try:
                 _run(connection, query, logs, views, read, **given)
@@ -166,6 +172,12 @@ def sql(
         fail(f"{read.places} damaged {noun}: the result goes without the records there")
     if unread or read.places:
         raise click.exceptions.Exit(EXIT_CANNOT_READ if unread else EXIT_FINDINGS)
+
+
+def _is_read(read: ReadReport, choice: PartitionChoice, log: PartitionLog) -> bool:
+    """Return whether a query read the topic of a log, or of a folder beside one."""
+    topic = log.topic_partition.topic
+    return choice.takes_topic(topic) and any(topic == name for name, _ in read.scans)
 
 
 class _Views(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import logs_of_path, no_records, place_of
+from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     partition_options,
@@ -38,10 +39,11 @@ from kafkafs.cli.printing.output import fail
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.record_format import RecordFormat
+from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.searching.where import Where, WhereError
 from kafkafs.schemas.known_schemas import KnownSchemas
-from kafkafs.tree.selection import Selection, select
+from kafkafs.tree.selection import Selection, select, select_in
 
 COUNT = click.IntRange(min=0)
 
@@ -151,6 +153,7 @@ COUNT = click.IntRange(min=0)
 @values_option
 @schemas_option
 @mask_option
+@leftover_options
 def grep(
     arguments: tuple[str, ...],
     patterns: tuple[str, ...],
@@ -167,6 +170,7 @@ def grep(
     form: RecordFormat | None,
     condition: str | None,
     masks: Masks,
+    leftovers: Leftovers,
     **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
     """Print the lines of records with a key, value or header that matches PATTERN.
@@ -178,6 +182,7 @@ def grep(
     kafkafs grep -c --field headers trace-9f /var/lib/kafka/data orders-0
     kafkafs grep -e refund -e Zürich -C 2 /var/lib/kafka/data time/2024-01-01
     kafkafs grep --where '.value.total > 990' /var/lib/kafka/data orders-0
+    kafkafs grep --deleted 4711 /var/lib/kafka/data --topic orders
     kafkafs grep refund /var/lib/kafka/data --format '%t %p %o %k\\n'
 
     PATH is a partition, or within it records, committed, one of their files,
@@ -191,6 +196,9 @@ def grep(
 
     With --where the arguments are SOURCE [PATH]...; give a PATTERN, if any, with -e.
     With --mask a PATTERN is for topics without a mask, and --where sees masked lines.
+
+    With --deleted the search goes on in files and folders beside the logs: records
+    that compaction or retention removed, and those of deleted topics.
 
     Exit status: 0 records matched, 1 none did, 3 a part could not be searched,
     whatever matched elsewhere (with -q, 0 as soon as a record matches).
@@ -223,16 +231,24 @@ def grep(
     output = GrepOutput(GrepFlags(**shown, quiet=verbosity().is_quiet))
     if form is not None and not output.flags.prints_whole_records:
         raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
+    if leftovers.are_read and (form is not None or output.flags.hides_origin):
+        raise click.UsageError(
+            "--deleted says in each line where a record is from: leave out --format, and use -o with -n or --json"
+        )
     masks.refuse(values, form)
     with (
         condition_of(condition, jobs) as where,
         open_log_source((source,), is_reading=True) as logs,
         masks.told(logs),
         Progress("searched") as progress,
+        ExitStack() as stack,
     ):
         require_choice(choice, require_partitions(logs))
-        selections = []
-        for path in map(clean_path, paths or [""]):
+        named = [clean_path(path) for path in paths or [""]]
+        takes = takes_beside(logs, choice, named)
+        stack.enter_context(leftovers.told(logs, takes, as_json=output.flags.as_json))
+        selections: list[tuple[Selection, Apart | None]] = []
+        for path in named:
             of_path = masks.found(logs, path, lambda name: select(logs, name, committed=committed))
             chosen = [
                 each
@@ -242,8 +258,14 @@ def grep(
             if not chosen:
                 place = place_of(choice, extent, path)
                 fail(no_records(place, filter(choice.takes, logs_of_path(logs, path))))
-            selections += chosen
-        masks.refuse_search(each.view.partition.topic for each in selections if query)
+            selections += [(each, None) for each in chosen]
+        selections += [
+            (each, apart)
+            for view, apart in leftovers.views(logs, takes)
+            for path in named
+            for each in cut_to(extent, select_in(view, path, committed=committed))
+        ]
+        masks.refuse_search(each.view.partition.topic for each, _ in selections if query)
         known, is_counting = KnownSchemas(logs, schemas), not output.flags.makes_lines
         searches = [
             replace(
@@ -251,8 +273,9 @@ def grep(
                 is_inverted=is_inverted,
                 form=form,
                 where=where,
+                apart=apart,
             )
-            for each in selections
+            for each, apart in selections
         ]
         output.run(searches, jobs, progress)
 

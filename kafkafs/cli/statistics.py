@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkafs.cli.arguments import jobs_option, json_option, open_log_source, source_argument
+from kafkafs.cli.options.leftovers import GREP, NOT_READ
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
@@ -88,9 +90,13 @@ def stats(
         open_log_source(sources, is_reading=True) as source,
         masks.told(source),
         Progress("counted") as progress,
+        ExitStack() as stack,
     ):
         logs = require_partitions(source)
         require_choice(choice, logs)
+        stack.enter_context(
+            NOT_READ.told(source, choice.takes, GREP, as_json=as_json, with_folders=False)
+        )
         options = CheckOptions(jobs, choice.takes, counts=True, takes_files=False)
         check = SourceCheck(source, options)
         if progress.active:
@@ -123,9 +129,13 @@ def _print_keys(
         open_log_source(sources, is_reading=True) as source,
         masks.told(source),
         Progress("counted") as progress,
+        ExitStack() as stack,
     ):
         logs = require_partitions(source)
         require_choice(choice, logs)
+        stack.enter_context(
+            NOT_READ.told(source, choice.takes, GREP, as_json=as_json, with_folders=False)
+        )
         known = KnownSchemas(source)
         for name, log in logs.items():
             if not choice.takes(log):

@@ -60,6 +60,20 @@ def select(source: LogSource, path: str, *, committed: bool = False) -> list[Sel
     return found
 
 
+def select_in(view: LogView, path: str, *, committed: bool = False) -> list[Selection]:
+    """Return the records that a path of a partition, as `select` takes it, names in another log; none for a file's."""
+    parts = path.split("/") if path else []
+    rest = parts[:2] if parts[:1] == ["time"] else parts[1:]
+    try:
+        start, end = offset_range(view, rest, path)
+    except NotFound:
+        return []
+    is_committed = committed or rest[:1] == ["committed"]
+    if is_committed:
+        end = min(end, view.last_stable_offset)
+    return by_segment(view, start, end, is_committed)
+
+
 def proper_logs(logs: Mapping[str, PartitionLog]) -> list[str]:
     """Return the partitions without those that are being deleted or are second copies."""
     return [name for name, log in logs.items() if name == str(log.topic_partition)]

@@ -56,6 +56,11 @@ class GrepFlags:
         is_other = self.only_count or self.only_names or self.only_matching or self.numbered
         return not (is_other or self.before or self.after)
 
+    @property
+    def hides_origin(self) -> bool:
+        """Whether what is printed does not say which record it is from."""
+        return self.only_matching and not (self.numbered or self.as_json or self.only_names)
+
 
 class GrepOutput:
     """Prints what searches find, and ends the command."""
@@ -104,7 +109,7 @@ class GrepOutput:
         """Yield the results of the searches in order; `jobs` threads search, or one if records have a context."""
         if self._has_context:
             context = ContextSearch(self.flags.before, self.flags.after, self.flags.max_count)
-            for _, group in groupby(searches, lambda each: each.view.partition):
+            for _, group in groupby(searches, name_of):
                 yield from context.results(group)
             return
         with Workers(jobs, "grep") as workers:
@@ -141,9 +146,12 @@ class GrepOutput:
         topic, partition = search.view.partition
         text = content.decode("utf-8", "backslashreplace")
         if self.flags.as_json:
-            facts = {"topic": topic, "partition": partition, "offset": offset}
-            return f"{json_text({**facts, 'field': field, 'match': text})}\n".encode()
-        prefix = f"{printable(topic)}-{partition}:{offset}:" if self.flags.numbered else ""
+            facts: dict[str, object] = {"topic": topic, "partition": partition, "offset": offset}
+            facts |= {"field": field, "match": text}
+            facts |= {} if search.apart is None else {"leftover": search.apart.name}
+            return f"{json_text(facts)}\n".encode("utf-8", "backslashreplace")
+        name = f"{topic}-{partition}" if search.apart is None else search.apart.name
+        prefix = f"{printable(name)}:{offset}:" if self.flags.numbered else ""
         return f"{prefix}{printable(text)}\n".encode("utf-8", "backslashreplace")
 
     def _cut(self, match: Match, total: int) -> Match:
@@ -168,8 +176,9 @@ class GrepOutput:
 
 
 def name_of(search: Search) -> bytes:
-    """Return the name of the partition that is searched."""
-    return str(search.view.partition).encode("utf-8", "surrogateescape")
+    """Return the name of the partition, or of the file or folder beside it, that is searched."""
+    name = str(search.view.partition) if search.apart is None else search.apart.name
+    return name.encode("utf-8", "surrogateescape")
 
 
 def is_large(part: Part) -> bool:

@@ -24,6 +24,7 @@ from engine.verdict.log_losses import losses_of
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.record_format import RecordFormat
+from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.required_literal import RequiredLiteral
 from kafkafs.decode.searching.search import (
     Chunk,
@@ -100,6 +101,7 @@ class KeySearch:
         options: the fields of lines, their mask, and the range of offsets.
         jobs: number of threads that search.
         form: the text of each record, in place of its line.
+        apart: set for records that are not part of a log.
 
     Attributes:
         view, jobs: as given.
@@ -114,8 +116,10 @@ class KeySearch:
         options: kernel.LineOptions,
         jobs: int = 1,
         form: RecordFormat | None = None,
+        apart: Apart | None = None,
     ) -> None:
         self.view = view
+        self._apart = apart
         self._form = form
         self._key = key
         self._options = options
@@ -192,7 +196,7 @@ class KeySearch:
         self, start: Offset | None = None, stop: Offset | None = None
     ) -> Iterator[Match | DamageFacts | Passed]:
         """Yield the lines of the key's records in a range of offsets, the damaged places, and what was searched."""
-        shown = Search(self.view, self._query, self._options, form=self._form)
+        shown = Search(self.view, self._query, self._options, form=self._form, apart=self._apart)
         for item in self._items(self._between(start, stop)):
             if isinstance(item, Chunk):
                 yield from shown.lines(item, item.hits)
@@ -230,7 +234,7 @@ class KeySearch:
             from_offset=given.from_offset if start is None else start,
             to_offset=given.to_offset if stop is None else stop,
         )
-        return Search(self.view, self._query, options)
+        return Search(self.view, self._query, options, apart=self._apart)
 
     def _items(self, search: Search) -> Iterator[Chunk | DamageFacts | Passed]:
         """Yield the records of the key and the damaged places of each run of batches, and then its end, in log order."""

@@ -31,6 +31,7 @@ from engine.verdict.log_runs import runs
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.record_format import RecordFormat
+from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
@@ -160,6 +161,7 @@ class Search:
         is_inverted: whether the records are wanted that do not match.
         form: the text of each record, in place of its line. Control records have none.
         where: a condition that the lines of the wanted records meet, too. It sees masked lines.
+        apart: set for records that are not part of a log.
     """
 
     view: LogView
@@ -169,9 +171,12 @@ class Search:
     is_inverted: bool = False
     form: RecordFormat | None = None
     where: Where | None = None
+    apart: Apart | None = None
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
+        if self.apart is not None:
+            return self.view.runs(self.options.from_offset, self.options.to_offset)
         return runs(self.view, self.options.from_offset, self.options.to_offset)
 
     def results(self, segment: LogSegment, part: ScanItem) -> Iterator[Match | DamageFacts]:
@@ -273,6 +278,9 @@ class Search:
             left |= controls(run)
         indices = indices[~left[columns.row[indices]]]
         offsets = columns.offset[indices]
+        if self.apart is not None:
+            is_here = self.apart.only_here(offsets, columns.timestamp[indices])
+            indices, offsets = indices[is_here], offsets[is_here]
         return indices[(offsets >= self.options.from_offset) & (offsets < self.options.to_offset)]
 
     def _where(self, where: Where, chunk: Chunk) -> Indices:
@@ -296,7 +304,13 @@ class Search:
         """Yield the lines of some records, or their texts. Long lines come in several parts."""
         if self.form is not None:
             yield from self._texts(self.form, chunk.columns, indices)
-            return
+        elif self.apart is None:
+            yield from self._lines(chunk, indices)
+        else:
+            named = self.apart.named(match.text for match in self._lines(chunk, indices))
+            yield from (Match(text, text.count(b"\n")) for text in named)
+
+    def _lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
         run, fates = chunk.run, chunk.fates
         columns = chosen(chunk.columns, indices)
         record = 0

@@ -1,0 +1,93 @@
+"""Records beside the logs of a source: in files that a broker renamed for deletion or replacement, and in folders of
+partitions that it deletes, moves or does not know.
+
+Each such file, and each such folder, is a log of its own with the name that the source has for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from engine.errors import InvalidNameError
+from engine.files.file_names import (
+    FileKind,
+    FolderState,
+    log_file_name,
+    parse_file_name,
+    parse_folder_name,
+)
+from engine.log.folder_listing import sort_entries
+from engine.log.log_directory import LogSource
+from engine.log.partition_log import PartitionLog
+from engine.log.segment.damage import DamageKind
+from engine.units import Offset
+
+
+class LeftoverLog(NamedTuple):
+    """Records that are not part of a log.
+
+    Attributes:
+        log: the records; its name is a folder's, or that of a partition, a slash and a file.
+        partition: the log of the same partition, which may hold the same records; None if the source has none.
+        files, size: number of records files, and their bytes.
+    """
+
+    log: PartitionLog
+    partition: PartitionLog | None
+    files: int
+    size: int
+
+
+def leftover_logs(
+    source: LogSource, takes: Callable[[PartitionLog], bool]
+) -> Iterator[LeftoverLog]:
+    """Yield the leftovers of some partitions that have bytes, by the names of the logs.
+
+    What cannot be read is left out, and is a problem of its log.
+
+    Args:
+        source: the source.
+        takes: returns whether a log, or the folder beside one, is wanted.
+    """
+    logs = source.partitions()
+    for log in filter(takes, logs.values()):
+        try:
+            names, bases = _names(log)
+        except OSError as error:
+            log.problems.add_error(DamageKind.UNREADABLE, log.folder, error)
+            continue
+        proper = logs.get(str(log.topic_partition))
+        if _is_set_aside(log):
+            sizes = [size for _, size in _sizes(log, map(log_file_name, bases))]
+            if sizes:
+                yield LeftoverLog(log, proper, len(sizes), sum(sizes))
+        for name, size in _sizes(log, names):
+            yield LeftoverLog(log.file_apart(name), proper or log, 1, size)
+
+
+def _names(log: PartitionLog) -> tuple[list[str], Sequence[Offset]]:
+    """Return the records files in a log's folder that are not part of it, and the base offsets of those that are."""
+    if log.only is not None:
+        return [], ()
+    if log.is_loaded:
+        listing = log.view().listing
+    else:
+        listing = sort_entries(*log.root.list_apart(log.folder))
+    parsed = ((each.name, parse_file_name(each.name)) for each in listing.leftovers)
+    names = [name for name, kind in parsed if kind is not None and kind.kind is FileKind.LOG]
+    return names, listing.base_offsets
+
+
+def _is_set_aside(log: PartitionLog) -> bool:
+    try:
+        return bool(log.folder) and parse_folder_name(log.folder).state is not FolderState.LOG
+    except InvalidNameError:
+        return False
+
+
+def _sizes(log: PartitionLog, names: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield files that have bytes, and their sizes."""
+    for name, status in log.root.stat_files(log.folder, names):
+        if status.st_size:
+            yield name, status.st_size

@@ -1,0 +1,165 @@
+"""--deleted: records beside the logs, in files and folders that a broker set aside; and the note that they were not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from kafkafs import amounts
+from kafkafs.cli.arguments import Command
+from kafkafs.cli.printing.verbosity import note, verbosity
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.log.log_view import LogView
+    from engine.log.partition_choice import PartitionChoice
+    from engine.log.partition_log import PartitionLog
+    from kafkafs.decode.searching.apart import Apart
+
+OPTION = "--deleted"
+GREP = f"kafkafs grep {OPTION}"
+"""What reads them, for a command without the option."""
+_ENDINGS = ".deleted, .swap and .cleaned files, and -delete, -stray and -future folders"
+
+
+class Leftovers(NamedTuple):
+    """What --deleted and --deleted-all say.
+
+    Attributes:
+        are_read: whether records beside the logs are read.
+        are_all_shown: whether these are shown also where the log holds the same record.
+    """
+
+    are_read: bool
+    are_all_shown: bool
+
+    def views(
+        self, source: LogSource, takes: Callable[[PartitionLog], bool]
+    ) -> Iterator[tuple[LogView, Apart]]:
+        """Yield the leftovers that are read, with the log whose records are left out."""
+        for log, apart in self.logs(source, takes):
+            view = log.view_or_none()
+            if view is not None:
+                yield view, apart
+
+    def logs(
+        self, source: LogSource, takes: Callable[[PartitionLog], bool]
+    ) -> Iterator[tuple[PartitionLog, Apart]]:
+        """Yield the leftovers that are read, also those that cannot be."""
+        from engine.log.leftover_logs import leftover_logs
+        from kafkafs.decode.searching.apart import Apart
+
+        for each in leftover_logs(source, takes) if self.are_read else ():
+            is_same = self.are_all_shown or each.partition is None
+            held = None if is_same or each.partition is None else each.partition.view_or_none()
+            yield each.log, Apart(each.log.name, held)
+
+    @contextmanager
+    def told(
+        self,
+        source: LogSource,
+        takes: Callable[[PartitionLog], bool],
+        way: str = OPTION,
+        *,
+        as_json: bool = False,
+        with_folders: bool = True,
+    ) -> Iterator[None]:
+        """At the end of a command say how many leftovers were not read, and what reads them.
+
+        Args:
+            source: the source.
+            takes: returns whether a log, or a folder beside one, is meant.
+            way: the option or command that reads them.
+            as_json: whether to say it as JSON.
+            with_folders: whether the folders beside the logs were not read.
+        """
+        try:
+            yield
+        except (click.exceptions.Exit, SystemExit):
+            self._tell(source, takes, way, as_json=as_json, with_folders=with_folders)
+            raise
+        self._tell(source, takes, way, as_json=as_json, with_folders=with_folders)
+
+    def _tell(
+        self,
+        source: LogSource,
+        takes: Callable[[PartitionLog], bool],
+        way: str,
+        *,
+        as_json: bool,
+        with_folders: bool,
+    ) -> None:
+        from engine.log.leftover_logs import leftover_logs
+        from kafkafs.decode.shown_text import json_text
+
+        if self.are_read or verbosity().is_quiet:
+            return
+        files = size = 0
+        for each in leftover_logs(source, takes):
+            if each.log.only is None and not with_folders:
+                continue
+            files += each.files
+            size += each.size
+        if not files:
+            return
+        if as_json:
+            facts = {"files": files, "bytes": size, "option": way}
+            click.echo(json_text({"leftovers": facts}), err=True)
+            return
+        verb = "was" if files == 1 else "were"
+        counted = amounts.counted(files, "leftover file")
+        note(f"{counted} ({amounts.size(size)}) {verb} not searched: {way}")
+
+
+def takes_beside(
+    source: LogSource, choice: PartitionChoice, paths: Sequence[str] = ("",)
+) -> Callable[[PartitionLog], bool]:
+    """Return what takes the logs that are chosen, and the folders beside them that no path names itself."""
+    from engine.log.partition_choice import NamedPartition
+    from kafkafs.cli.options.emptiness import logs_of_path
+
+    is_of_all = any(
+        not path or (path.startswith("time/") and path.count("/") == 1) for path in paths
+    )
+    logs = [log for path in paths for log in logs_of_path(source, path)]
+    partitions = {log.topic_partition for log in logs}
+    folders = {log.name for log in logs if log.name != str(log.topic_partition)}
+
+    def takes(log: PartitionLog) -> bool:
+        if not is_of_all and (log.topic_partition not in partitions or log.name in folders):
+            return False
+        return choice.takes(log) or choice.takes(NamedPartition.of(log.topic_partition))
+
+    return takes
+
+
+NOT_READ = Leftovers(are_read=False, are_all_shown=False)
+
+
+def leftover_options(command: Command) -> Command:
+    """Add --deleted and --deleted-all; the command gets `leftovers`."""
+
+    @wraps(command)
+    def with_leftovers(*given: Any, deleted: bool, deleted_all: bool, **named: Any) -> Any:  # noqa: ANN401
+        return command(*given, leftovers=Leftovers(deleted or deleted_all, deleted_all), **named)
+
+    for option in (
+        click.option(
+            "--deleted-all",
+            is_flag=True,
+            help="As --deleted, also the records that the log itself still holds at the same offset with the "
+            "same timestamp.",
+        ),
+        click.option(
+            OPTION,
+            is_flag=True,
+            help=f"Read what a broker set aside, too: {_ENDINGS}. Their records come last, without those that the "
+            'log itself still holds; each line ends with "leftover", the file or folder.',
+        ),
+    ):
+        with_leftovers = option(with_leftovers)
+    return with_leftovers  # type: ignore[return-value]

@@ -1,0 +1,62 @@
+"""Records of files and folders that are not part of a log: which of them the log holds, and where their lines say from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from engine import kernel
+from engine.lines.json_text import string_json
+from engine.log.log_view import LogView
+from engine.log.segment.scan import BatchRun
+
+_END = b"}\n"
+
+
+class Apart(NamedTuple):
+    """A log beside another one.
+
+    Attributes:
+        name: file or folder that holds its records, which each line ends with as "leftover".
+        held: the log whose records are left out; None to show all.
+    """
+
+    name: str
+    held: LogView | None
+
+    def only_here(
+        self, offsets: npt.NDArray[np.int64], timestamps: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which records, by their offset and timestamp, the log does not hold."""
+        if self.held is None or not len(offsets):
+            return np.ones(len(offsets), np.bool_)
+        pairs = list(zip(offsets.tolist(), timestamps.tolist(), strict=True))
+        left = set(pairs)
+        for _, run in self.held.runs(int(offsets.min()), int(offsets.max()) + 1):
+            if isinstance(run, BatchRun):
+                for columns in _columns(run):
+                    held = zip(columns.offset.tolist(), columns.timestamp.tolist(), strict=True)
+                    left.difference_update(held)
+        return np.array([pair in left for pair in pairs], np.bool_)
+
+    def named(self, texts: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield record lines with the name; a line may come in several parts."""
+        end = b',"leftover":' + string_json(self.name).encode("utf-8", "replace") + _END
+        rest = b""
+        for text in texts:
+            whole = rest + text
+            rest = whole[-1:] if whole.endswith(_END[:1]) else b""
+            yield whole[: len(whole) - len(rest)].replace(_END, end)
+
+
+def _columns(run: BatchRun) -> Iterator[kernel.Columns]:
+    first = 0
+    while first < len(run.table):
+        columns = kernel.decode(
+            run.buffer, run.table, first, len(run.table), start_position=run.start_position
+        )
+        yield columns
+        first = columns.next_row
