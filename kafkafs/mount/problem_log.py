@@ -9,7 +9,7 @@ from typing import TypeAlias
 import trio
 
 from engine.errors import KafkaStorageError
-from engine.log.segment.problems import ProblemEntry, Problems
+from engine.log.segment.problems import ProblemEntry
 
 SECONDS = 1.0
 """Time between two looks at the problems."""
@@ -32,7 +32,6 @@ class ProblemLog:
         self._logger = logger
         self._problems = problems
         self._told: set[_Place] = set()
-        self._added = 0
 
     async def follow(self) -> None:
         """Log what is found, until this task is cancelled."""
@@ -42,15 +41,11 @@ class ProblemLog:
 
     def look(self) -> None:
         """Log the problems that were found since the last look."""
-        added = Problems.added
-        if added == self._added:
-            return
         try:
             problems = self._problems()
         except (OSError, KafkaStorageError) as error:
             self._logger.warning("the source: %s", error)
             return
-        self._added = added
         for problem in problems:
             self._tell(problem)
 

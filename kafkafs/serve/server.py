@@ -158,7 +158,7 @@ async def _serve(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
             nursery.start_soon(connections.gone.watch)
-            nursery.start_soon(ProblemLog(logger, lambda: logs.source.problems).follow)
+            nursery.start_soon(ProblemLog(logger, lambda: source_problems(logs.source)).follow)
             nursery.start_soon(broker.coordinator.run)
             nursery.start_soon(_tell_operator, host, port, status)
             topics = cluster.topics().values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from threading import Lock
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from engine.errors import DamagedFileError, UnreadableError
 from engine.files.read_failures import errno_name, error_name, reason_of
@@ -22,14 +22,9 @@ _LOCK = Lock()
 
 
 class Problems:
-    """A bounded list of problems without repetitions; safe from several threads.
-
-    Attributes:
-        added: number of problems that were added to all lists of the process.
-    """
+    """A bounded list of problems without repetitions; safe from several threads."""
 
     __slots__ = ("_entries", "_most", "partition")
-    added: ClassVar[int] = 0
 
     def __init__(self, partition: str | None = None, *, most: int = MOST_PROBLEMS) -> None:
         self.partition = partition
@@ -65,10 +60,7 @@ class Problems:
             if self._entries is None:
                 self._entries = OrderedDict()
             key = entry["kind"], entry["file"], entry.get("position")
-            if key in self._entries:
-                return
-            self._entries[key] = entry
-            Problems.added += 1
+            self._entries.setdefault(key, entry)
             while len(self._entries) > self._most:
                 self._entries.popitem(last=False)
 
