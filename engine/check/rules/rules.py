@@ -219,8 +219,10 @@ declare(
     {
         "file-half-compacted": (
             "files of an unfinished compaction or split",
-            "A broker finishes or reverts it when it loads the log: see `kafkafs plan`; `kafkafs grep --deleted` "
-            "searches them.",
+            (
+                "A broker finishes or reverts it when it loads the log: see `kafkafs plan`; `kafkafs grep --deleted` "
+                "searches them."
+            ),
         ),
         "file-without-log": (
             "an index without its records file",
@@ -239,8 +241,10 @@ declare(
     {
         "file-deleted": (
             "files renamed for deletion",
-            "A broker deletes them a minute after renaming them; `kafkafs grep --deleted` searches them, "
-            "`kafkafs rebuild` can bring them back.",
+            (
+                "A broker deletes them a minute after renaming them; `kafkafs grep --deleted` searches them, "
+                "`kafkafs rebuild` can bring them back."
+            ),
         ),
         "file-other": ("a file that is not Kafka's", "Kafka ignores it."),
         "file-hard-link": (
