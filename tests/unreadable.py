@@ -1,7 +1,8 @@
 """Bytes that cannot be read: a failing disk below everything that reads, for commands and for code in this process.
 
 `FailingDisk` preloads a small library into a command, so that reads of chosen bytes fail in Python, in the
-compiled kernel and in worker processes alike. `unreadable_bytes` does the same in this process for what
+compiled kernel and in worker processes alike; with `fail` also stat, opens and the entries of folders, always or a
+few times, and calls that hang. `unreadable_bytes` does the same in this process for what
 Python reads; the kernel is then the one in Python. A read that touches bad bytes gives the bytes before them,
 and the error at the first of them, as the page cache of Linux has it.
 """
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine import kernel
 from engine.files.unreadable import UNREADABLE_FILES
@@ -35,7 +36,7 @@ def _library() -> Path:
     if not target.exists():
         staged = target.with_suffix(f".{os.getpid()}")
         compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-        command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(staged), str(source), "-ldl"]
+        command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(staged), str(source), "-ldl", "-lm"]
         subprocess.run(command, check=True, capture_output=True)
         staged.rename(target)
     return target
@@ -43,6 +44,27 @@ def _library() -> Path:
 
 def _version(source: Path) -> str:
     return f"{source.stat().st_mtime_ns:x}"
+
+
+class Fault(NamedTuple):
+    """Calls on one file or folder that fail or hang.
+
+    Attributes:
+        path: the file or folder.
+        calls: "r" reads, "s" stat, "o" opens, "l" look-ups of the inode by a path, "d" the entries of a folder.
+        number: errno of the calls; 0 if they succeed once they have hung.
+        times: how often a process meets the fault; -1 for always.
+        seconds: how long each call hangs.
+        start, end: the bytes, for reads.
+    """
+
+    path: Path
+    calls: str
+    number: int = errno.EIO
+    times: int = -1
+    seconds: float = 0.0
+    start: int = 0
+    end: int = 1 << 62
 
 
 class FailingDisk:
@@ -60,14 +82,22 @@ class FailingDisk:
 
     def set(self, ranges: Ranges, number: int = errno.EIO) -> None:
         """From now on these bytes cannot be read, and no others."""
+        self.fail(
+            Fault(path, "r", number, start=start, end=end)
+            for path, stretches in ranges.items()
+            for start, end in stretches
+        )
+
+    def fail(self, faults: Iterable[Fault]) -> None:
+        """From now on these calls fail, and no others."""
         staged = self._rules.with_suffix(".new")
-        staged.write_text("".join(_lines(ranges, number)))
+        staged.write_text("".join(map(_line, faults)))
         staged.rename(self._rules)
         self._calls.write_bytes(b"")
 
     @property
     def failed_reads(self) -> int:
-        """How many reads have failed since the last `set`."""
+        """How many calls have failed since the last `set` or `fail`."""
         return self._calls.stat().st_size
 
     @property
@@ -81,11 +111,10 @@ class FailingDisk:
         }
 
 
-def _lines(ranges: Ranges, number: int) -> Iterator[str]:
-    for path, stretches in ranges.items():
-        status = path.stat()
-        for start, end in stretches:
-            yield f"{status.st_dev} {status.st_ino} {start} {end} {number}\n"
+def _line(fault: Fault) -> str:
+    status = fault.path.stat()
+    facts = status.st_dev, status.st_ino, *fault[1:2], fault.start, fault.end, *fault[2:5]
+    return " ".join(map(str, facts)) + "\n"
 
 
 def sector(position: int, size: int = SECTOR) -> tuple[int, int]:

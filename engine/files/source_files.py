@@ -29,6 +29,7 @@ from engine.files.folder_entries import (
 )
 from engine.files.lock_holder import lock_holder
 from engine.files.source_presence import check_there
+from engine.files.tries import try_again
 from engine.files.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, Stretches
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -87,12 +88,18 @@ class SourceFile(Closable):
             os.close(fd)
 
     def stat(self) -> os.stat_result:
-        """Return fstat of the open file. Raises ValueError when closed."""
-        return os.fstat(self._open_fd())
+        """Return fstat of the open file, that of its opening if the device does not answer. Raises ValueError when closed."""
+        fd = self._open_fd()
+        try:
+            return os.fstat(fd)
+        except OSError as error:
+            if error.errno not in MEDIA_ERRORS:
+                raise
+        return self.opened_as
 
     def size(self) -> int:
-        """Return the file's current length in bytes. Raises ValueError when closed."""
-        return os.fstat(self._open_fd()).st_size
+        """Return the file's length in bytes, as `stat` has it. Raises ValueError when closed."""
+        return SourceFile.stat(self).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return `size` bytes from absolute `position`, fewer only at the end of the file.
@@ -106,7 +113,7 @@ class SourceFile(Closable):
         try:
             wanted = size
             if size > _LARGE_READ:
-                wanted = max(min(size, os.fstat(fd).st_size - position), 0)
+                wanted = max(min(size, SourceFile.size(self) - position), 0)
             data = os.pread(fd, wanted, position) if wanted else b""
             if len(data) == wanted or not data:
                 return data
@@ -158,12 +165,14 @@ class SourceFile(Closable):
 
     def _explain(self, error: OSError, position: int, size: int) -> None:
         """Raise the error of a failed read, with the unreadable stretch; return if all can be read now."""
+        error.filename = self.path
         if error.errno not in MEDIA_ERRORS:
             raise error
         fd = self._open_fd()
-        known = UNREADABLE_FILES.of(os.fstat(fd))
+        status = SourceFile.stat(self)
+        known = UNREADABLE_FILES.of(status)
         self.unreadable = known.stretches
-        if known.find(fd, position, position + size, error.errno) is not None:
+        if known.find(fd, status.st_size, position, position + size, error.errno) is not None:
             self._refuse_unreadable(position, size)
         elif not known.is_worth_another_try():
             raise error
@@ -205,7 +214,7 @@ class SourceRoot(Closable):
         self._open_files = max(open_files, 1)
         self._files: OrderedDict[str, SourceFile] = OrderedDict()
         self._lock = threading.Lock()
-        self.fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.fd = _opened(path)
         self._beneath = Beneath(self.fd, cross_device=cross_device)
 
     def __repr__(self) -> str:
@@ -251,10 +260,10 @@ class SourceRoot(Closable):
         try:
             return entries_apart(fd)
         except OSError as error:
-            if error.errno not in _EXHAUSTED:
-                raise
-            self._free_descriptors()
-            return entries_apart(fd)
+            if error.errno in _EXHAUSTED:
+                self._free_descriptors()
+                return entries_apart(fd)
+            return try_again(error, lambda: entries_apart(fd), self.display(folder))
         finally:
             os.close(fd)
 
@@ -266,11 +275,20 @@ class SourceRoot(Closable):
         fd = self._open_fd(folder, _LIST | _NOATIME)
         try:
             yield from file_names(fd)
+        except OSError as error:  # some names were yielded already
+            error.filename = self.display(folder)
+            raise
         finally:
             os.close(fd)
 
     def stat(self, relative: str = "") -> os.stat_result:
         """Return lstat of an entry. Raises FileNotFoundError, other OSError, SourceRefusedError (a link in the path)."""
+        try:
+            return self._stat(relative)
+        except OSError as error:
+            return try_again(error, lambda: self._stat(relative), self.display(relative))
+
+    def _stat(self, relative: str) -> os.stat_result:
         if not relative:
             return os.fstat(self._root_fd())
         if "/" not in relative:
@@ -289,9 +307,16 @@ class SourceRoot(Closable):
             for name in names:
                 check_components(name, self.display)
                 with suppress(FileNotFoundError):
-                    yield name, os.stat(name, dir_fd=fd, follow_symlinks=False)
+                    yield name, self._stat_in(fd, folder, name)
         finally:
             os.close(fd)
+
+    def _stat_in(self, fd: int, folder: str, name: str) -> os.stat_result:
+        try:
+            return os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except OSError as error:
+            path = self.display(f"{folder}/{name}" if folder else name)
+            return try_again(error, lambda: os.stat(name, dir_fd=fd, follow_symlinks=False), path)
 
     def statvfs(self) -> os.statvfs_result:
         """Return the numbers of the file system that holds the folder. Raises OSError."""
@@ -335,7 +360,10 @@ class SourceRoot(Closable):
             refuse_unless_regular(self.stat(relative), path)
         fd = self._open_fd(relative, _READ | _NOATIME)
         try:
-            status = os.fstat(fd)
+            try:
+                status = os.fstat(fd)
+            except OSError as error:
+                status = try_again(error, lambda: os.fstat(fd), path)
             refuse_unless_regular(status, path)
         except BaseException:
             os.close(fd)
@@ -410,13 +438,17 @@ class SourceRoot(Closable):
         del dropped  # the descriptors close here, outside the lock
 
     def _open_fd(self, relative: str, flags: int) -> int:
-        """Return a descriptor beneath the root; when none is left, free some and try once more."""
+        """Return a descriptor beneath the root; when none is left, free some and try once more.
+
+        Errors that a device may not give again are tried again, too.
+        """
         check_components(relative, self.display)
         try:
             return self._open_or_refuse(relative, flags)
         except OSError as error:
             if error.errno not in _EXHAUSTED:
-                raise
+                path = self.display(relative)
+                return try_again(error, lambda: self._open_or_refuse(relative, flags), path)
         self._free_descriptors()
         return self._open_or_refuse(relative, flags)
 
@@ -438,6 +470,15 @@ class SourceRoot(Closable):
                 error.filename = self.display(relative)
                 raise
             raise SourceRefusedError(reason, self.display(relative)) from error
+
+
+def _opened(path: str) -> int:
+    """Return a descriptor of an operator's folder."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except OSError as error:
+        return try_again(error, lambda: os.open(path, flags), path)
 
 
 _REFUSALS = {

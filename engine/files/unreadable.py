@@ -12,6 +12,7 @@ import os
 from bisect import bisect_right, insort
 from collections.abc import Iterator
 from threading import Lock
+from time import sleep
 from typing import NamedTuple, Protocol
 
 from engine.errors import UnreadableError
@@ -37,6 +38,10 @@ _PATIENCE = 256
 """Failed reads of one device in a row after which the rest of a file is given up without further reads."""
 _MOST_PASSING = 20
 """Most failures of a file that do not recur, after which further ones are errors."""
+_PAUSES = (0.02, 0.1)
+"""Seconds before each further try of a block that failed."""
+_MOST_TRIES = 16
+"""Failed reads of one device in a row after which a failing block is not tried again."""
 _STRETCHES_A_STEP = 256
 """After this many stretches in one file, the first step behind the next one is twice as large."""
 _MOST_DOUBLINGS = 14
@@ -117,15 +122,17 @@ class UnreadableFile:
         self.ctime_ns = ctime_ns
         self.stretches = Stretches()
 
-    def find(self, fd: int, position: int, end: int, number: int) -> Stretch | None:
+    def find(self, fd: int, size: int, position: int, end: int, number: int) -> Stretch | None:
         """Return the first unreadable stretch of [position, end), after a read failed with errno `number`.
+
+        `size` is that of the file.
 
         None when the device can read all of it now.
         """
         with self._lock:
             found = self.stretches.first_in(position, end)
             if found is None:
-                found = _Search(fd, self.stretches, self._device, number).run(position, end)
+                found = _Search(fd, size, self.stretches, self._device, number).run(position, end)
                 if found is not None:
                     self.stretches.add(found)
             return found
@@ -148,14 +155,15 @@ class _Device:
 class _Search:
     """Search for the ends of one unreadable stretch."""
 
-    def __init__(self, fd: int, known: Stretches, device: _Device, number: int) -> None:
+    def __init__(self, fd: int, size: int, known: Stretches, device: _Device, number: int) -> None:
         self._fd = fd
+        self._size = size
         self._known = known
         self._device = device
         self._errno = number
 
     def run(self, position: int, end: int) -> Stretch | None:
-        size = os.fstat(self._fd).st_size
+        size = self._size
         end = min(end, size)
         if position >= end:
             return None
@@ -180,6 +188,17 @@ class _Search:
         self._device.failures = 0
         return got
 
+    def _read_at_last(self, block: int) -> int:
+        """Read a failing block a few times more; return as `_read` does."""
+        for pause in _PAUSES:
+            if self._device.failures >= _MOST_TRIES:
+                break
+            sleep(pause)
+            got = self._read(block, BLOCK)
+            if got >= 0:
+                return got
+        return -1
+
     def _can_read(self, block: int) -> bool:
         return self._read(block, BLOCK) >= 0
 
@@ -189,7 +208,9 @@ class _Search:
         while low < end:
             got = self._read(low, size)
             if got < 0 and size == BLOCK:
-                return low - low % BLOCK
+                got = self._read_at_last(low)
+                if got < 0:
+                    return low - low % BLOCK
             if got < 0:  # some block of [low, high) fails, and all before `low` can be read
                 high = low + size
             elif got < size:  # a short read: the failing block comes next, or the file ends here
