@@ -180,7 +180,12 @@ class UnreadableError(OSError):
 
     @staticmethod
     def sentence(position: int, length: int, errno: int) -> str:
-        """Return the reason, for a stretch and an errno."""
+        """Return the reason, for a stretch and an errno.
+
+        One byte is all of a file whose size is not known; devices fail by larger blocks.
+        """
+        if (position, length) == (0, 1):
+            return f"the file cannot be read, nor its size ({os.strerror(errno)})"
         return f"{length} bytes at byte {position} cannot be read ({os.strerror(errno)})"
 
     def __str__(self) -> str:

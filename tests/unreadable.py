@@ -36,7 +36,17 @@ def _library() -> Path:
     if not target.exists():
         staged = target.with_suffix(f".{os.getpid()}")
         compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-        command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(staged), str(source), "-ldl", "-lm"]
+        command = [
+            compiler,
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-o",
+            str(staged),
+            str(source),
+            "-ldl",
+            "-lm",
+        ]
         subprocess.run(command, check=True, capture_output=True)
         staged.rename(target)
     return target

@@ -41,7 +41,8 @@ def failure_text(error: Exception) -> str:
     """Return why something could not be read, with its path and advice if known."""
     text = str(error)
     if isinstance(error, OSError) and not isinstance(error, SourceRefusedError) and error.errno:
-        text = f"{error.filename}: {reason_of(error)}" if error.filename else reason_of(error)
+        is_named = isinstance(error.filename, str)  # not the number of a descriptor
+        text = f"{error.filename}: {reason_of(error)}" if is_named else reason_of(error)
     hint = way_out(error_name(error))
     return f"{text} ({hint})" if hint else text
 

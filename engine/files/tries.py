@@ -17,13 +17,30 @@ _LONG = 2.0
 """Seconds after which a call is not tried once more: the device itself has tried for long."""
 _PATIENCE = 64
 """Calls in a row that no further try helped, after which a call that fails is not tried again."""
+_MEMORY = 60.0
+"""Seconds after which calls that failed no longer count."""
 _NAMED = (SourceGoneError, SourceRefusedError, UnreadableError)
 
 
-class _Given:
-    """Number of calls in a row that failed at each try."""
+class Failures:
+    """The calls in a row that failed at each try.
 
-    up = 0
+    Attributes:
+        count: their number.
+        at: time of the last one, on the monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.at = 0.0
+
+    def forget(self) -> None:
+        """Forget them: the next call that fails is tried again."""
+        self.count = 0
+
+
+FAILURES = Failures()
+"""Those of this process."""
 
 
 def try_again(error: OSError, call: Callable[[], Answer], path: str) -> Answer:
@@ -38,7 +55,9 @@ def try_again(error: OSError, call: Callable[[], Answer], path: str) -> Answer:
         raise error
     if error.errno in MEDIA_ERRORS:
         started = monotonic()
-        for pause in _PAUSES if _Given.up < _PATIENCE else ():
+        if started - FAILURES.at > _MEMORY:
+            FAILURES.forget()
+        for pause in _PAUSES if FAILURES.count < _PATIENCE else ():
             if monotonic() - started > _LONG:
                 break
             sleep(pause)
@@ -51,9 +70,9 @@ def try_again(error: OSError, call: Callable[[], Answer], path: str) -> Answer:
                 if error.errno not in MEDIA_ERRORS:
                     break
             else:
-                _Given.up = 0
+                FAILURES.forget()
                 return answer
         else:
-            _Given.up += 1
+            FAILURES.count, FAILURES.at = FAILURES.count + 1, monotonic()
     error.filename = path
     raise error

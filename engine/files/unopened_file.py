@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+import stat
 from time import monotonic
 
 from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
 from engine.files.unreadable import Stretch, Stretches
+
+UNKNOWN_SIZE = 1
+"""Size of a file whose inode cannot be read: it must not look empty."""
+
+
+def unknown_status() -> os.stat_result:
+    """Return a status for a regular file whose inode cannot be read."""
+    times = {f"st_{name}time_ns": 0 for name in "amc"}
+    return os.stat_result((stat.S_IFREG | 0o444, 0, 0, 1, 0, 0, UNKNOWN_SIZE, 0, 0, 0), times)
 
 
 class UnopenedFile(SourceFile):

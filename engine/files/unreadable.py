@@ -294,8 +294,8 @@ class UnreadableFiles:
 
     @property
     def are_met(self) -> bool:
-        """Whether a read of any file has failed."""
-        return bool(self._files)
+        """Whether any file has an unreadable stretch."""
+        return any(len(file.stretches) for file in self._files.values())
 
     def forget(self) -> None:
         """Forget everything: the next reads ask the devices again."""

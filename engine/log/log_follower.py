@@ -211,7 +211,7 @@ class LogFollower:
         if opened is None or not segment.files.has_names_of(listing.swapped):
             return False
         try:
-            status = self._log.root.stat(segment.path)
+            status = segment.files.status()
         except OSError:
             return False
         identity = status.st_dev, status.st_ino

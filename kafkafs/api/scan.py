@@ -71,7 +71,8 @@ class Scan:
             decoder of a topic, None for raw bytes. Without it the columns `decodedKey` and `decodedValue` have that
             JSON as text, null where nothing is decoded, beside bytes that stay as they are. "columns" gives the keys
             and values of one topic the Arrow types of its newest Avro or Protobuf schemas, see `kafkafs.table.typed.typed_columns`.
-        on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`.
+        on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`. A partition
+            whose folder cannot be read is an error with "raise", else left out and among the source's problems.
         nanoseconds: count times of Protobuf in nanoseconds with `decode="columns"`, which hold the years 1677 to 2262,
             and not in microseconds without the digits below.
         threads: number of threads; by default one for each core, at most 8.
@@ -147,6 +148,7 @@ class Scan:
             partitioner=partitioner,
             committed=self._options.committed,
             where=self._where,
+            skips_unread=self._options.on_corrupt != "fail",
         )
         self._check_mask(logs)
         self._choice.parts(logs)  # an unknown topic is an error now, not at the first row

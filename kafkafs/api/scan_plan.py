@@ -58,6 +58,7 @@ class ScanChoice:
     partitioner: Partitioner | None = None
     committed: bool = False
     where: WhereFilter | None = None
+    skips_unread: bool = False
     period: LogRange = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -71,12 +72,15 @@ class ScanChoice:
         """Return the partitions with something to read, by topic and number.
 
         Raises:
+            OSError: a partition's folder cannot be read, and `skips_unread` is false.
             KeyError: the source has no such topic or partition.
             ValueError: the number of a topic's partitions is unknown, and the partitioner needs it.
         """
         found = []
         for log in self._chosen(logs):
-            view = log.view()
+            view = log.view_or_none() if self.skips_unread else log.view()
+            if view is None:
+                continue
             low, high = view.log_start_offset, log_end(view, committed=self.committed)
             start, stop = self.period.offsets_in(view, low, max(low, high))
             start, stop = self._within_offsets(log.topic_partition, start, stop)

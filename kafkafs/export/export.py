@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from engine.errors import SourceGoneError
 from engine.log.log_bound import LogRange
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
@@ -190,13 +191,18 @@ def export(
         CorruptBatchError: damage, and `on_corrupt` is "fail"; finished chunks stay.
         LostRecordsError: the broker deleted records since the export began.
         TimestampRangeError: a timestamp overflows microseconds.
-        OSError: the target cannot be written.
+        OSError: the target cannot be written, or no partition can be read.
+
+    A partition whose folder cannot be read is left out, with the reason in the log's problems, and the export is
+    not marked as finished: the next one takes it, if it can be read by then.
     """
     ledger = Ledger(files)
     ledger.check(options.manifest, resume=True)
     earlier = ledger.done() if ledger.is_begun() else []
-    chunks, gaps = plan_export(logs, options, owners, earlier)
+    chunks, gaps, unread = plan_export(logs, options, owners, earlier)
     if not earlier and not any(chunk.splits for chunk in chunks):
+        if unread:
+            raise next(iter(unread.values()))
         raise NothingToExportError("there are no records to export")
     typed = None
     if options.decode == "columns":
@@ -218,9 +224,10 @@ def export(
                 with suppress(OSError):
                     files.remove(ledger.staging(number))
                 raise
-        ledger.end()
+        if not unread:
+            ledger.end()
     untyped = [] if typed is None else typed.without
-    return ExportSummary(files.path, options.form, written, before, gaps, untyped)
+    return ExportSummary(files.path, options.form, written, before, gaps, untyped, len(unread))
 
 
 def _write(
@@ -266,8 +273,9 @@ def plan_export(
     options: ExportOptions,
     owners: Mapping[TopicPartition, str | None],
     earlier: Sequence[Done],
-) -> tuple[list[ExportChunk], list[Gap]]:
-    """Return the chunks that are left to write, and the offsets that are lost to an export that goes on.
+) -> tuple[list[ExportChunk], list[Gap], dict[TopicPartition, OSError]]:
+    """Return the chunks that are left to write, the offsets that are lost to an export that goes on, and the
+    partitions that cannot be read.
 
     Raises:
         OptionError: a log does not continue what was exported of it.
@@ -276,9 +284,16 @@ def plan_export(
     begun = _first_offsets(earlier)
     splits: list[Split] = []
     gaps: list[Gap] = []
+    unread: dict[TopicPartition, OSError] = {}
     empty: dict[TopicPartition, tuple[Offset, Offset]] = {}
     for partition, log in sorted(logs.items()):
-        view = log.view()
+        try:
+            view = log.view()
+        except (FileNotFoundError, SourceGoneError):
+            raise
+        except OSError as error:
+            unread[partition] = error
+            continue
         _refuse_another(partition, topic_ids.get(partition), view)
         wanted = _wanted(view, options)
         if partition in done:
@@ -296,7 +311,7 @@ def plan_export(
     chunks = chunked(splits, options.chunk_bytes)
     if empty and (chunks or earlier):
         chunks.append(ExportChunk((), empty, 0))
-    return chunks, gaps
+    return chunks, gaps, unread
 
 
 def _wanted(view: LogView, options: ExportOptions) -> QueryRange:

@@ -32,6 +32,7 @@ class ExportSummary:
         before: chunks of earlier runs.
         gaps: offsets that are missing between an earlier run and this one.
         untyped: topics to which no schema gives the types that were asked for.
+        unread: number of partitions that could not be read, and are missing.
     """
 
     target: str
@@ -40,6 +41,7 @@ class ExportSummary:
     before: Sequence[Done] = field(repr=False)
     gaps: Sequence[Gap] = ()
     untyped: Sequence[str] = ()
+    unread: int = 0
 
     @property
     def records(self) -> int:
@@ -77,6 +79,7 @@ class ExportSummary:
             "bytesWritten": sum(topic["bytes"] for topic in topics),
             "files": sum(topic["files"] for topic in topics),
             "damagedPlaces": self.damaged,
+            "unreadPartitions": self.unread,
             "gaps": [gap._asdict() for gap in self.gaps],
             "untypedTopics": list(self.untyped),
             "misfits": dict(sorted(self.misfits.items())),

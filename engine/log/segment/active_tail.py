@@ -114,7 +114,7 @@ class ActiveTail:
             FileNotFoundError: the file is gone.
         """
         now = monotonic()
-        status = self._files.root.stat(self._files.path)
+        status = self._files.status()
         size, end = status.st_size, self.segment.end
         has_changed = self._watch.has_changed(status, now)
         if self._watch.replaced or size < end:

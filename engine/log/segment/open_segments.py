@@ -7,6 +7,7 @@ not used since the last round are closed first (CLOCK); a look-up costs one attr
 from __future__ import annotations
 
 import errno
+import os
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -18,10 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from engine import kernel
 from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchRows
-from engine.errors import CorruptRecordError, LimitExceededError
+from engine.errors import (
+    CorruptRecordError,
+    LimitExceededError,
+    SourceGoneError,
+    SourceRefusedError,
+)
 from engine.files.file_names import SAME_NAMES, SEGMENT_KINDS, log_file_name, offset_index_name
 from engine.files.source_files import SourceFile, SourceRoot
-from engine.files.unopened_file import UnopenedFile
+from engine.files.unopened_file import UnopenedFile, unknown_status
 from engine.files.unreadable import MEDIA_ERRORS
 from engine.index.offset_index import ENTRY, OffsetIndex
 from engine.index.slots import WARM_BYTES, BytesSlots
@@ -412,10 +418,24 @@ class SegmentFiles:
                 return self._open_records()
             if error.errno not in _NOT_OPENED:
                 raise
-            status = self.root.stat(self.path)
-            file = UnopenedFile(self.root.display(self.path), status, error.errno)
+            file = UnopenedFile(self.root.display(self.path), self.status(), error.errno)
             self.problems.add_error(DamageKind.UNREADABLE, self.path, file.error)
             return file
+
+    def status(self) -> os.stat_result:
+        """Return lstat of the records file; if the device cannot read the inode, what is known of it.
+
+        Raises FileNotFoundError, other OSError, SourceRefusedError.
+        """
+        try:
+            return self.root.stat(self.path)
+        except SourceGoneError:
+            raise
+        except OSError as error:
+            if error.errno not in MEDIA_ERRORS or isinstance(error, SourceRefusedError):
+                raise
+        opened = self.opened
+        return unknown_status() if opened is None else opened.file.stat()
 
     def let_go(self) -> None:
         """Close the files once no thread reads them; the next use opens them again."""

@@ -85,11 +85,11 @@ class SegmentBytes:
         if opened is not None:
             return opened.size
         try:
-            return self.files.root.stat(self.path).st_size
+            return self.files.status().st_size
         except FileNotFoundError as error:
             if not self.files.was_renamed(error):
                 raise
-        return self.files.root.stat(self.path).st_size
+        return self.files.status().st_size
 
     @property
     def identity(self) -> tuple[int, int]:
