@@ -19,8 +19,10 @@ from engine.files.change_watch import FolderWatch
 from engine.files.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.read_failures import REFUSED, error_name, reason_of, way_out
+from engine.files.silent_reads import SilentReads
 from engine.files.source_files import SourceRoot
 from engine.files.source_presence import NO_ANSWER, gone, no_answer
+from engine.log.held_up import unless_held_up
 from engine.log.partition_log import PartitionLog, Shared
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems
@@ -193,6 +195,7 @@ class LogSource:
         for directory in directories:
             directory.root.when_exhausted = self._shared.open_segments.let_all_go
         self._lock = Lock()
+        self._silence: SilentReads | None = None
         self._checked: float | None = None
         self._logs: dict[tuple[int, str], PartitionLog] = {}
         self._partitions: Mapping[str, PartitionLog] = MappingProxyType({})
@@ -288,8 +291,20 @@ class LogSource:
         """Return the offset checkpoints of a root's log dir."""
         return next(each.checkpoints for each in self._directories if each.root is root)
 
+    def watch_silence(self, log: Callable[[str], object]) -> None:
+        """Tell from now on, in `problems` and to a log, which files give no answer. For processes that run for long."""
+
+        def tell(path: str, sentence: str) -> None:
+            self._problems.add("no_answer", path, f"{sentence} from {path}")
+            log(f"{sentence} from {path}")
+
+        self._silence = SilentReads(tell, lambda path, sentence: log(f"{path} {sentence}"))
+        self._silence.start()
+
     def close(self) -> None:
         """Close the folders; files that are held elsewhere stay open."""
+        if self._silence is not None:
+            self._silence.stop()
         for directory in self._directories:
             directory.root.close()
             if directory.log_dir is not None:
@@ -299,8 +314,8 @@ class LogSource:
         checked = self._checked
         if checked is not None and (self.is_snapshot or monotonic() - checked < max_age):
             return
-        with self._lock:
-            if self._checked is not None and self.is_snapshot:
+        with unless_held_up(self._lock, must_wait=checked is None) as is_mine:
+            if not is_mine or (self._checked is not None and self.is_snapshot):
                 return
             now = monotonic()
             looks = [self._look_at(directory, now) for directory in self._directories]

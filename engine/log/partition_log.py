@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.files.source_files import SourceRoot
+from engine.log.held_up import unless_held_up
 from engine.log.log_contents import LogContext
 from engine.log.log_follower import LogFollower
 from engine.log.log_view import LogView
@@ -149,6 +150,11 @@ class PartitionLog:
         """Whether a view was asked for before."""
         return self._view is not None
 
+    @property
+    def last_view(self) -> LogView | None:
+        """The view of the last look; None before the first one."""
+        return self._view
+
     def is_live(self) -> bool:
         """Return whether a broker holds the source's lock, or the log was seen to grow."""
         if self._follower is not None and self._follower.has_grown:
@@ -182,7 +188,9 @@ class PartitionLog:
         view = self._view
         if view is not None and (self.frozen or monotonic() - self._checked < max_age):
             return view
-        with self._lock:
+        with unless_held_up(self._lock, must_wait=view is None) as is_mine:
+            if not is_mine and view is not None:
+                return view  # a reader waits for the disk: go on with what is known
             view = self._view
             if view is not None and (self.frozen or monotonic() - self._checked < max_age):
                 return view

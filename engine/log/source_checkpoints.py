@@ -22,6 +22,7 @@ from engine.files.file_names import (
     REPLICATION_OFFSET_CHECKPOINT,
 )
 from engine.files.source_files import SourceRoot
+from engine.log.held_up import unless_held_up
 from engine.log.segment.problems import Problems
 from engine.units import Offset, TopicPartition
 
@@ -124,10 +125,11 @@ class SourceCheckpoints:
             return file.offsets
         if self._root is None:
             return file.offsets
-        with file.lock:
-            now = monotonic()
-            self._read_again(self._root, file, now)
-            file.checked = now
+        with unless_held_up(file.lock, must_wait=checked is None) as is_mine:
+            if is_mine:
+                now = monotonic()
+                self._read_again(self._root, file, now)
+                file.checked = now
         return file.offsets
 
     def _read_again(self, root: SourceRoot, file: _CheckpointFile, now: float) -> None:

@@ -146,7 +146,7 @@ class Operations(pyfuse3.Operations):
             directory = self._directory(parent)
         text = name.decode("utf-8", "surrogateescape")
         if directory.slow:
-            return self._lookup_aside(parent_inode, directory, text)
+            return self._lookup_aside(parent_inode, directory, text, ctx.pid)
         try:
             node = directory.lookup(text)
             attrs = node.attrs()
@@ -161,10 +161,10 @@ class Operations(pyfuse3.Operations):
         return self._entry.fill_missing()
 
     async def _lookup_aside(
-        self, parent_inode: int, directory: Directory, name: str
+        self, parent_inode: int, directory: Directory, name: str, pid: int
     ) -> EntryAttributes:
         try:
-            node, attrs = await self._slow.run(_look_up, directory, name)
+            node, attrs = await self._slow.run(_look_up, directory, name, pid=pid)
         except NotFound:
             return self._missing(os.fsencode(name))
         record = self.table.remember(node.path, attrs.inode, parent_inode, node)

@@ -89,12 +89,25 @@ class SlowWork:
         return self._opens.borrowed_tokens + self._reads.borrowed_tokens
 
     async def run(
-        self, function: Callable[..., Answer], *args: object, seconds: float | None = None
+        self,
+        function: Callable[..., Answer],
+        *args: object,
+        seconds: float | None = None,
+        pid: int = 0,
     ) -> Answer:
-        """Run function(*args) in a thread. Raises TimeoutError after `seconds`, the read timeout by default."""
+        """Run function(*args) in a thread.
+
+        Raises TimeoutError after `seconds`, the read timeout by default; Cancelled as soon as process `pid` has to end.
+        """
         job = self._start(self._reads, function, args)
         seconds = self._read_timeout if seconds is None else seconds
         with trio.move_on_after(seconds):
+            while pid and not job.done.is_set():
+                with trio.move_on_after(LOOK_SECONDS):
+                    await job.done.wait()
+                if not job.done.is_set() and must_end(pid):
+                    job.abandoned = True
+                    raise Cancelled
             await job.done.wait()
         if not job.done.is_set():
             job.abandoned = True

@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from engine.log.log_directory import LogSource, open_source
 from engine.log.segment.problems import ProblemEntry
+from kafkafs.fuse.daemon_log import logger
 from kafkafs.fuse.source_usage import Usage
 from kafkafs.masking.policy import MaskPolicy, require_topics
 from kafkafs.mount.mounting import MountOptions
@@ -45,6 +46,8 @@ class LogTree:
             ),
             status=status,
         )
+
+        self._source.watch_silence(logger.warning)
 
     def root(self) -> Directory:
         """Return the folder at the mountpoint."""

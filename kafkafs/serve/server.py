@@ -159,6 +159,7 @@ async def _serve(
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
             nursery.start_soon(connections.gone.watch)
             nursery.start_soon(ProblemLog(logger, lambda: source_problems(logs.source)).follow)
+            logs.source.watch_silence(logger.warning)
             nursery.start_soon(broker.coordinator.run)
             nursery.start_soon(_tell_operator, host, port, status)
             topics = cluster.topics().values()

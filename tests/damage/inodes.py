@@ -242,9 +242,11 @@ class Runs:
                 if "orders" not in name and not (is_of_metadata and "metadata" in name)
             }
             found = {name.rpartition("/")[0] for name in got.made}
-            if not wanted or not wanted <= found:
+            stops = case.kind in RECORDS  # at damage, as --on-corrupt fail has it
+            if not stops and (not wanted or not wanted <= found):
                 yield f"topics are missing: {got.status} {got.err[-400:]!r}"
-            if case.kind in RECORDS and case.calls in "lor" and "_SUCCESS" in got.made:
+            is_missing = case.path == HURT or (case.kind in RECORDS and case.calls in "lor")
+            if is_missing and "_SUCCESS" in got.made:
                 yield "records are missing, and there is a _SUCCESS"
 
 
@@ -263,6 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--step", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1 << 30, help="most cases")
     options = parser.parse_args(arguments)
     given = os.environ.get(_FOLDER)
     if given is None:
@@ -273,7 +276,9 @@ def main(arguments: list[str] | None = None) -> int:
             return subprocess.run(command, env=environment, check=False).returncode
     runs = Runs(Path(given))
     failures = count = 0
-    for case in list(cases(tuple(options.commands)))[options.start :: options.step]:
+    for case in list(cases(tuple(options.commands)))[options.start :: options.step][
+        : options.count
+    ]:
         count += 1
         for wrong in runs.wrong(case):
             failures += 1
