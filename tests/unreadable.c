@@ -83,7 +83,7 @@ static int met(double seconds, int number) {
     return 1;
 }
 
-static __thread int inside;
+static __thread int inside, may_not_wait;
 
 /* Whether a call of one of the kinds on this inode fails, with errno. */
 static int fails(const struct stat *status, const char *kinds) {
@@ -150,6 +150,11 @@ static ssize_t readable(int fd, size_t size, long long position) {
     int is_met = !least && size && position < status.st_size;
     if (is_met && found && found->times > 0) found->times--;
     pthread_mutex_unlock(&lock);
+    if (is_met && seconds > 0 && may_not_wait) {
+        inside = 0;
+        errno = EAGAIN;
+        return -1;
+    }
     int failed = is_met && met(seconds, number);
     inside = 0;
     if (failed) return -1;
@@ -188,12 +193,16 @@ static ssize_t each(int fd, const struct iovec *to, int buffers, off_t position)
 ssize_t preadv(int fd, const struct iovec *to, int buffers, off_t position) { return each(fd, to, buffers, position); }
 ssize_t preadv64(int fd, const struct iovec *to, int buffers, off64_t position) { return each(fd, to, buffers, position); }
 ssize_t preadv2(int fd, const struct iovec *to, int buffers, off_t position, int flags) {
-    (void)flags;
-    return each(fd, to, buffers, position);
+    may_not_wait = flags & RWF_NOWAIT;
+    ssize_t got = each(fd, to, buffers, position);
+    may_not_wait = 0;
+    return got;
 }
 ssize_t preadv64v2(int fd, const struct iovec *to, int buffers, off64_t position, int flags) {
-    (void)flags;
-    return each(fd, to, buffers, position);
+    may_not_wait = flags & RWF_NOWAIT;
+    ssize_t got = each(fd, to, buffers, position);
+    may_not_wait = 0;
+    return got;
 }
 
 ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size_t size, unsigned flags) {

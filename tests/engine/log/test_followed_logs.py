@@ -399,7 +399,7 @@ def test_a_segment_that_vanished_under_a_listed_name_is_read_again(
 
     def fails(self: SourceRoot, relative: str = "") -> os.stat_result:
         if relative.endswith(f"{0:020}.log"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return stat(self, relative)
 
     monkeypatch.setattr(SourceRoot, "stat", fails)
