@@ -6,9 +6,9 @@ import os
 import stat
 from time import monotonic
 
-from engine.errors import UnreadableError
-from engine.files.source_files import SourceFile
-from engine.files.unreadable import Stretch, Stretches
+from engine.errors import SourceGoneError, SourceRefusedError, UnreadableError
+from engine.files.source_files import SourceFile, SourceRoot
+from engine.files.unreadable import MEDIA_ERRORS, Stretch, Stretches
 
 UNKNOWN_SIZE = 1
 """Size of a file whose inode cannot be read: it must not look empty."""
@@ -18,6 +18,21 @@ def unknown_status() -> os.stat_result:
     """Return a status for a regular file whose inode cannot be read."""
     times = {f"st_{name}time_ns": 0 for name in "amc"}
     return os.stat_result((stat.S_IFREG | 0o444, 0, 0, 1, 0, 0, UNKNOWN_SIZE, 0, 0, 0), times)
+
+
+def known_status(root: SourceRoot, path: str, opened: SourceFile | None) -> os.stat_result:
+    """Return lstat of a file; if the device cannot read the inode, that of the open file, or an unknown one.
+
+    Raises FileNotFoundError, other OSError, SourceRefusedError.
+    """
+    try:
+        return root.stat(path)
+    except (SourceGoneError, SourceRefusedError):
+        raise
+    except OSError as error:
+        if error.errno not in MEDIA_ERRORS:
+            raise
+    return unknown_status() if opened is None else opened.stat()
 
 
 class UnopenedFile(SourceFile):

@@ -19,15 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from engine import kernel
 from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchRows
-from engine.errors import (
-    CorruptRecordError,
-    LimitExceededError,
-    SourceGoneError,
-    SourceRefusedError,
-)
+from engine.errors import CorruptRecordError, LimitExceededError
 from engine.files.file_names import SAME_NAMES, SEGMENT_KINDS, log_file_name, offset_index_name
 from engine.files.source_files import SourceFile, SourceRoot
-from engine.files.unopened_file import UnopenedFile, unknown_status
+from engine.files.unopened_file import UnopenedFile, known_status
 from engine.files.unreadable import MEDIA_ERRORS
 from engine.index.offset_index import ENTRY, OffsetIndex
 from engine.index.slots import WARM_BYTES, BytesSlots
@@ -427,15 +422,8 @@ class SegmentFiles:
 
         Raises FileNotFoundError, other OSError, SourceRefusedError.
         """
-        try:
-            return self.root.stat(self.path)
-        except SourceGoneError:
-            raise
-        except OSError as error:
-            if error.errno not in MEDIA_ERRORS or isinstance(error, SourceRefusedError):
-                raise
         opened = self.opened
-        return unknown_status() if opened is None else opened.file.stat()
+        return known_status(self.root, self.path, None if opened is None else opened.file)
 
     def let_go(self) -> None:
         """Close the files once no thread reads them; the next use opens them again."""
