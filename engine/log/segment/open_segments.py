@@ -418,12 +418,8 @@ class SegmentFiles:
             return file
 
     def status(self) -> os.stat_result:
-        """Return lstat of the records file; if the device cannot read the inode, what is known of it.
-
-        Raises FileNotFoundError, other OSError, SourceRefusedError.
-        """
-        opened = self.opened
-        return known_status(self.root, self.path, None if opened is None else opened.file)
+        """Return lstat of the records file, or what is known of it. Raises as `known_status` does."""
+        return known_status(self.root, self.path, self.opened and self.opened.file)
 
     def let_go(self) -> None:
         """Close the files once no thread reads them; the next use opens them again."""
