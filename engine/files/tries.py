@@ -22,7 +22,7 @@ _MEMORY = 60.0
 _NAMED = (SourceGoneError, SourceRefusedError, UnreadableError)
 
 
-class Failures:
+class FailedCalls:
     """The calls in a row that failed at each try.
 
     Attributes:
@@ -39,7 +39,7 @@ class Failures:
         self.count = 0
 
 
-FAILURES = Failures()
+FAILURES = FailedCalls()
 """Those of this process."""
 
 

@@ -57,6 +57,11 @@ def losses_of(view: LogView) -> LogLosses:
     return known
 
 
+def wanted(view: LogView, start: Offset, stop: Offset) -> tuple[Offset, Offset]:
+    """Return the wanted offsets [start, stop), without an end where they reach the log end: what it lost is wanted too."""
+    return start, MAX_INT64 if stop >= view.log_end_offset else stop
+
+
 class LogLosses:
     """The losses of a view. Facts are worked out at their first use; threads may do it twice, with the same result."""
 
@@ -153,7 +158,7 @@ class LogLosses:
             items: its scan of the bytes [start, end).
             start, end: whole batches.
             next_offset: the smallest offset that may follow at `start`; None if unknown.
-            within: the wanted offsets [first, next); losses that touch none of them are left out.
+            within: the wanted offsets [first, next), see `wanted`; losses that touch none of them are left out.
         """
         view, reading = self._view, _Reading(self, segment, within)
         place = bisect_right(view.base_offsets, segment.base_offset) - 1
@@ -450,8 +455,8 @@ class _Reading:
             self._losses.note_end(segment, _SegmentEnd(expected, self._is_after_damage))
         if self._is_after_damage:
             return
-        if is_whole and place + 1 == len(bases):
-            lost = self._losses.end if within[1] >= view.log_end_offset else None
+        if is_whole and (place + 1 == len(bases) or bases[place + 1] >= view.log_end_offset):
+            lost = self._losses.end if within[1] == MAX_INT64 else None
             if lost is not None:
                 yield self._losses.note(lost.damage())
         elif expected >= within[1]:

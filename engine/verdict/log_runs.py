@@ -8,7 +8,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.units import Offset
-from engine.verdict.log_losses import losses_of
+from engine.verdict.log_losses import losses_of, wanted
 
 
 def runs(
@@ -23,12 +23,12 @@ def runs(
     losses, has_parts = losses_of(view), False
     start = view.log_start_offset if start_offset is None else start_offset
     stop = view.log_end_offset if stop_offset is None else stop_offset
-    expected: Offset = 0
+    expected, within = 0, wanted(view, start, stop)
     for segment, part in view.extents(start, stop):
         has_parts |= part.start < part.stop
         smallest = max(part.next_offset, expected)
         items = segment.scan(part.start, part.stop, next_offset=smallest)
-        for item in losses.read(segment, items, part.start, part.stop, None, (start, stop)):
+        for item in losses.read(segment, items, part.start, part.stop, None, within):
             if isinstance(item, BatchRun):
                 expected = item.next_offset
             yield segment, item

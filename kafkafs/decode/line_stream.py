@@ -81,6 +81,7 @@ class LineStream:
         self._cache = cache
         self._chunks = ChunkTable()
         self._measuring = threading.Lock()
+        self._empty_parts = _empty(parts)
         self._frontier = (0, *self._beginning(0))
         self._files = PartFiles()
 
@@ -93,12 +94,13 @@ class LineStream:
 
     @property
     def unmeasured_bytes(self) -> int:
-        """Bytes on disk that are not measured yet."""
+        """Bytes on disk that are not measured yet; a part without bytes, whose records may be lost, counts as one."""
         part, position, _ = self._frontier
         parts = self.parts
         if part >= len(parts):
             return 0
-        return parts[part].end - position + sum(p.end - p.start for p in parts[part + 1 :])
+        left = parts[part].end - position + sum(p.end - p.start for p in parts[part + 1 :])
+        return left + self._empty_parts
 
     def measure(self, cancel: Callable[[], bool] | None = None) -> int:
         """Measure the rest of the text, and return the exact size.
@@ -137,8 +139,9 @@ class LineStream:
     def _measure(self, cancel: Callable[[], bool] | None) -> None:
         part, position, expected = self._frontier
         while part < len(self.parts):
-            segment, _, end = self.parts[part]
-            if position < end:
+            segment, start, end = self.parts[part]
+            if position < end or (start == end and self._empty_parts):
+                self._empty_parts -= start == end
                 measuring = PartMeasuring(
                     self.rendering, self._chunks, self.findings, part, position, end, expected
                 )
@@ -170,6 +173,7 @@ class LineStream:
             self.parts = parts
             self._view = view
             if is_empty:
+                self._empty_parts = _empty(parts)
                 self._frontier = (0, *self._beginning(0))
             return Growth.DONE
         finally:
@@ -275,6 +279,10 @@ class LineStream:
 
     def _file(self, part: int) -> SourceFile:
         return self._files.file(part, self.parts[part].segment)
+
+
+def _empty(parts: list[StreamPart]) -> int:
+    return sum(part.start == part.end for part in parts)
 
 
 def _is_same(mine: LogSegment, new: LogSegment) -> bool:

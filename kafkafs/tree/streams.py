@@ -163,7 +163,10 @@ def text_of(
 def _rendering(
     source: LineSource, view: LogView, options: kernel.LineOptions, budgets: Budgets
 ) -> Rendering:
-    return Rendering(line_options(source, view, options), budgets, offsets_of(source, view))
+    within = offsets_of(source, view)
+    if source.base_offset is None and within[1] >= view.log_end_offset:
+        within = within[0], MAX_INT64
+    return Rendering(line_options(source, view, options), budgets, within)
 
 
 def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> Iterator[_Scanned]:
@@ -218,7 +221,7 @@ def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
     parts = []
     for segment in _segments(source, view, start, end):
         low, high = _positions(view, segment, start, end)
-        if low < high:
+        if low < high or (source.base_offset is not None and not segment.size):
             parts.append(StreamPart(segment, low, high))
     return parts
 

@@ -207,7 +207,11 @@ def tree(source: Path, end: int) -> tuple[int, set[int]]:
         facts = [json.loads(line) for line in lines]
         shown = [line["offset"] for line in facts if "offset" in line]
         errors = [line["error"] for line in facts if "error" in line]
-        problems = [entry for entry in shown_tree.context.problems if entry["kind"] == "missing"]
+        problems = [
+            entry
+            for entry in shown_tree.context.problems
+            if entry["kind"] == "missing" and entry["partition"] == LOG
+        ]
         missing = [each for each in errors if each["kind"] == "missing"]
         assert not missing or problems, "the problems lack what the lines say"
         lost = offsets_of(errors, shown, end)
@@ -216,9 +220,13 @@ def tree(source: Path, end: int) -> tuple[int, set[int]]:
 
 def python(source: Path, end: int) -> tuple[int, set[int]]:
     with kafkafs.open(source) as opened:
-        table = opened.scan(TOPIC, partition=0, on_corrupt="row").to_arrow().to_pylist()
-    shown = [row["offset"] for row in table if row.get("corruptReason") is None]
-    bad = [row for row in table if row.get("corruptReason") is not None]
+        table = (
+            opened.scan(TOPIC, columns=["offset", "_corrupt"], on_corrupt="row")
+            .to_arrow()
+            .to_pylist()
+        )
+    shown = [row["offset"] for row in table if row["_corrupt"] is None]
+    bad = [row for row in table if row["_corrupt"] is not None]
     return len(bad), set(range(end)) - set(shown) if bad else set()
 
 
@@ -294,10 +302,11 @@ def _hurt(
 ) -> tuple[Path, set[int]]:
     source = tmp_path / "data"
     shutil.copytree(sound, source)
-    gone = []
+    gone: list[Gone] = []
     for kind in kinds:
-        if _segments(source / LOG) and all(p.stat().st_size > 200 for p in _segments(source / LOG)):
-            gone.append(kind(source / LOG, pick))
+        left = _segments(source / LOG)
+        if left and all(path.stat().st_size > 200 for path in left):
+            gone += [kind(source / LOG, pick)]
     lost = {
         offset
         for batch in batches

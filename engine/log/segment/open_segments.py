@@ -419,7 +419,7 @@ class SegmentFiles:
 
     def status(self) -> os.stat_result:
         """Return lstat of the records file, or what is known of it. Raises as `known_status` does."""
-        return known_status(self.root, self.path, self.opened and self.opened.file)
+        return known_status(self.root, self.path, getattr(self.opened, "file", None))
 
     def let_go(self) -> None:
         """Close the files once no thread reads them; the next use opens them again."""

@@ -20,7 +20,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.log.segment.segment_cuts import pieces_from_the_end
 from engine.units import Offset
-from engine.verdict.log_losses import losses_of
+from engine.verdict.log_losses import losses_of, wanted
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.record_format import RecordFormat
@@ -161,7 +161,7 @@ class KeySearch:
             extent.start,
             extent.stop,
             extent.next_offset,
-            (options.from_offset, options.to_offset),
+            wanted(self.view, options.from_offset, options.to_offset),
         )
         for part in items:
             for item in self._found(search, segment, part):

@@ -16,7 +16,7 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.units import MAX_INT64, Offset, Position
-from engine.verdict.log_losses import losses_of
+from engine.verdict.log_losses import losses_of, wanted
 from engine.verdict.log_runs import runs
 from kafkafs.table.errors import CorruptBatchError, LostRecordsError, RecreatedTopicError
 from kafkafs.table.splits.log_dir_owners import check_same, check_visible
@@ -90,7 +90,7 @@ def _scan(
             split.position,
             split.end_position,
             None if split.part_start == split.segment else split.part_start,
-            (split.start, split.stop),
+            wanted(view, split.start, split.stop),
         )
         for item in items:
             yield Scanned(view, segment, split, item)

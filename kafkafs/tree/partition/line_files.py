@@ -14,7 +14,14 @@ from kafkafs.tree.lookups import segment_with_base
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
 from kafkafs.tree.partition.newest import newest_timestamp
 from kafkafs.tree.partition.partition import Partition, retried
-from kafkafs.tree.streams import LineSource, bytes_on_disk, offsets_of, refuse_lost_range, text_of
+from kafkafs.tree.streams import (
+    LineSource,
+    bytes_on_disk,
+    offsets_of,
+    parts_of,
+    refuse_lost_range,
+    text_of,
+)
 
 MEASURED_INLINE = 256 * 1024
 """Bytes on disk by which a stream may have grown for stat to measure it."""
@@ -133,6 +140,8 @@ class LineFile(File):
         stream = self.partition.context.streams.peek(source, view)
         if stream is None:
             disk = bytes_on_disk(source, view)
+            if not disk and parts_of(source, view):
+                return GUESSED_RATIO, False  # what it lost is shown
             return disk * GUESSED_RATIO, disk == 0
         if stream.measure_now(MEASURED_INLINE):
             return stream.size, True
