@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.errors import KafkaStorageError
 from engine.files.file_names import FolderState
-from engine.files.source_files import SourceRoot
-from engine.log.log_directory import LogSource, open_source
 from engine.plan.log_dir_plan import LogFolder
-from engine.replay.cluster import ClusterImage, ClusterReplay
+from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import TopicPartition
 from engine.writing.log_config import LogConfig
@@ -76,17 +72,3 @@ class Assignments:
             return LogConfig.from_properties(facts["configs"])
         except ValueError:
             return default
-
-
-def read_cluster(roots: Iterable[SourceRoot]) -> ClusterImage | None:
-    """Replay the metadata log in log dirs; return None if there is none, or part of it is missing."""
-    source: LogSource | None = None
-    image: ClusterImage | None = None
-    with suppress(OSError, KafkaStorageError):
-        source = open_source([root.path for root in roots])
-        replay = ClusterReplay(source)
-        if replay.exists:
-            image = replay.image()
-    if source is not None:
-        source.close()
-    return image if image is not None and image.missing is None else None

@@ -17,6 +17,7 @@ from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, offline, stops
 from engine.plan.log_dir_plan import METADATA_LOG
+from engine.plan.raft_files import check_bootstrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Owners:
         directory_ids: stated directory ids by the paths of the log dirs.
         new_directory_ids: log dirs that get a directory.id at the start.
         offline: failures of the log dirs that go offline, by path.
+        has_zookeeper: whether the broker runs with ZooKeeper, and has no metadata log.
         failure: failure that ends the start; None if it continues.
     """
 
@@ -37,6 +39,7 @@ class Owners:
     directory_ids: Mapping[str, str] = field(default_factory=dict)
     new_directory_ids: frozenset[str] = frozenset()
     offline: Mapping[str, BrokerFailure] = field(default_factory=dict)
+    has_zookeeper: bool = False
     failure: BrokerFailure | None = None
 
 
@@ -64,6 +67,7 @@ def check_owners(roots: Sequence[SourceRoot], *, may_have_zookeeper: bool = Fals
         if not with_zookeeper:
             _check_metadata_logs(found, metadata_dir, with_metadata)
             _check_stated(found)
+            check_bootstrap({root.path: root for root in roots}[metadata_dir])
     except BrokerFailure as failure:
         return Owners(metadata_dir, found.node_id, failure=failure)
     stated = found.properties.items()
@@ -73,6 +77,7 @@ def check_owners(roots: Sequence[SourceRoot], *, may_have_zookeeper: bool = Fals
         {path: each.directory_id for path, each in stated if each.directory_id is not None},
         frozenset(path for path, each in stated if each.directory_id is None),
         failed,
+        with_zookeeper,
     )
 
 

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from engine.errors import KafkaStorageError
 from engine.files.file_names import (
     CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REMOTE_INDEX_CACHE_FOLDER,
+    REPLICATION_OFFSET_CHECKPOINT,
     FolderState,
 )
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
+from engine.log.source_identity import is_partition_name
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, offline, stops, unreadable
 from engine.plan.loading.java_text import TEXT_LIMIT, parse_int, parse_offsets
 from engine.topics.topic_names import CLUSTER_METADATA
@@ -44,9 +47,13 @@ class LogDirPlan:
         outcome, java, reason: worst outcome so far, with class and reason of its exception.
         folders: folders of the logs to load, by name; empty if a name ends the start.
         is_abandoned: whether the log dir goes offline before any log is loaded.
-        recovery_points, log_starts: offsets in its checkpoints.
+        recovery_points, log_starts, high_watermarks, cleaned: offsets in its checkpoints.
         is_offline: whether the log dir fails before its logs are loaded, but loads them.
         failures: all failures of the log dir and its logs.
+        late: failures of checkpoints that a broker reads once the logs are loaded, by name.
+        late_failures: those that take the log dir offline.
+        risks: sentences on what a start with the log dir costs besides.
+        links: names of partitions' folders that are symbolic links, which a broker follows and the engine does not.
         notes: further sentences.
     """
 
@@ -61,7 +68,13 @@ class LogDirPlan:
     is_offline: bool = False
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
     log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
+    high_watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
+    cleaned: dict[TopicPartition, Offset] = field(default_factory=dict)
     failures: list[BrokerFailure] = field(default_factory=list)
+    late: dict[str, BrokerFailure] = field(default_factory=dict)
+    late_failures: list[BrokerFailure] = field(default_factory=list)
+    risks: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def abandon(self, failure: BrokerFailure) -> None:
@@ -73,9 +86,33 @@ class LogDirPlan:
     def fail(self, failure: BrokerFailure) -> None:
         """Note a failure; the outcome is that of the worst one."""
         self.failures.append(failure)
+        self._weigh(failure)
+
+    def _weigh(self, failure: BrokerFailure) -> None:
         order = list(Outcome)
         if order.index(failure.outcome) > order.index(self.outcome):
             self.outcome, self.java, self.reason = failure.outcome, failure.java, failure.reason
+
+    def read_late(self, *, serves: bool) -> None:
+        """Note what the checkpoints do that a broker reads once the logs are loaded.
+
+        Args:
+            serves: whether the broker has a partition in this log dir: then it reads the high watermarks.
+        """
+        for name, failure in self.late.items():
+            if name == REPLICATION_OFFSET_CHECKPOINT and not serves:
+                continue
+            if failure.outcome is not Outcome.BROKER_STOPS:
+                self.late_failures.append(failure)
+                self._weigh(failure)
+            elif name == REPLICATION_OFFSET_CHECKPOINT:
+                self.risks.append(
+                    f"{failure.reason}: the broker starts, but fails to serve its partitions"
+                )
+            else:
+                self.risks.append(
+                    f"{failure.reason}: the log cleaner ends at once, and no log is compacted"
+                )
 
 
 def parse_log_folder(name: str) -> LogFolder:
@@ -133,6 +170,8 @@ def plan_log_dir(
     plan.log_starts = _offsets(
         plan, root, names, LOG_START_OFFSET_CHECKPOINT, "the first segment's base offset"
     )
+    plan.high_watermarks = _late_offsets(plan, root, names, REPLICATION_OFFSET_CHECKPOINT)
+    plan.cleaned = _late_offsets(plan, root, names, CLEANER_OFFSET_CHECKPOINT)
     plan.is_offline = plan.outcome is Outcome.LOG_DIR_OFFLINE
     try:
         plan.folders = _folders(plan, names, only, has_metadata=has_metadata)
@@ -176,6 +215,8 @@ def _folders(
         if name in (REMOTE_INDEX_CACHE_FOLDER, CLEAN_SHUTDOWN) or only not in (None, name):
             continue
         if names[name] is EntryKind.SYMLINK:
+            if is_partition_name(name):
+                plan.links.append(name)
             plan.notes.append(
                 f"{name} is a symbolic link, which is not followed here; a broker follows it if it leads"
                 " to a folder"
@@ -211,3 +252,19 @@ def _offsets(
         else:
             plan.fail(unreadable(error))
         return {}
+
+
+def _late_offsets(
+    plan: LogDirPlan, root: SourceRoot, names: dict[str, EntryKind], name: str
+) -> dict[TopicPartition, Offset]:
+    """Return the offsets in a checkpoint that a broker reads once the logs are loaded; keep its failure."""
+    if names.get(name) in (None, EntryKind.DIRECTORY):  # a folder of that name ends the start
+        return {}
+    try:
+        with root.open_fresh(name) as file:
+            return parse_offsets(file.read_at(0, TEXT_LIMIT), file.path, file.size())
+    except BrokerFailure as failure:
+        plan.late[name] = failure
+    except (OSError, KafkaStorageError) as error:
+        plan.late[name] = unreadable(error)
+    return {}

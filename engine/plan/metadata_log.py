@@ -1,21 +1,22 @@
-"""Check the metadata log after its loading: see KafkaRaftLog.createLog in Kafka."""
+"""Check the metadata log after its loading, and the files beside it: see KafkaRaftLog.createLog in Kafka."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
-from engine.files.file_names import FileKind, FileState, parse_file_name
-from engine.plan.loading.broker_failure import Outcome, stops
+from engine.files.source_files import SourceRoot
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.log_plan import LogPlan
+from engine.plan.raft_files import check_quorum_state, newest_snapshot, snapshot_ends
 
 
-def as_metadata_log(plan: LogPlan, names: Iterable[str]) -> LogPlan:
-    """Return the plan of the metadata log: a broker does not start without it, so any failure ends the start.
+def as_metadata_log(plan: LogPlan, root: SourceRoot) -> LogPlan:
+    """Return the plan of the metadata log: a node does not start without it, so any failure ends the start.
 
     Args:
         plan: plan after the loading.
-        names: names in the log's folder.
+        root: its log dir.
     """
     if plan.outcome is Outcome.LOG_DIR_OFFLINE:
         java = "KafkaStorageException" if plan.fails_at_once else plan.java
@@ -25,23 +26,37 @@ def as_metadata_log(plan: LogPlan, names: Iterable[str]) -> LogPlan:
     if plan.topic_id not in (None, METADATA_TOPIC_ID):
         reason = f"{plan.folder} has the topic id {plan.topic_id}, not {METADATA_TOPIC_ID}"
         return plan.failed(stops("InconsistentTopicIdException", reason))
+    try:
+        return _with_raft_files(plan, root)
+    except BrokerFailure as failure:
+        return plan.failed(failure)
+
+
+def _with_raft_files(plan: LogPlan, root: SourceRoot) -> LogPlan:
     start = plan.log_start or 0
-    newest = max(_snapshots(names), default=-1)
-    if start > max(newest, 0):
-        has = "has no snapshot" if newest < 0 else f"its newest snapshot ends at offset {newest}"
+    ends = snapshot_ends(root, plan.folder)
+    newest_end = max(ends, default=-1)
+    if start > max(newest_end, 0):
+        has = (
+            "has no snapshot"
+            if newest_end < 0
+            else f"its newest snapshot ends at offset {newest_end}"
+        )
         reason = f"{plan.folder} starts at offset {start} and {has}"
-        return plan.failed(stops("IllegalStateException", reason))
+        raise stops("IllegalStateException", reason)
+    newest = newest_snapshot(root, plan.folder, start)
+    check_quorum_state(root, plan.folder)
+    if newest is None:
+        return plan
+    if not newest.is_whole:
+        plan = replace(plan, is_at_risk=True).noted(
+            f"its newest snapshot, {newest.name}, is not complete: the node takes what is in it for all there is"
+        )
+    epoch = plan.epochs_after[-1].epoch if plan.epochs_after else 0
+    end, snapshot_epoch = newest.id
+    if snapshot_epoch > epoch or (snapshot_epoch == epoch and end > (plan.log_end or 0)):
+        plan = replace(plan, log_start=end, log_end=end, log_end_before=end).noted(
+            f"its newest snapshot, {newest.name}, is past the end of the log: the records files go, and the log"
+            f" begins at offset {end}"
+        )
     return plan
-
-
-def _snapshots(names: Iterable[str]) -> Iterable[int]:
-    """Yield the end offsets of the complete snapshots."""
-    for name in names:
-        parsed = parse_file_name(name)
-        if (
-            parsed is not None
-            and parsed.kind is FileKind.KRAFT_CHECKPOINT
-            and parsed.state is FileState.LIVE
-            and parsed.base_offset is not None
-        ):
-            yield parsed.base_offset

@@ -13,19 +13,21 @@ from engine.errors import KafkaStorageError, SourceError
 from engine.files.file_names import FolderState
 from engine.files.source_files import SourceRoot
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
-from engine.plan.assignments import Assignments, read_cluster
+from engine.plan.assignments import Assignments
 from engine.plan.future_logs import FoundLog, FutureLogs, Place
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome
 from engine.plan.loading.broker_loading import LogToLoad
 from engine.plan.loading.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_owners import Owners, check_owners
-from engine.plan.log_dir_plan import LogDirPlan, LogFolder, plan_log_dir
+from engine.plan.log_dir_plan import METADATA_LOG, LogDirPlan, LogFolder, plan_log_dir
 from engine.plan.log_plan import LogPlan, plan_log
+from engine.plan.lost_folders import LostFolder, lost_folders
 from engine.plan.metadata_log import as_metadata_log
 from engine.plan.moved_logs import LogAccess, replaced
 from engine.plan.overlay.overlay_content import OverlayBudget
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.placement import Placement
+from engine.plan.planned_cluster import PlannedCluster, planned_cluster, with_cluster
 from engine.plan.start_sources import StartSources, open_log_dirs
 from engine.plan.stated_ends import StatedEnds, sentences
 from engine.plan.topic_ids import read_topic_id
@@ -79,6 +81,8 @@ class StartPlan:
         self._owners = Owners("")
         self._stated_ends = StatedEnds()
         self._assignments = Assignments()
+        self._done: dict[Place, LogPlan] = {}
+        self.lost_folders: tuple[LostFolder, ...] = ()
         try:
             self._sources = open_log_dirs(paths)
             roots, only = self._sources
@@ -90,8 +94,9 @@ class StartPlan:
                     roots, may_have_zookeeper=self.version.may_have_zookeeper
                 )
             self.log_dirs: list[LogDirPlan] = [self._plan_dir(root, clean) for root in roots]
+            self.metadata = PlannedCluster() if only is not None else self._plan_metadata()
             self._assignments = Assignments(
-                read_cluster(roots) if only is None else None,
+                self.metadata.image,
                 self._owners.node_id,
                 self._owners.directory_ids,
                 self.version.sets_aside_strays,
@@ -104,7 +109,6 @@ class StartPlan:
             self.close()
             raise
         self._placement = Placement(self._assignments, self._futures)
-        self._done: dict[Place, LogPlan] = {}
         self._accesses: list[LogAccess] = []
 
     def __enter__(self) -> Self:
@@ -127,6 +131,24 @@ class StartPlan:
     def node_id(self) -> int | None:
         """Node id of the broker, as the log dirs state it."""
         return self._owners.node_id
+
+    @property
+    def _has_metadata_dir(self) -> bool:
+        return self._sources.only is None and not self._owners.has_zookeeper
+
+    @property
+    def forgets_topics(self) -> bool:
+        """Whether log dirs with logs have no metadata log: a controller that starts there knows no topic."""
+        if not self._has_metadata_dir or self._owners.failure is not None:
+            return False
+        image = self.metadata.image
+        is_there = any(
+            each.name == METADATA_LOG for log_dir in self.log_dirs for each in log_dir.folders
+        )
+        is_empty = image is not None and image.snapshot is None and not self.metadata.end
+        return (is_empty or not is_there) and any(
+            each.folders or each.recovery_points or each.high_watermarks for each in self.log_dirs
+        )
 
     @property
     def log_count(self) -> int:
@@ -161,6 +183,7 @@ class StartPlan:
 
         A failure of a log is also noted in its log dir's plan.
         """
+        serving: set[str] = set()
         for root, log_dir in zip(self._sources.log_dirs, self.log_dirs, strict=True):
             for folder in filter(self._is_chosen, log_dir.folders):
                 plan = self._planned(root, log_dir, folder)
@@ -170,7 +193,13 @@ class StartPlan:
                     log_dir.fail(failure)
                 if plan.renamed_to is not None or plan.has_open_transaction:
                     self._accesses.append(LogAccess.of(log_dir, plan, failure))
+                is_served = plan.outcome is Outcome.LOADS and plan.state is FolderState.LOG
+                if is_served and folder.name != METADATA_LOG and plan.renamed_to is None:
+                    serving.add(log_dir.path)
                 yield log_dir, plan
+        serving |= {each.log_dir for each in self.lost_folders if each.log_dir is not None}
+        for log_dir in self.log_dirs if self._sources.only is None else ():
+            log_dir.read_late(serves=log_dir.path in serving)
 
     def _planned(self, root: SourceRoot, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
         place = Place(log_dir.path, folder.name)
@@ -200,13 +229,14 @@ class StartPlan:
         """
         found = [] if self._owners.failure is None else [self._owners.failure]
         found += [each for log_dir in self.log_dirs for each in log_dir.failures]
+        found += [each for log_dir in self.log_dirs for each in log_dir.late_failures]
         found += [access.failure for access in self._accesses if access.fails]
         return found
 
     def verdict(self) -> tuple[Outcome, str]:
         """Return the outcome for the broker, and the reason; final after the last of `logs`.
 
-        A broker halts when all its log dirs are offline.
+        A broker halts when the log dir of its metadata log is offline, or all are.
         """
         if self._owners.failure is not None:
             return self._owners.failure.outcome, self._owners.failure.reason
@@ -218,6 +248,10 @@ class StartPlan:
         failed = [each for each in self.log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE]
         if failed and len(failed) == len(self.log_dirs):
             return Outcome.BROKER_STOPS, f"all log dirs are offline: {failed[0].reason}"
+        for each in failed if self._has_metadata_dir else ():
+            if each.path == self._owners.metadata_dir:
+                reason = f"the log dir of the metadata log goes offline: {each.reason}"
+                return Outcome.BROKER_STOPS, reason
         return (Outcome.LOG_DIR_OFFLINE, failed[0].reason) if failed else (Outcome.LOADS, "")
 
     def _plan_dir(self, root: SourceRoot, clean: bool | None) -> LogDirPlan:
@@ -237,6 +271,20 @@ class StartPlan:
             plan.notes.append("meta.properties gets a directory.id")
         return plan
 
+    def _plan_metadata(self) -> PlannedCluster:
+        """Plan the metadata log before the others, which it decides about; return the cluster that it states."""
+        for root, log_dir in zip(self._sources.log_dirs, self.log_dirs, strict=True):
+            folder = next((each for each in log_dir.folders if each.name == METADATA_LOG), None)
+            if folder is None:
+                continue
+            plan, found = self._plan(root, log_dir, folder), PlannedCluster()
+            if plan.outcome is Outcome.LOADS:
+                found = planned_cluster(root.path, plan, self._owners.node_id)
+                plan = with_cluster(plan, found, self._owners.node_id)
+            self._done[Place(root.path, folder.name)] = plan
+            return found
+        return PlannedCluster()
+
     def _plan_futures(self) -> FutureLogs:
         found = []
         for root, log_dir in zip(self._sources.log_dirs, self.log_dirs, strict=True):
@@ -244,7 +292,10 @@ class StartPlan:
                 topic_id = self._topic_id(root, folder)
                 is_stray = self._assignments.why_stray(folder, topic_id) is not None
                 found.append(FoundLog(Place(root.path, folder.name), folder, topic_id, is_stray))
-        return FutureLogs(found, self._assignments)
+        futures = FutureLogs(found, self._assignments)
+        lost = lost_folders(self.log_dirs, self._assignments, found, futures.by_place)
+        self.lost_folders = tuple(each for each in lost if self._is_chosen(each))
+        return futures
 
     def _topic_id(self, root: SourceRoot, folder: LogFolder) -> str | None:
         """Return the topic id of a log before its loading; None if it cannot be read."""
@@ -289,7 +340,7 @@ class StartPlan:
             self._on_loaded(plan, self._disk, path)
         self._disk.forget(path)
         if is_metadata:
-            return as_metadata_log(plan, (entry.name for entry in root.list(folder.name)))
+            return as_metadata_log(plan, root)
         if plan.outcome is not Outcome.LOADS:
             return plan
         if plan.state is FolderState.LOG:

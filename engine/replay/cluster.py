@@ -161,8 +161,13 @@ class ClusterReplay:
     @property
     def exists(self) -> bool:
         """Whether the source has a readable metadata log."""
+        log = self._metadata_log()
+        return log is not None and log.view_or_none() is not None
+
+    def _metadata_log(self) -> PartitionLog | None:
+        """Return partition 0 of the metadata topic: there is no other, whatever folders are there."""
         logs = self._logs.of(CLUSTER_METADATA)
-        return bool(logs) and logs[0].view_or_none() is not None
+        return logs[0] if logs and logs[0].topic_partition.partition == 0 else None
 
     def image(self, until: Timestamp | None = None) -> ClusterImage:
         """Return the cluster as of now, or as of the records with timestamps up to `until`.
@@ -172,14 +177,14 @@ class ClusterReplay:
             OffsetOutOfRangeError: snapshots and log begin after that time.
             OSError: a file cannot be read.
         """
-        logs = self._logs.of(CLUSTER_METADATA)
-        if not logs:
+        log = self._metadata_log()
+        if log is None:
             raise FileNotFoundError(f"there is no {CLUSTER_METADATA}")
         with self._lock:
-            if logs[0] is not self._log:
-                self._log = logs[0]
+            if log is not self._log:
+                self._log = log
                 self._known.clear()
-            view = logs[0].view()
+            view = log.view()
             known = self._known.get(until)
             if known is not None and known[0] == view.rewrites:
                 image = known[1]
@@ -199,6 +204,14 @@ class ClusterReplay:
         return image
 
 
+def image_at_start(view: LogView, end: Offset) -> ClusterImage:
+    """Return the cluster that a node replays at its start: its newest snapshot, whole or not, and the log up to `end`.
+
+    Raises OSError if a file cannot be read.
+    """
+    return _Replay(view, None, no_progress, end).begin()
+
+
 class _Snapshot(NamedTuple):
     """A snapshot. `is_whole`: it has its header and footer, and no damage."""
 
@@ -211,10 +224,18 @@ class _Snapshot(NamedTuple):
 
 
 class _Replay:
-    """One pass over a metadata log."""
+    """One pass over a metadata log; `end`: as a node does that starts, and its log ends there."""
 
-    def __init__(self, view: LogView, until: Timestamp | None, progress: Progress) -> None:
+    def __init__(
+        self,
+        view: LogView,
+        until: Timestamp | None,
+        progress: Progress,
+        end: Offset | None = None,
+    ) -> None:
         self._view = view
+        self._starts = end is not None
+        self._end = view.log_end_offset if end is None else end
         self._progress = progress
         self._until = until
         self._unreadable: list[Unreadable] = []
@@ -258,15 +279,15 @@ class _Replay:
         return self._run(image.next_offset)
 
     def _run(self, start: Offset) -> ClusterImage:
-        view = self._view
-        records = replayed_records(view, start, view.log_end_offset, self._until, self._progress)
+        end = max(start, self._end)
+        records = replayed_records(self._view, start, end, self._until, self._progress)
         for change in self._changes(records, self._unreadable, self._tables.notes):
             self._timestamp = max(self._timestamp, change.timestamp)
             self._newest_offset = change.offset
             self._take(change)
         return ClusterImage(
             snapshot=self._snapshot,
-            next_offset=view.log_end_offset,
+            next_offset=end,
             newest_offset=self._newest_offset,
             timestamp=self._timestamp,
             tables=self._tables.tables(),
@@ -295,7 +316,11 @@ class _Replay:
     def _newest_snapshot(self) -> _Snapshot | None:
         """Return the newest whole snapshot; without one, the newest one, unless the log has all records."""
         damaged_one = None
-        for snapshot_id in reversed(self._view.kraft_snapshots):
+        snapshots = self._view.kraft_snapshots
+        if self._starts:
+            newest = max(snapshots, key=lambda each: (each.epoch, each.end_offset), default=None)
+            return None if newest is None else self._read_snapshot(newest)
+        for snapshot_id in reversed(snapshots):
             found = self._read_snapshot(snapshot_id)
             if found is None or (self._until is not None and found.timestamp > self._until):
                 continue

@@ -74,7 +74,9 @@ class NodeJudge:
         more = {"fill": list(fill), "bootstrap": bootstrap} if fill else {}
         pairs = [[str(each) for each in pair] for pair in copies]
         plain = [{name: str(value) for name, value in node.items()} for node in nodes]
-        answer = self._ask("start", nodes=plain, copy=pairs, wait_ms=wait_ms, seconds=seconds, **more)
+        answer = self._ask(
+            "start", nodes=plain, copy=pairs, wait_ms=wait_ms, seconds=seconds, **more
+        )
         if not answer["starts"]:
             self._end()
         return answer

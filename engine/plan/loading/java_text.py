@@ -118,6 +118,11 @@ def parse_topic_id(data: bytes, path: str, size: int | None = None) -> str:
     return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
 
 
+def first_line(data: bytes, path: str, size: int | None = None) -> str | None:
+    """Return the first line of a text, None for an empty one; arguments and errors as for `parse_epochs`."""
+    return next(_lines(data, path, size), None)
+
+
 def _value(lines: Iterator[str], number: int, path: str) -> str:
     line = next(lines, None)
     if line is None:

@@ -1,0 +1,97 @@
+"""The cluster as a node knows it after its start: what its metadata log holds once that has been loaded.
+
+A node that is the only controller has nothing else, and what its loading cuts off is gone for the cluster. Any other
+node gets the rest again from the other controllers, before it sets a log aside.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from engine.errors import KafkaStorageError
+from engine.log.log_directory import LogSource, open_source
+from engine.plan.loading.broker_failure import stops
+from engine.plan.log_dir_plan import METADATA_LOG
+from engine.plan.log_plan import LogPlan
+from engine.replay.cluster import ClusterImage, ClusterReplay, image_at_start
+from engine.units import Offset
+
+
+class PlannedCluster(NamedTuple):
+    """The cluster after a start.
+
+    Attributes:
+        image: topics and replicas; None if they cannot be told.
+        held: the metadata log's offsets that are in `image` only because another controller has them, too.
+        is_consistent: whether the records fit each other: a node stops at one that changes what there is not.
+        voters: the controllers; None if the log does not state them.
+        end: end of the planned metadata log.
+    """
+
+    image: ClusterImage | None = None
+    held: int = 0
+    is_consistent: bool = True
+    voters: frozenset[int] | None = None
+    end: Offset = 0
+
+    def decides_alone(self, node_id: int | None) -> bool:
+        """Whether the node is the only controller, as far as the log states that."""
+        return self.voters is None or self.voters == {node_id}
+
+
+def planned_cluster(log_dir: str, metadata: LogPlan, node_id: int | None) -> PlannedCluster:
+    """Replay the metadata log of a log dir as it is after its loading.
+
+    Args:
+        log_dir: path of the log dir.
+        metadata: plan of its metadata log, which loads.
+        node_id: the node that starts; None if unknown.
+    """
+    end = metadata.log_end or 0
+    source: LogSource | None = None
+    found = PlannedCluster(end=end)
+    with suppress(OSError, KafkaStorageError):
+        source = open_source(log_dir)
+        image = image_at_start(source.partitions()[METADATA_LOG].view(), end)
+        found = PlannedCluster(
+            None if image.missing is not None else image,
+            is_consistent=not image.notes,
+            voters=voters_in(image),
+            end=end,
+        )
+        if not found.decides_alone(node_id):
+            whole = ClusterReplay(source).image()
+            if whole.missing is None and whole.next_offset > image.next_offset:
+                found = found._replace(image=whole, held=whole.next_offset - image.next_offset)
+    if source is not None:
+        source.close()
+    return found
+
+
+def voters_in(image: ClusterImage) -> frozenset[int] | None:
+    """Return the controllers that an image states; None if it states none."""
+    quorum = image.table("quorum")
+    for name in ("voters", "leader"):
+        item = quorum.get(name)
+        voters = [] if item is None else item.facts.get("voters") or []
+        if voters:
+            return frozenset(each["voterId"] for each in voters)
+    return None
+
+
+def with_cluster(plan: LogPlan, found: PlannedCluster, node_id: int | None) -> LogPlan:
+    """Return the plan of the metadata log with what its records say of the start."""
+    if plan.is_at_risk and not found.is_consistent:
+        failure = stops(
+            "RuntimeException",
+            f"{plan.folder} changes what its newest snapshot, which is not complete, does not have",
+        )
+        return plan.failed(failure)
+    others = sorted(each for each in found.voters or () if each != node_id)
+    if found.held:
+        return plan.noted(
+            f"the node fetches the offsets from {found.end} on again, if the other controllers"
+            f" ({', '.join(map(str, others))}) have them"
+        )
+    return plan

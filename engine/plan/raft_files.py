@@ -1,0 +1,253 @@
+"""Read the files that a KRaft node reads beside its metadata log, as it reads them: any error ends its start.
+
+These are bootstrap.checkpoint (its batches' checksums are not verified), the newest snapshot (they are) and quorum-state.
+See BootstrapDirectory, RecordsSnapshotReader and FileQuorumStateStore in Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from engine.checkpoint.base64_uuid import canonical_uuid
+from engine.errors import InvalidRecordError
+from engine.files.file_names import (
+    BOOTSTRAP_CHECKPOINT,
+    QUORUM_STATE,
+    FileKind,
+    FileState,
+    kraft_checkpoint_name,
+    parse_file_name,
+)
+from engine.files.folder_entries import EntryKind, SourceEntry
+from engine.files.source_files import SourceFile, SourceRoot
+from engine.log.folder_listing import KRaftSnapshot
+from engine.plan.loading.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of, stops
+from engine.plan.loading.java_text import TEXT_LIMIT, first_line
+from engine.record.batch_frame import CURRENT_MAGIC, UP_TO_MAGIC
+from engine.record.control_records import ControlRecordType, parse_control_key
+from engine.record.frame_walk import batch_in, frames
+from engine.record.record_batch import RecordBatch
+from engine.topics.internal_topics import decoder_for
+from engine.topics.topic_names import CLUSTER_METADATA
+from engine.units import MAX_INT32, MAX_INT64, Offset
+
+_METADATA_VERSION = "metadata.version"
+_NEWEST_QUORUM_STATE = 1
+
+
+class NewestSnapshot(NamedTuple):
+    """The snapshot from which a node starts; `is_whole`: it ends with its footer record."""
+
+    id: KRaftSnapshot
+    is_whole: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return kraft_checkpoint_name(*self.id)
+
+
+def check_bootstrap(root: SourceRoot) -> None:
+    """Read the bootstrap.checkpoint of the metadata log's log dir, if there is one.
+
+    Raises BrokerFailure if a node does not start with it.
+    """
+    kinds = {entry.name: entry.kind for entry in root.list()}
+    if BOOTSTRAP_CHECKPOINT in kinds:
+        _read(root, BOOTSTRAP_CHECKPOINT, kinds[BOOTSTRAP_CHECKPOINT], _read_bootstrap)
+
+
+def check_quorum_state(root: SourceRoot, folder: str) -> None:
+    """Read the quorum-state in the metadata log's folder, if there is one. Raises BrokerFailure as `check_bootstrap`."""
+    kinds = {entry.name: entry.kind for entry in root.list(folder)}
+    if QUORUM_STATE in kinds:
+        _read(root, f"{folder}/{QUORUM_STATE}", kinds[QUORUM_STATE], _read_quorum_state)
+
+
+def newest_snapshot(root: SourceRoot, folder: str, log_start: Offset = 0) -> NewestSnapshot | None:
+    """Read the newest snapshot that does not end before the log start; None without one.
+
+    Raises BrokerFailure as `check_bootstrap`.
+    """
+    found = dict(_snapshots(root.list(folder), log_start))
+    if not found:
+        return None
+    newest = max(found, key=lambda each: (each.epoch, each.end_offset))
+    path = f"{folder}/{kraft_checkpoint_name(*newest)}"
+    return NewestSnapshot(newest, bool(_read(root, path, found[newest], _read_snapshot)))
+
+
+def snapshot_ends(root: SourceRoot, folder: str) -> list[Offset]:
+    """Return the end offsets of the complete snapshots in a folder."""
+    return [snapshot.end_offset for snapshot, _ in _snapshots(root.list(folder), 0)]
+
+
+def _snapshots(
+    entries: Sequence[SourceEntry], log_start: Offset
+) -> Iterator[tuple[KRaftSnapshot, EntryKind]]:
+    for name, kind in entries:
+        parsed = parse_file_name(name)
+        if parsed is None or parsed.kind is not FileKind.KRAFT_CHECKPOINT:
+            continue
+        if parsed.state is not FileState.LIVE or parsed.base_offset is None:
+            continue
+        if parsed.base_offset >= log_start and parsed.epoch is not None:
+            yield KRaftSnapshot(parsed.base_offset, parsed.epoch), kind
+
+
+def _read(
+    root: SourceRoot, path: str, kind: EntryKind, read: Callable[[SourceFile], object]
+) -> object:
+    """Return what `read` makes of a file; its errors are failures that end the start."""
+    shown = root.display(path)
+    if kind is EntryKind.DIRECTORY:
+        raise stops("IOException", f"{shown} is a folder")
+    if kind is EntryKind.SYMLINK:
+        raise BrokerFailure(
+            Outcome.UNKNOWN, "", f"{shown} is a symbolic link, which is not followed here"
+        )
+    try:
+        with root.open_fresh(path) as file:
+            return read(file)
+    except EXPECTED as error:
+        failure = failure_of(error)
+        if failure.outcome is Outcome.UNKNOWN:
+            raise failure from None
+        reason = failure.reason if shown in failure.reason else f"{shown}: {failure.reason}"
+        raise stops(failure.java, reason) from None
+
+
+def _read_bootstrap(file: SourceFile) -> None:
+    decoder = decoder_for(CLUSTER_METADATA)
+    assert decoder is not None
+    has_version = False
+    for frame in frames(file, 0, file.size()):
+        batch = batch_in(file, frame)
+        if batch.is_control:
+            _control_types(batch)
+            continue
+        for record in batch.records():
+            decoded = decoder.decode(record.key, record.value)
+            if decoded.value is None:
+                note = decoded.value_note or "it has no value"
+                raise stops("RuntimeException", f"the record at offset {record.offset}: {note}")
+            has_version |= (
+                decoded.kind == "FEATURE_LEVEL_RECORD"
+                and decoded.value["data"]["name"] == _METADATA_VERSION
+            )
+    if not has_version:
+        raise stops("RuntimeException", f"{file.path} has no record of the {_METADATA_VERSION}")
+
+
+def _read_snapshot(file: SourceFile) -> bool:
+    """Return whether a snapshot ends with its footer."""
+    size = file.size()
+    if not size:
+        raise stops("NoSuchElementException", f"{file.path} is empty")
+    if size < UP_TO_MAGIC:
+        raise stops("NullPointerException", f"{file.path} has only {size} bytes")
+    types: set[ControlRecordType] = set()
+    is_first = True
+    for frame in frames(file, 0, size):
+        if frame.magic != CURRENT_MAGIC:
+            raise stops("IllegalStateException", f"a batch of {file.path} has magic {frame.magic}")
+        batch = batch_in(file, frame)
+        batch.ensure_valid()
+        types = _control_types(batch) if batch.is_control else set()
+        if is_first and ControlRecordType.SNAPSHOT_HEADER not in types:
+            raise stops("IllegalStateException", f"{file.path} does not begin with its header")
+        is_first = False
+    if is_first:
+        raise stops("NoSuchElementException", f"{file.path} has no whole batch")
+    return ControlRecordType.SNAPSHOT_FOOTER in types
+
+
+def _control_types(batch: RecordBatch) -> set[ControlRecordType]:
+    found = set()
+    for record in batch.records():
+        try:
+            kind = parse_control_key(record.key).type
+        except InvalidRecordError as error:
+            raise stops("RuntimeException", str(error)) from None
+        if kind is not None:
+            found.add(kind)
+    return found
+
+
+def _read_quorum_state(file: SourceFile) -> None:
+    line = first_line(file.read_at(0, TEXT_LIMIT), file.path, file.size())
+    if line is None:
+        raise stops("EOFException", f"{file.path} is empty")
+    fields = _first_value(line, file.path)
+    if not isinstance(fields, dict):
+        raise stops("IOException", f"{file.path} does not hold a JSON object")
+    if "data_version" not in fields:
+        raise stops("IOException", f"{file.path} has no data_version")
+    version = _short(fields["data_version"])
+    if not 0 <= version <= _NEWEST_QUORUM_STATE:
+        raise stops("IllegalStateException", f"{file.path} has the data_version {version}")
+    required = ["leaderId", "leaderEpoch", "votedId"]
+    required += ["clusterId", "appliedOffset", "currentVoters"] if not version else []
+    required += ["votedDirectoryId"] if version else []
+    for name in required:
+        if name not in fields:
+            raise stops("RuntimeException", f"{file.path} has no {name}")
+    for name, value in fields.items():
+        if name in _FIELDS and not _FIELDS[name](value):
+            raise stops("RuntimeException", f"{file.path} has the {name} {str(value)[:80]!a}")
+    if fields.get("currentVoters", ()) is None:
+        raise stops("NullPointerException", f"{file.path} has no currentVoters")
+
+
+def _first_value(line: str, path: str) -> object:
+    """Return the first JSON value in a line; a broker ignores what follows."""
+    try:
+        return json.JSONDecoder(parse_constant=_refuse).raw_decode(line.lstrip(" \t\r\n"))[0]
+    except (ValueError, RecursionError):
+        raise stops("JsonParseException", f"{path}: {line[:80]!a} is no JSON") from None
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(name)
+
+
+def _short(value: object) -> int:
+    """Return a JSON number as an int16, as Jackson does; 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return (int(value) + (1 << 15)) % (1 << 16) - (1 << 15)
+
+
+def _is_int32(value: object) -> bool:
+    return type(value) is int and -MAX_INT32 - 1 <= value <= MAX_INT32
+
+
+def _is_int64(value: object) -> bool:
+    return type(value) is int and -MAX_INT64 - 1 <= value <= MAX_INT64
+
+
+def _is_uuid(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(canonical_uuid(value))
+    except ValueError:
+        return False
+
+
+def _are_voters(value: object) -> bool:
+    return value is None or (
+        isinstance(value, list)
+        and all(isinstance(each, dict) and _is_int32(each.get("voterId")) for each in value)
+    )
+
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "clusterId": lambda value: isinstance(value, str),
+    "leaderId": _is_int32,
+    "leaderEpoch": _is_int32,
+    "votedId": _is_int32,
+    "votedDirectoryId": _is_uuid,
+    "appliedOffset": _is_int64,
+    "currentVoters": _are_voters,
+}
