@@ -39,6 +39,7 @@ from engine.log.source_identity import (
 from engine.units import Timestamp
 
 MAX_AGE = 0.2
+NOT_FOLLOWED = "a symbolic link, not followed"
 _LIVE_MAX_AGE = 1.0
 _SPARE_DESCRIPTORS = 256
 
@@ -54,6 +55,11 @@ class Unread(NamedTuple):
     def of(cls, path: str, error: Exception) -> Unread:
         """Return the entry for an error at a path."""
         return cls(path, reason_of(error), error_name(error))
+
+    @classmethod
+    def link(cls, path: str) -> Unread:
+        """Return the entry for a symbolic link, which a broker follows and the engine does not."""
+        return cls(path, NOT_FOLLOWED, REFUSED)
 
     def __str__(self) -> str:
         hint = way_out(self.errno)
@@ -150,7 +156,7 @@ class _Directory:
     def _place(self, entry: SourceEntry) -> Placed | OtherEntry | None:
         name, kind = entry
         if kind is EntryKind.SYMLINK:
-            return OtherEntry(self.root, name, kind, "a symbolic link, not followed")
+            return OtherEntry(self.root, name, kind, NOT_FOLLOWED)
         if kind is EntryKind.OTHER:
             return OtherEntry(self.root, name, kind, "neither a file nor a folder")
         if kind is EntryKind.FILE:
@@ -256,7 +262,7 @@ class LogSource:
     def unread_folders(self) -> list[Unread]:
         """Return the partitions' folders that are symbolic links, which a broker follows and the engine does not."""
         return [
-            Unread(each.root.display(each.name), each.reason, REFUSED)
+            Unread.link(each.root.display(each.name))
             for each in self.others
             if each.kind is EntryKind.SYMLINK and is_partition_name(each.name)
         ]

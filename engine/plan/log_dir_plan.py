@@ -93,6 +93,15 @@ class LogDirPlan:
         if order.index(failure.outcome) > order.index(self.outcome):
             self.outcome, self.java, self.reason = failure.outcome, failure.java, failure.reason
 
+    def keep_metadata_alone(self) -> None:
+        """Forget all but the metadata log: a node that is only a controller looks at nothing else."""
+        self.folders = [each for each in self.folders if each.name == METADATA_LOG]
+        self.failures.clear()
+        self.late.clear()
+        self.outcome, self.java, self.reason = Outcome.LOADS, "", ""
+        self.is_offline = False
+        self.notes = ["the node is only a controller: it uses the metadata log alone"]
+
     def read_late(self, *, serves: bool) -> None:
         """Note what the checkpoints do that a broker reads once the logs are loaded.
 
@@ -177,6 +186,10 @@ def plan_log_dir(
         plan.folders = _folders(plan, names, only, has_metadata=has_metadata)
     except BrokerFailure as failure:
         plan.fail(failure)
+        if names.get(METADATA_LOG) is EntryKind.DIRECTORY and has_metadata and only is None:
+            plan.folders = [
+                parse_log_folder(METADATA_LOG)
+            ]  # it is loaded before the names are read
         if plan.has_marker:
             plan.notes.append(
                 "the marker of a clean stop is removed before the names are read: the next start"

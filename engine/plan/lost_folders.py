@@ -21,6 +21,7 @@ from engine.plan.future_logs import FoundLog, FutureFate, FutureLog, Place
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.replay.cluster_tables import Item
 from engine.units import Offset, TopicPartition
+from engine.verdict.loss import Loss, LossKind
 
 _CHECKPOINTS_MS = 10_000
 """Twice the time between two writes of the high watermarks: a partition older than that is in the checkpoint."""
@@ -70,6 +71,18 @@ class LostFolder:
         if self.end is None:
             return self.is_new
         return self.end == self.start and self.was_clean
+
+    def loss(self) -> Loss:
+        """Return the partition as a loss."""
+        return Loss(
+            partition=self.name,
+            kind=LossKind.PARTITION,
+            first_offset=None if self.end is None else self.start,
+            next_offset=self.end,
+            file="",
+            reason="; ".join(self.sentences()),
+            is_certain=self.end is not None and not self.other_replicas,
+        )
 
     def sentences(self) -> Iterator[str]:
         """Yield what becomes of the partition, and what it held."""
@@ -144,6 +157,7 @@ def lost_folders(
             strays[each.log.partition] = each.place.folder
         elif each.log.state is FolderState.LOG or becomes_log:
             there.add((each.log.partition, each.topic_id))
+    links = {name for each in log_dirs for name in each.links}
     paths = {directory: path for path, directory in assignments.directory_ids.items()}
     is_down = any(each.is_abandoned for each in log_dirs)
     for name, topic in cluster.topics.items():
@@ -153,6 +167,8 @@ def lost_folders(
             partition = TopicPartition(name, number)
             replicas = rows[number].facts["replicas"]
             if node_id not in replicas or (partition, topic_id) in there:
+                continue
+            if folder_name(partition) in links:
                 continue
             lost = _lost(partition, topic_id, rows[number], node_id, log_dirs, paths)
             if lost.log_dir is None and is_down:

@@ -21,7 +21,7 @@ from engine.plan.loading.java_text import offset_in_name
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.record.attributes import CONTROL_MASK
-from engine.units import Offset, Position
+from engine.units import Offset, Position, Timestamp
 
 _LOG = FileKind.LOG.value
 
@@ -42,6 +42,7 @@ class Losses(NamedTuple):
         bytes: bytes of records files: good batches, damage, zeros; not those of batches in other files.
         damaged_bytes: the part of `bytes` outside of good batches.
         ranges: offsets of the good batches, ascending, adjacent ranges merged.
+        first_timestamp, last_timestamp: smallest and largest timestamp that the batches state; None without one.
     """
 
     records: int = 0
@@ -49,6 +50,13 @@ class Losses(NamedTuple):
     bytes: int = 0
     damaged_bytes: int = 0
     ranges: tuple[LostOffsets, ...] = ()
+    first_timestamp: Timestamp | None = None
+    last_timestamp: Timestamp | None = None
+
+    @property
+    def offsets(self) -> int:
+        """Number of lost offsets."""
+        return sum(end - start for start, end in self.ranges)
 
     @property
     def end(self) -> Offset:
@@ -110,6 +118,7 @@ class _Count:
         self._kept = kept
         self._records = self._control = self._bytes = self._damaged = 0
         self._ranges: list[LostOffsets] = []
+        self._times: list[Timestamp] = []
 
     def scan(
         self, root: SourceRoot, path: str, start: Position, next_offset: Offset | None
@@ -151,14 +160,20 @@ class _Count:
             else:
                 self._records += count
             self._ranges.append(LostOffsets(max(first, log_start), last + 1))
+            stated = int(batch["base_timestamp"]), int(batch["max_timestamp"])
+            self._times = [*self._times, *(each for each in stated if each >= 0)]
+            self._times = [min(self._times), max(self._times)] if self._times else []
 
     def losses(self) -> Losses:
+        times = self._times
         return Losses(
             self._records,
             self._control,
             self._bytes,
             self._damaged,
             tuple(joined(self._ranges)),
+            min(times, default=None),
+            max(times, default=None),
         )
 
 

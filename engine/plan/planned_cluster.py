@@ -24,20 +24,28 @@ class PlannedCluster(NamedTuple):
     Attributes:
         image: topics and replicas; None if they cannot be told.
         held: the metadata log's offsets that are in `image` only because another controller has them, too.
+        is_empty: whether the metadata log has no records.
         is_consistent: whether the records fit each other: a node stops at one that changes what there is not.
         voters: the controllers; None if the log does not state them.
+        brokers: the nodes that were brokers.
         end: end of the planned metadata log.
     """
 
     image: ClusterImage | None = None
     held: int = 0
+    is_empty: bool = False
     is_consistent: bool = True
     voters: frozenset[int] | None = None
+    brokers: frozenset[int] = frozenset()
     end: Offset = 0
 
     def decides_alone(self, node_id: int | None) -> bool:
         """Whether the node is the only controller, as far as the log states that."""
         return self.voters is None or self.voters == {node_id}
+
+    def is_controller_only(self, node_id: int | None) -> bool:
+        """Whether the node is a controller, and never was a broker: then it loads no other log."""
+        return self.voters is not None and node_id in self.voters and node_id not in self.brokers
 
 
 def planned_cluster(log_dir: str, metadata: LogPlan, node_id: int | None) -> PlannedCluster:
@@ -54,10 +62,13 @@ def planned_cluster(log_dir: str, metadata: LogPlan, node_id: int | None) -> Pla
     with suppress(OSError, KafkaStorageError):
         source = open_source(log_dir)
         image = image_at_start(source.partitions()[METADATA_LOG].view(), end)
+        is_empty = image.snapshot is None and not end
         found = PlannedCluster(
-            None if image.missing is not None else image,
+            None if is_empty or image.missing is not None else image,
             is_consistent=not image.notes,
+            is_empty=is_empty,
             voters=voters_in(image),
+            brokers=frozenset(image.table("brokers")),
             end=end,
         )
         if not found.decides_alone(node_id):

@@ -7,7 +7,7 @@ See BootstrapDirectory, RecordsSnapshotReader and FileQuorumStateStore in Kafka.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from engine.checkpoint.base64_uuid import canonical_uuid
@@ -28,7 +28,7 @@ from engine.plan.loading.java_text import TEXT_LIMIT, first_line
 from engine.record.batch_frame import CURRENT_MAGIC, UP_TO_MAGIC
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.frame_walk import batch_in, frames
-from engine.record.record_batch import RecordBatch
+from engine.record.record import Record
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT32, MAX_INT64, Offset
@@ -125,10 +125,13 @@ def _read_bootstrap(file: SourceFile) -> None:
     has_version = False
     for frame in frames(file, 0, file.size()):
         batch = batch_in(file, frame)
+        records = list(batch.records())
+        if not records:
+            raise stops("IllegalArgumentException", f"a batch of {file.path} has no record")
         if batch.is_control:
-            _control_types(batch)
+            _control_types(records)
             continue
-        for record in batch.records():
+        for record in records:
             decoded = decoder.decode(record.key, record.value)
             if decoded.value is None:
                 note = decoded.value_note or "it has no value"
@@ -155,7 +158,7 @@ def _read_snapshot(file: SourceFile) -> bool:
             raise stops("IllegalStateException", f"a batch of {file.path} has magic {frame.magic}")
         batch = batch_in(file, frame)
         batch.ensure_valid()
-        types = _control_types(batch) if batch.is_control else set()
+        types = _control_types(batch.records()) if batch.is_control else set()
         if is_first and ControlRecordType.SNAPSHOT_HEADER not in types:
             raise stops("IllegalStateException", f"{file.path} does not begin with its header")
         is_first = False
@@ -164,9 +167,9 @@ def _read_snapshot(file: SourceFile) -> bool:
     return ControlRecordType.SNAPSHOT_FOOTER in types
 
 
-def _control_types(batch: RecordBatch) -> set[ControlRecordType]:
+def _control_types(records: Iterable[Record]) -> set[ControlRecordType]:
     found = set()
-    for record in batch.records():
+    for record in records:
         try:
             kind = parse_control_key(record.key).type
         except InvalidRecordError as error:

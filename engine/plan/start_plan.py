@@ -95,6 +95,9 @@ class StartPlan:
                 )
             self.log_dirs: list[LogDirPlan] = [self._plan_dir(root, clean) for root in roots]
             self.metadata = PlannedCluster() if only is not None else self._plan_metadata()
+            if self.metadata.is_controller_only(self._owners.node_id):
+                for each in self.log_dirs:
+                    each.keep_metadata_alone()
             self._assignments = Assignments(
                 self.metadata.image,
                 self._owners.node_id,
@@ -141,12 +144,10 @@ class StartPlan:
         """Whether log dirs with logs have no metadata log: a controller that starts there knows no topic."""
         if not self._has_metadata_dir or self._owners.failure is not None:
             return False
-        image = self.metadata.image
         is_there = any(
             each.name == METADATA_LOG for log_dir in self.log_dirs for each in log_dir.folders
         )
-        is_empty = image is not None and image.snapshot is None and not self.metadata.end
-        return (is_empty or not is_there) and any(
+        return (self.metadata.is_empty or not is_there) and any(
             each.folders or each.recovery_points or each.high_watermarks for each in self.log_dirs
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 
 import engine
 from kafkafs.amounts import counted
-from kafkafs.cli.arguments import source_argument, source_paths
+from kafkafs.cli.arguments import report_unread, source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
@@ -77,6 +78,7 @@ def plan(
     """
     from engine.files.read_failures import IMAGE_FIRST
     from engine.files.unreadable import UNREADABLE_FILES
+    from engine.log.log_directory import Unread
     from engine.log.partition_choice import NamedPartition
     from engine.plan.loading.broker_failure import Outcome
     from engine.plan.loading.broker_versions import broker_version as version_of
@@ -99,9 +101,14 @@ def plan(
         require_choice(choice, named)
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
         is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
+        unread = [
+            Unread.link(os.path.join(each.path, name))
+            for each in start.log_dirs
+            for name in each.links
+        ]
     if UNREADABLE_FILES.are_met:
         click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
-    if not is_known or UNREADABLE_FILES.are_met:
+    if report_unread(unread) or not is_known or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
     if not is_harmless:
         sys.exit(EXIT_FINDINGS)
@@ -116,6 +123,9 @@ def _print_json(start: StartPlan) -> bool:
         for log_dir, log in start.logs():
             summary.add(log)
             print_json(report.log_facts(log_dir, log))
+    summary.finish(start)
+    for lost in start.lost_folders:
+        print_json(report.folder_facts(lost))
     for log_dir in start.log_dirs:
         print_json(report.dir_facts(log_dir))
     print_json(report.broker_facts(start, summary))
@@ -138,5 +148,7 @@ def _print_text(start: StartPlan, *, files: bool) -> bool:
                 progress.clear()
                 for line in report.log_lines(log, files=files):
                     click.echo(line)
-    click.echo(report.verdict_line(start, summary))
+    summary.finish(start)
+    for line in (*report.start_lines(start), *report.closing_lines(start, summary)):
+        click.echo(line)
     return summary.is_harmless and start.starts

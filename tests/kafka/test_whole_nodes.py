@@ -62,7 +62,10 @@ class PlannedNode:
         self.logs = {
             f"{path}/{log.folder}": [log.log_start, log.log_end]
             for path, log in logs
-            if log.state is FolderState.LOG and log.renamed_to is None and log.folder != METADATA
+            if log.state is FolderState.LOG
+            and log.outcome is Outcome.LOADS
+            and log.renamed_to is None
+            and log.folder != METADATA
         }
         self.strays = {
             f"{path}/{log.folder}" for path, log in logs if "-stray" in (log.renamed_to or "")

@@ -210,6 +210,8 @@ def _split(pattern: re.Pattern[str], text: str) -> list[str]:
 
 
 def _malformed(path: str, line: str) -> Exception:
+    if line and not line.strip("\0"):
+        return offline("IOException", f"{path} holds {len(line)} zero bytes in place of a line")
     return offline("IOException", f"{path}: the line {line[:80]!a} is malformed")
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 from engine.plan.kept_records import KeptRecords
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
+from engine.plan.lost_folders import LostFolder
+from engine.plan.lost_records import Losses
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.start_plan import StartPlan
-from engine.units import EpochEntry
+from engine.units import EpochEntry, Timestamp
+from kafkafs.amounts import counted, time
 from kafkafs.decode.shown_text import printable
 
+FORGETS = (
+    "no metadata log here: a controller that starts here forgets every topic, and a broker beside it sets all logs"
+    " aside as stray; a node that is only a broker, or has other controllers, fetches the metadata log again;"
+    " if metadata.log.dir is another folder, name it, too"
+)
 _MOST_RANGES = 5
 _OUTCOMES = {
     Outcome.LOG_DIR_OFFLINE: "its log dir goes offline",
@@ -57,15 +66,37 @@ def log_lines(log: LogPlan, *, files: bool) -> Iterator[str]:
 
 def _loss_lines(log: LogPlan) -> Iterator[str]:
     losses = log.losses
-    if not (losses.ranges or losses.bytes):
-        return
-    control = f" and {losses.control_records} control records" if losses.control_records else ""
-    damaged = f", {losses.damaged_bytes} of them damaged" if losses.damaged_bytes else ""
-    yield f"  lost: {losses.records} records{control}, {losses.bytes} bytes{damaged}"
     if losses.ranges:
         ranges = ", ".join(f"{first}..{end}" for first, end in losses.ranges[:_MOST_RANGES])
         more = len(losses.ranges) - _MOST_RANGES
-        yield f"  offsets lost: {ranges}" + (f" and {more} more ranges" if more > 0 else "")
+        ranges += f" and {more} more ranges" if more > 0 else ""
+        yield f"  lost: {_records(losses)} at offsets {ranges}{_times(losses)}"
+    if losses.bytes:
+        damaged = losses.damaged_bytes
+        of_them = f", {counted(damaged, 'byte')} of which are damaged" if damaged else ""
+        yield f"  {counted(losses.bytes, 'byte')} of records files go{of_them}"
+
+
+def _records(losses: Losses | Totals) -> str:
+    control = losses.control_records
+    also = f" and {counted(control, 'control record')}" if control else ""
+    return f"{counted(losses.records, 'record')}{also}"
+
+
+def _times(losses: Losses | Totals) -> str:
+    first, last = losses.first_timestamp, losses.last_timestamp
+    return "" if first is None or last is None else f", of {time(first)} to {time(last)} UTC"
+
+
+def start_lines(start: StartPlan) -> Iterator[str]:
+    """Yield the text lines about the node, besides its logs: partitions without a folder, and other risks."""
+    for lost in start.lost_folders:
+        yield f"{printable(lost.name)}: {printable('; '.join(lost.sentences()))}"
+    for log_dir in start.log_dirs:
+        for risk in log_dir.risks:
+            yield f"{printable(log_dir.path)}: {printable(risk)}"
+    if start.forgets_topics:
+        yield FORGETS
 
 
 def _damage_lines(kept: KeptRecords) -> Iterator[str]:
@@ -111,6 +142,46 @@ def _change(change: FileChange) -> str:
 
 
 @dataclass
+class Totals:
+    """What a start loses, over all logs and partitions without a folder.
+
+    Attributes:
+        partitions: number of partitions that lose records or offsets.
+        records, control_records, bytes, damaged_bytes: sums of the logs' losses.
+        offsets: number of lost offsets, with those of partitions without a folder.
+        first_timestamp, last_timestamp: smallest and largest timestamp of lost batches; None if unknown.
+    """
+
+    partitions: int = 0
+    records: int = 0
+    control_records: int = 0
+    offsets: int = 0
+    bytes: int = 0
+    damaged_bytes: int = 0
+    first_timestamp: Timestamp | None = None
+    last_timestamp: Timestamp | None = None
+
+    def add(self, losses: Losses) -> None:
+        """Add the losses of a log."""
+        self.partitions += bool(losses.ranges or losses.bytes)
+        self.records += losses.records
+        self.control_records += losses.control_records
+        self.offsets += losses.offsets
+        self.bytes += losses.bytes
+        self.damaged_bytes += losses.damaged_bytes
+        times = [losses.first_timestamp, losses.last_timestamp]
+        times += [self.first_timestamp, self.last_timestamp]
+        known = [each for each in times if each is not None]
+        self.first_timestamp = min(known, default=None)
+        self.last_timestamp = max(known, default=None)
+
+    def add_folder(self, lost: LostFolder) -> None:
+        """Add a partition without a folder."""
+        self.partitions += not lost.is_harmless
+        self.offsets += lost.lost_offsets
+
+
+@dataclass
 class PlanSummary:
     """Sums over all logs.
 
@@ -120,7 +191,10 @@ class PlanSummary:
         damaged_batches: number of batches that a broker will serve as errors.
         at_risk: number of future logs that may lose records for reasons that the log dirs do not show.
         given_again: number of offsets past the log ends that had records before.
+        lost_folders: number of partitions that the broker makes anew.
+        risks: number of other costs of the start.
         bytes, unread_bytes: bytes of the records files that stay, and the unread part of them.
+        lost: what the start loses.
     """
 
     is_harmless: bool = True
@@ -128,8 +202,11 @@ class PlanSummary:
     damaged_batches: int = 0
     at_risk: int = 0
     given_again: int = 0
+    lost_folders: int = 0
+    risks: int = 0
     bytes: int = 0
     unread_bytes: int = 0
+    lost: Totals = field(default_factory=Totals)
 
     def add(self, log: LogPlan) -> None:
         """Add a log."""
@@ -140,6 +217,32 @@ class PlanSummary:
         self.given_again += log.offsets_given_again
         self.bytes += log.kept.bytes
         self.unread_bytes += log.kept.unread_bytes
+        self.lost.add(log.losses)
+
+    def finish(self, start: StartPlan) -> None:
+        """Add what concerns the whole node, once all logs are planned."""
+        for lost in start.lost_folders:
+            self.lost.add_folder(lost)
+            self.lost_folders += not lost.is_harmless
+        self.risks = sum(len(each.risks) for each in start.log_dirs) + start.forgets_topics
+        self.is_harmless = self.is_harmless and not (self.lost_folders or self.risks)
+
+
+def closing_lines(start: StartPlan, summary: PlanSummary) -> Iterator[str]:
+    """Yield the last lines: the outcome for the broker, what it costs in all, and what to do instead."""
+    yield verdict_line(start, summary)
+    lost = summary.lost
+    if lost.partitions:
+        line = f"lost in all: {_records(lost)}, {counted(lost.offsets, 'offset')}"
+        line += f" in {counted(lost.partitions, 'partition')}{_times(lost)}"
+        if lost.bytes:
+            damaged = lost.damaged_bytes
+            of_them = f", {counted(damaged, 'byte')} of which are damaged" if damaged else ""
+            line += f"; {counted(lost.bytes, 'byte')} of records files{of_them}"
+        yield line
+    if not (summary.is_harmless and start.starts):
+        source = " ".join(quote(each.path) for each in start.log_dirs)
+        yield f"next: kafkafs rebuild {printable(source)} TARGET writes what can be read to new log dirs"
 
 
 def verdict_line(start: StartPlan, summary: PlanSummary) -> str:
@@ -162,10 +265,14 @@ def _ends(summary: PlanSummary) -> Iterator[str]:
     if summary.changed:
         yield "with the losses and changes above"
     if summary.at_risk:
-        yield f"the outcome for {_count(summary.at_risk, 'future log')} is unknown"
+        yield f"the outcome for {_count(summary.at_risk, 'log')} is unknown"
     if summary.damaged_batches:
         count = _count(summary.damaged_batches, "damaged batch")
         yield f"it will serve {count} as errors"
+    if summary.lost_folders:
+        yield f"it makes {_count(summary.lost_folders, 'partition')} anew, from offset 0 on"
+    if summary.risks:
+        yield "with the risks above"
     if summary.given_again:
         yield f"it gives {_count(summary.given_again, 'offset')} to other records than before"
     read = summary.bytes - summary.unread_bytes
@@ -198,15 +305,12 @@ def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
         "exception": log.java or None,
         "reason": log.reason or None,
         "harmless": log.is_harmless,
-        "logStart": log.log_start,
-        "logEnd": log.log_end,
-        "logEndBefore": log.log_end_before,
+        "logStartOffset": log.log_start,
+        "logEndOffset": log.log_end,
+        "logEndOffsetBefore": log.log_end_before,
         "lost": {
-            "records": losses.records,
-            "controlRecords": losses.control_records,
-            "bytes": losses.bytes,
-            "damagedBytes": losses.damaged_bytes,
-            "offsets": [list(each) for each in losses.ranges],
+            **_lost_facts(losses),
+            "ranges": [{"firstOffset": first, "nextOffset": end} for first, end in losses.ranges],
         },
         "kept": {
             "bytes": log.kept.bytes,
@@ -227,6 +331,34 @@ def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
     }
 
 
+def _lost_facts(losses: Losses | Totals) -> dict[str, Any]:
+    return {
+        "records": losses.records,
+        "controlRecords": losses.control_records,
+        "offsets": losses.offsets,
+        "bytes": losses.bytes,
+        "damagedBytes": losses.damaged_bytes,
+        "firstTimestamp": losses.first_timestamp,
+        "lastTimestamp": losses.last_timestamp,
+    }
+
+
+def folder_facts(lost: LostFolder) -> dict[str, Any]:
+    """Return a partition without a folder as JSON."""
+    return {
+        "kind": "lostFolder",
+        "topic": lost.partition.topic,
+        "partition": lost.partition.partition,
+        "topicId": lost.topic_id,
+        "logDir": lost.log_dir,
+        "directoryId": lost.directory_id,
+        "otherReplicas": list(lost.other_replicas),
+        "stray": lost.stray,
+        "harmless": lost.is_harmless,
+        "loss": lost.loss().to_json(),
+    }
+
+
 def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
     """Return a log dir as JSON."""
     return {
@@ -238,6 +370,8 @@ def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
         "exception": log_dir.java or None,
         "reason": log_dir.reason or None,
         "logs": len(log_dir.folders),
+        "risks": log_dir.risks,
+        "linksNotFollowed": log_dir.links,
         "notes": log_dir.notes,
     }
 
@@ -252,6 +386,10 @@ def broker_facts(start: StartPlan, summary: PlanSummary) -> dict[str, Any]:
         "logs": start.log_count,
         "outcome": outcome.value,
         "reason": reason or None,
+        "harmless": summary.is_harmless and start.starts,
+        "lost": {"partitions": summary.lost.partitions, **_lost_facts(summary.lost)},
+        "lostFolders": summary.lost_folders,
+        "forgetsTopics": start.forgets_topics,
         "damagedBatches": summary.damaged_batches,
         "offsetsGivenAgain": summary.given_again,
         "recordBytes": summary.bytes,

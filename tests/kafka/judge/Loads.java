@@ -3,9 +3,10 @@
 // Command "load": fields "dir", "config", "now_ms", "clean" (null: as the marker in the dir says). Each folder is loaded
 // by a manager of its own. Answers the exceptions of the dir's "checkpoints", and for each of the "folders" its state or
 // "error", and "files".
-// Command "start": fields "dirs", "metadata_dir", "node_id", "broker" (properties), "topics", "now_ms". A start as in
-// KafkaRaftServer and BrokerMetadataPublisher, up to where replicas begin to fetch. Answers "error" with its "stage", or
-// the dirs that are "offline" and whether the broker "halts"; the "logs" by role; and the "files" of each dir.
+// Command "start": fields "dirs", "metadata_dir", "node_id", "broker" (properties), "now_ms". A start as in
+// KafkaRaftServer, KafkaRaftClient, MetadataLoader, BrokerMetadataPublisher and ReplicaManager, of a node that is the only
+// controller, up to where replicas begin to fetch. Answers "error" with its "stage", or the dirs that are "offline" and
+// whether the broker "halts"; the "logs" by role, the "created" ones, how many are "unserved"; and the "files" of each dir.
 
 import java.io.BufferedReader;
 import java.io.File;
@@ -22,6 +23,7 @@ import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -41,20 +43,31 @@ import scala.jdk.javaapi.CollectionConverters;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.metadata.PartitionRecord;
-import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.common.errors.KafkaStorageException;
+import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.image.TopicsImage;
+import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
+import org.apache.kafka.raft.Batch;
+import org.apache.kafka.raft.FileQuorumStateStore;
+import org.apache.kafka.raft.Isolation;
 import org.apache.kafka.raft.MetadataLogConfig;
 import org.apache.kafka.raft.internals.KafkaRaftLog;
+import org.apache.kafka.raft.internals.RecordsIterator;
+import org.apache.kafka.snapshot.RecordsSnapshotReader;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.server.util.FileLock;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
+import org.apache.kafka.storage.internals.checkpoint.LazyOffsetCheckpoints;
 import org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile;
 import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.LogConfig;
@@ -200,19 +213,27 @@ class Start {
                 KafkaRaftServer.initializeLogDirs(config, LoggerFactory.getLogger(Start.class), "")._1();
             stage = "metadata log";
             File metadata = new File(command.get("metadata_dir").asText(), "__cluster_metadata-0");
-            KafkaRaftLog.createLog(
-                new TopicPartition("__cluster_metadata", 0), Uuid.METADATA_TOPIC_ID, metadata,
-                new Still(command.get("now_ms").asLong()), new Now(), new MetadataLogConfig(config),
-                command.get("node_id").asInt()).close();
+            TopicsImage topics;
+            try (KafkaRaftLog log = KafkaRaftLog.createLog(
+                    new TopicPartition("__cluster_metadata", 0), Uuid.METADATA_TOPIC_ID, metadata,
+                    new Still(command.get("now_ms").asLong()), new Now(), new MetadataLogConfig(config),
+                    command.get("node_id").asInt())) {
+                stage = "metadata";
+                topics = Metadata.of(log).topics();
+            }
+            stage = "quorum state";
+            new FileQuorumStateStore(new File(metadata, "quorum-state")).readElectionState();
             stage = "log manager";
             LogDirFailureChannel channel = new LogDirFailureChannel(dirs.size());
             manager = LogManager.apply(
                 config, CollectionConverters.asScala(ensemble.errorLogDirs()).toSeq(), resource -> new Properties(),
                 new Now(), new Still(command.get("now_ms").asLong()), new BrokerTopicStats(false), channel);
             stage = "loading";
-            start(manager, image(command.get("topics")).topics(), command);
+            start(manager, topics, command);
+            stage = "replicas";
+            replicas(manager, topics, channel, command.get("node_id").asInt(), answer);
             stage = "offline dirs";
-            answer.put("offline", handleFailures(manager, channel, dirs));
+            answer.put("offline", handleFailures(manager, channel, dirs, config.metadataLogDir()));
         } catch (Halted halted) {
             answer.put("halts", true);
         } catch (Throwable error) {
@@ -271,30 +292,77 @@ class Start {
         manager.recoverAbandonedFutureLogs(node, topics);
     }
 
-    static MetadataImage image(JsonNode topics) {
-        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
-        for (JsonNode topic : topics) {
-            Uuid id = Uuid.fromString(topic.get("id").asText());
-            delta.replay(new TopicRecord().setName(topic.get("name").asText()).setTopicId(id));
-            for (JsonNode partition : topic.get("partitions")) {
-                List<Integer> replicas = new ArrayList<>();
-                partition.get("replicas").forEach(each -> replicas.add(each.asInt()));
-                List<Uuid> directories = new ArrayList<>();
-                partition.get("directories").forEach(each -> directories.add(Uuid.fromString(each.asText())));
-                delta.replay(new PartitionRecord().setTopicId(id).setPartitionId(partition.get("partition").asInt())
-                    .setReplicas(replicas).setIsr(replicas).setLeader(replicas.get(0)).setDirectories(directories));
+    /** What ReplicaManager does with the partitions of the node, and the log cleaner at first. */
+    static void replicas(
+            LogManager manager, TopicsImage topics, LogDirFailureChannel channel, int node, Map<String, Object> answer)
+            throws Exception {
+        Map<String, OffsetCheckpointFile> watermarks = new HashMap<>();
+        Map<File, OffsetCheckpointFile> cleaned = new LinkedHashMap<>();
+        for (File dir : CollectionConverters.asJava(manager.liveLogDirs())) {
+            watermarks.put(
+                dir.getAbsolutePath(), new OffsetCheckpointFile(new File(dir, "replication-offset-checkpoint"), channel));
+            cleaned.put(dir, new OffsetCheckpointFile(new File(dir, "cleaner-offset-checkpoint"), channel));
+        }
+        LazyOffsetCheckpoints checkpoints = new LazyOffsetCheckpoints(watermarks);
+        List<String> created = new ArrayList<>();
+        int unserved = 0;
+        for (TopicImage topic : topics.topicsById().values()) {
+            for (Map.Entry<Integer, PartitionRegistration> each : topic.partitions().entrySet()) {
+                TopicPartition partition = new TopicPartition(topic.name(), each.getKey());
+                PartitionRegistration found = each.getValue();
+                int at = -1;
+                for (int place = 0; place < found.replicas.length; place++) {
+                    at = found.replicas[place] == node ? place : at;
+                }
+                if (at < 0) {
+                    continue;
+                }
+                Uuid directory = found.directories[at];
+                if (!manager.onlineLogDirId(directory) && manager.hasOfflineLogDirs()
+                        && !directory.equals(org.apache.kafka.common.DirectoryId.UNASSIGNED)) {
+                    continue;
+                }
+                boolean isNew = manager.getLog(partition, false).isEmpty();
+                try {
+                    UnifiedLog log = manager.getOrCreateLog(
+                        partition, true, false, Optional.of(topic.id()), scala.Option.apply(directory));
+                    if (isNew) {
+                        created.add(log.dir().getPath());
+                    }
+                    checkpoints.fetch(log.parentDir(), partition);
+                } catch (KafkaStorageException error) {
+                    // its log dir goes offline
+                } catch (Throwable error) {
+                    unserved++;
+                }
             }
         }
-        return delta.apply(MetadataProvenance.EMPTY);
+        answer.put("created", created);
+        answer.put("unserved", unserved);
+        boolean dies = false;
+        for (OffsetCheckpointFile each : cleaned.values()) {
+            try {
+                each.read();
+            } catch (KafkaStorageException error) {
+                // its log dir goes offline
+            } catch (Throwable error) {
+                dies = true;
+            }
+        }
+        answer.put("cleaner_dies", dies);
     }
 
     /** What ReplicaManager's thread does with log dirs that failed. */
-    static List<String> handleFailures(LogManager manager, LogDirFailureChannel channel, List<File> dirs) {
+    static List<String> handleFailures(
+            LogManager manager, LogDirFailureChannel channel, List<File> dirs, String metadataDir) {
         List<String> offline = new ArrayList<>();
         for (File dir : dirs) {
             if (channel.hasOfflineLogDir(dir.getAbsolutePath())) {
                 offline.add(dir.getPath());
                 manager.handleLogDirFailure(dir.getAbsolutePath());
+                if (dir.getAbsolutePath().equals(new File(metadataDir).getAbsolutePath())) {
+                    throw new Halted();
+                }
             }
         }
         return offline;
@@ -307,6 +375,38 @@ class Start {
             return null;
         });
         return logs;
+    }
+}
+
+/** The metadata as KafkaRaftClient and MetadataLoader read it, the latter as that of a controller: all faults end it. */
+class Metadata {
+    static MetadataImage of(KafkaRaftLog log) {
+        BufferSupplier buffers = BufferSupplier.create();
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+        long next = 0;
+        if (log.latestSnapshot().isPresent()) {
+            try (RecordsSnapshotReader<ApiMessageAndVersion> reader = RecordsSnapshotReader.of(
+                    log.latestSnapshot().get(), new MetadataRecordSerde(), buffers, 8 << 20, true, new LogContext())) {
+                reader.lastContainedLogTimestamp();
+                while (reader.hasNext()) {
+                    reader.next().records().forEach(each -> delta.replay(each.message()));
+                }
+                delta.finishSnapshot();
+                next = reader.lastContainedLogOffset() + 1;
+            }
+        }
+        while (log.endOffset().offset() > next) {
+            try (RecordsIterator<ApiMessageAndVersion> batches = new RecordsIterator<>(
+                    log.read(next, Isolation.UNCOMMITTED, Integer.MAX_VALUE).records, new MetadataRecordSerde(), buffers,
+                    8 << 20, true, new LogContext())) {
+                while (batches.hasNext()) {
+                    Batch<ApiMessageAndVersion> batch = batches.next();
+                    batch.records().forEach(each -> delta.replay(each.message()));
+                    next = batch.lastOffset() + 1;
+                }
+            }
+        }
+        return delta.apply(MetadataProvenance.EMPTY);
     }
 }
 
