@@ -33,13 +33,14 @@ def time_span(before: Timestamp | None, after: Timestamp | None) -> str:
     if before is None and after is None:
         return ""
     if before is None:
-        return f"before {_minute(after)}"
+        return f"before {utc_minute(after)}"
     if after is None:
-        return f"from about {_minute(before)} on"
-    return f"about {_minute(before)} to {_minute(after)}"
+        return f"from about {utc_minute(before)} on"
+    return f"about {utc_minute(before)} to {utc_minute(after)}"
 
 
-def _minute(timestamp: Timestamp | None) -> str:
+def utc_minute(timestamp: Timestamp | None) -> str:
+    """Return a time to the minute, as it is written in commands: 2023-11-14T22:13Z."""
     return minute(timestamp).replace(" ", "T") + "Z"
 
 

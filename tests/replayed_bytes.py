@@ -140,3 +140,38 @@ def write_partition(log_dir: Path, name: str, batches: Sequence[bytes], base: in
 def in_batches(records: Sequence[Rec], first: int = 0) -> list[bytes]:
     """Each record in a batch of its own."""
     return [batch([record], first + place) for place, record in enumerate(records)]
+
+
+def write_metadata_log(log_dir: Path) -> Path:
+    """A metadata log beside the partitions of a log dir, which assigns them to the node that the log dir states."""
+    meta = dict(
+        line.split("=", 1)
+        for line in (log_dir / "meta.properties").read_text().splitlines()
+        if "=" in line
+    )
+    node, partitions = int(meta["node.id"]), {}
+    for folder in sorted(path for path in log_dir.iterdir() if path.is_dir()):
+        topic, _, number = folder.name.rpartition("-")
+        if number.isdigit():
+            text = (folder / "partition.metadata").read_text()
+            partitions.setdefault((topic, text.split()[-1]), []).append(int(number))
+    records = []
+    for (topic, topic_id), numbers in partitions.items():
+        records.append(metadata_record("TOPIC_RECORD", name=topic, topicId=topic_id))
+        for number in numbers:
+            state = {"isr": [node], "leader": node, "leaderEpoch": 0, "partitionEpoch": 0}
+            where = {"replicas": [node], "directories": [meta["directory.id"]]}
+            records.append(
+                metadata_record(
+                    "PARTITION_RECORD",
+                    NOW,
+                    1,
+                    partitionId=number,
+                    topicId=topic_id,
+                    **state,
+                    **where,
+                )
+            )
+    made = write_partition(log_dir, "__cluster_metadata-0", in_batches(records))
+    (made.parent / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    return made

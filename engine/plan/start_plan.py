@@ -294,6 +294,10 @@ class StartPlan:
                 is_stray = self._assignments.why_stray(folder, topic_id) is not None
                 found.append(FoundLog(Place(root.path, folder.name), folder, topic_id, is_stray))
         futures = FutureLogs(found, self._assignments)
+        if self._owners.failure or any(
+            each.outcome is Outcome.BROKER_STOPS for each in self.log_dirs
+        ):
+            return futures  # no partition is made
         lost = lost_folders(self.log_dirs, self._assignments, found, futures.by_place)
         self.lost_folders = tuple(each for each in lost if self._is_chosen(each))
         return futures

@@ -16,8 +16,9 @@ from engine.plan.lost_records import Losses
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.start_plan import StartPlan
 from engine.units import EpochEntry, Timestamp
-from kafkafs.amounts import counted, time
+from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
+from kafkafs.loss_words import utc_minute
 
 FORGETS = (
     "no metadata log here: a controller that starts here forgets every topic, and a broker beside it sets all logs"
@@ -85,7 +86,9 @@ def _records(losses: Losses | Totals) -> str:
 
 def _times(losses: Losses | Totals) -> str:
     first, last = losses.first_timestamp, losses.last_timestamp
-    return "" if first is None or last is None else f", of {time(first)} to {time(last)} UTC"
+    if first is None or last is None:
+        return ""
+    return f", of {utc_minute(first)} to {utc_minute(last)}"
 
 
 def start_lines(start: StartPlan) -> Iterator[str]:
@@ -241,8 +244,8 @@ def closing_lines(start: StartPlan, summary: PlanSummary) -> Iterator[str]:
             line += f"; {counted(lost.bytes, 'byte')} of records files{of_them}"
         yield line
     if not (summary.is_harmless and start.starts):
-        source = " ".join(quote(each.path) for each in start.log_dirs)
-        yield f"next: kafkafs rebuild {printable(source)} TARGET writes what can be read to new log dirs"
+        source = quote(",".join(each.path for each in start.log_dirs))
+        yield f"next: kafkafs rebuild {printable(source)} TARGET writes all that can be read to a new log dir"
 
 
 def verdict_line(start: StartPlan, summary: PlanSummary) -> str:

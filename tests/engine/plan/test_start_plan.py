@@ -202,11 +202,11 @@ def test_a_log_that_is_read_before_it_fails_may_end_the_start_for_its_offline_lo
     (log_dir / "meta.properties").write_text(META.format(FIRST_ID))
     (other / "meta.properties").write_text(META.format(SECOND_ID))
     open_transaction(log_dir / "open-0", "")  # Kafka does not expect that
-    assert javas(log_dir, other) == (Outcome.BROKER_STOPS, {"NullPointerException"})
+    assert javas(other, log_dir) == (Outcome.BROKER_STOPS, {"NullPointerException"})
     open_transaction(log_dir / "open-0", "version: x\n")  # an I/O error, but after the read
-    assert javas(log_dir, other) == (Outcome.LOG_DIR_OFFLINE, {"IOException"})
+    assert javas(other, log_dir) == (Outcome.LOG_DIR_OFFLINE, {"IOException"})
     (log_dir / "orders-0" / "leader-epoch-checkpoint").write_text("1\n0\n")
     stops = {"IOException", "KafkaStorageException"}
-    assert javas(log_dir, other) == (Outcome.BROKER_STOPS, stops)
+    assert javas(other, log_dir) == (Outcome.BROKER_STOPS, stops)
     open_transaction(log_dir / "open-0", "")
-    assert javas(log_dir, other) == (Outcome.BROKER_STOPS, {*stops, "NullPointerException"})
+    assert javas(other, log_dir) == (Outcome.BROKER_STOPS, {*stops, "NullPointerException"})

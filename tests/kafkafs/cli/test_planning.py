@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from engine.errors import SourceError
 from kafkafs.cli import cli
 from tests.fixtures_data import copy_of
+from tests.replayed_bytes import write_metadata_log
 
 RECORD_BYTES = 417_867
 SECOND = "orders-0/00000000000000000395.log"
@@ -28,8 +30,10 @@ def objects(*arguments: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def sound(tmp_path: Path) -> Path:
-    """The sample's log dir."""
-    return copy_of("sample", tmp_path / "data")
+    """The sample's log dir, with a metadata log."""
+    made = copy_of("sample", tmp_path / "data")
+    write_metadata_log(made)
+    return made
 
 
 @pytest.fixture
@@ -42,13 +46,18 @@ def hurt(sound: Path) -> Path:
     return sound
 
 
+def metadata_bytes(log_dir: Path) -> int:
+    """Size of the metadata log."""
+    return (log_dir / "__cluster_metadata-0" / f"{0:020}.log").stat().st_size
+
+
 def test_a_sound_log_dir_is_status_0(sound: Path) -> None:
     result = run(str(sound))
     assert result.exit_code == 0
     assert result.stdout == (
-        f"{sound}: 3 logs, marked as cleanly closed, planned with no recovery\n"
-        "A 4.3.1 broker starts with 3 logs: the start takes no records away;"
-        f" all {RECORD_BYTES} bytes of records were read, and every checksum is right\n"
+        f"{sound}: 4 logs, marked as cleanly closed, planned with no recovery\n"
+        "A 4.3.1 broker starts with 4 logs: the start takes no records away;"
+        f" all {RECORD_BYTES + metadata_bytes(sound)} bytes of records were read, and every checksum is right\n"
     )
 
 
@@ -62,9 +71,9 @@ def test_offsets_that_a_broker_gives_again_are_said(sound: Path) -> None:
         " offset 999 but no records file), and no records file has them:"
         " a leader assigns them to new records\n"
     ) in result.stdout
-    assert result.stdout.endswith("3 logs: it gives 210 offsets to other records than before\n")
+    assert "4 logs: it gives 210 offsets to other records than before\n" in result.stdout
     (log,) = (each for each in objects(str(sound)) if each.get("folder") == "orders-0")
-    assert (log["harmless"], log["logEnd"], log["offsetsGivenAgain"]) == (False, 790, 210)
+    assert (log["harmless"], log["logEndOffset"], log["offsetsGivenAgain"]) == (False, 790, 210)
 
 
 def test_a_leader_epoch_alone_shows_that_offsets_are_given_again(sound: Path) -> None:
@@ -83,9 +92,10 @@ def test_a_leader_epoch_alone_shows_that_offsets_are_given_again(sound: Path) ->
 def test_what_nobody_read_is_not_called_whole(hurt: Path) -> None:
     result = run(str(hurt), "--no-verify")
     assert "checksum" not in result.stdout
-    assert result.stdout.endswith(
-        f"the start takes no records away; not read: {RECORD_BYTES} of {RECORD_BYTES} bytes of records\n"
-    )
+    size = metadata_bytes(hurt)
+    assert (
+        f"the start takes no records away; not read: {RECORD_BYTES} of {RECORD_BYTES + size} bytes of records\n"
+    ) in result.stdout
 
 
 def test_what_is_no_log_dir_is_not_to_be_formatted(tmp_path: Path) -> None:
@@ -109,33 +119,42 @@ def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:
         "  the broker does not look at 1 damaged batch of 1818 bytes, and will serve errors there:\n"
         f"    {Path(SECOND).name} at byte 28659, 1818 bytes: the batch's checksum is wrong"
     ) in unseen.stdout
-    assert unseen.stdout.endswith("starts with 3 logs: it will serve 1 damaged batch as errors\n")
+    assert "starts with 4 logs: it will serve 1 damaged batch as errors\n" in unseen.stdout
     result = run(str(hurt), "--unclean")
     assert result.exit_code == 1
     assert "orders-0: log start 0, log end 1000 becomes 568\n" in result.stdout
-    assert "  lost: 420 records, 71089 bytes, 1818 of them damaged\n" in result.stdout
-    assert "  offsets lost: 580..1000\n" in result.stdout
+    span = "of 2023-11-14T22:42Z to 2023-11-14T23:03Z"
+    assert f"  lost: 420 records at offsets 580..1000, {span}\n" in result.stdout
+    size = "71,089 bytes of records files"
+    assert f"  {size} go, 1,818 bytes of which are damaged\n" in result.stdout
+    assert result.stdout.endswith(
+        f"lost in all: 420 records, 420 offsets in 1 partition, {span}; {size}, 1,818 bytes of which are damaged\n"
+        f"next: kafkafs rebuild {hurt} TARGET writes all that can be read to a new log dir\n"
+    )
     assert f"  {Path(SECOND).name}: truncated from 65212 to 28659 bytes\n" in result.stdout
     assert "00000000000000000790.log.deleted, deleted a minute later\n" in result.stdout
 
 
 def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
     *logs, log_dir, broker = objects(str(hurt), "--unclean")
-    assert [log["kind"] for log in logs] == ["log"] * 3
+    assert [log["kind"] for log in logs] == ["log"] * 4
     (orders,) = [log for log in logs if log["folder"] == "orders-0"]
-    assert (orders["logEndBefore"], orders["logEnd"], orders["harmless"]) == (1000, 568, False)
-    assert orders["lost"] == {
-        "records": 420,
-        "controlRecords": 0,
-        "bytes": 71089,
-        "damagedBytes": 1818,
-        "offsets": [[580, 1000]],
-    }
+    assert (orders["logEndOffsetBefore"], orders["logEndOffset"], orders["harmless"]) == (
+        1000,
+        568,
+        False,
+    )
+    lost = {
+        "records": 420, "controlRecords": 0, "offsets": 420, "bytes": 71089, "damagedBytes": 1818,
+        "firstTimestamp": 1_700_001_739_859, "lastTimestamp": 1_700_002_997_173,
+    }  # fmt: skip
+    assert orders["lost"] == {**lost, "ranges": [{"firstOffset": 580, "nextOffset": 1000}]}
     assert log_dir["marker"] is True
     assert broker == {
-        "kind": "broker", "version": "4.3.1", "plannedLogs": 3, "logs": 3, "outcome": "loads",
-        "reason": None,
-        "damagedBatches": 0, "offsetsGivenAgain": 0, "recordBytes": 346_778, "unreadBytes": 0,
+        "kind": "broker", "version": "4.3.1", "plannedLogs": 4, "logs": 4, "outcome": "loads",
+        "reason": None, "harmless": False, "lost": {"partitions": 1, **lost}, "lostFolders": 0,
+        "forgetsTopics": False, "damagedBatches": 0, "offsetsGivenAgain": 0,
+        "recordBytes": 346_778 + metadata_bytes(hurt), "unreadBytes": 0,
     }  # fmt: skip
 
 
@@ -143,7 +162,7 @@ def test_what_keeps_a_broker_from_starting_is_said_last(sound: Path) -> None:
     (sound / "lost+found").mkdir()
     result = run(str(sound))
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1].startswith(
+    assert result.stdout.splitlines()[-2].startswith(
         "A 4.3.1 broker does not start: the folder 'lost+found' is not named like a partition's"
     )
 
@@ -185,3 +204,50 @@ def test_names_with_bytes_for_a_terminal_are_shown_harmless(sound: Path) -> None
     result = run(str(sound), "--files")
     assert "\x1b" not in result.stdout
     assert "\\x1b[31mx-0" in result.stdout
+
+
+def test_a_partition_without_a_folder_is_told_with_what_it_held(sound: Path) -> None:
+    shutil.rmtree(sound / "orders-0")
+    result = run(str(sound))
+    assert result.exit_code == 1
+    assert (
+        f"orders-0: there is no folder of it, and the broker makes an empty one in {sound}; it held offsets 0 to 1000"
+        " (replication-offset-checkpoint says 1000, recovery-point-offset-checkpoint says 1000); there is no other"
+        " replica: the broker gives offset 0 again\n"
+    ) in result.stdout
+    assert "it makes 1 partition anew, from offset 0 on\n" in result.stdout
+    assert "lost in all: 0 records, 1,000 offsets in 1 partition\n" in result.stdout
+    (lost,) = (each for each in objects(str(sound)) if each["kind"] == "lostFolder")
+    assert (lost["topic"], lost["partition"], lost["loss"]["offsets"]) == ("orders", 0, 1000)
+
+
+def test_a_metadata_log_that_is_gone_is_told(sound: Path) -> None:
+    shutil.rmtree(sound / "__cluster_metadata-0")
+    result = run(str(sound))
+    assert result.exit_code == 1
+    assert (
+        "\nno metadata log here: a controller that starts here forgets every topic" in result.stdout
+    )
+    assert objects(str(sound))[-1]["forgetsTopics"] is True
+
+
+def test_a_partition_that_is_a_link_was_not_planned_and_is_not_lost(sound: Path) -> None:
+    shutil.move(sound / "orders-0", sound.parent / "moved-0")
+    (sound / "orders-0").symlink_to(sound.parent / "moved-0")
+    result = run(str(sound))
+    assert result.exit_code == 3
+    assert "makes" not in result.stdout
+    assert f"kafkafs: {sound}/orders-0: a symbolic link, not followed" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "cleaner-offset-checkpoint"])
+def test_a_checkpoint_that_is_read_after_the_logs_takes_the_log_dir(sound: Path, name: str) -> None:
+    (sound / name).write_bytes(bytes(40))
+    result = run(str(sound))
+    assert result.exit_code == 1
+    assert f"{name} holds 40 zero bytes in place of a line" in result.stdout
+    assert "broker does not start: all log dirs are offline" in result.stdout
+    (sound / name).write_text("0\n1\norders 0 x\n")
+    result = run(str(sound))
+    assert result.exit_code == 1
+    assert "with the risks above" in result.stdout
