@@ -11,8 +11,10 @@ from typing import Any
 
 from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.units import TopicPartition
+from tests.builders import Rec
 from tests.hurt_folders import Hurt
-from tests.replayed_bytes import in_batches, metadata_record, write_partition
+from tests.hurt_nodes import HurtNode
+from tests.replayed_bytes import in_batches, metadata_record, snapshot_bytes, write_partition
 
 NODE = 1
 CLUSTER = "EjRWeJCrze8SNFZ4kKvN7w"
@@ -76,7 +78,14 @@ class StartMaker:
             if self.random.random() < 0.12:
                 self._odd_entry(log_dir)
         self._write_cluster()
+        if self.random.random() < 0.5:
+            self._hurt_node()
         return self.made
+
+    def _hurt_node(self) -> None:
+        """What happens to whole nodes: side files, snapshots, folders and log dirs that go."""
+        node = HurtNode(self.seed, self.made.log_dirs)
+        self.made.acts += [f"node {each}" for each in node.hurt()]
 
     # meta.properties
 
@@ -201,16 +210,21 @@ class StartMaker:
     def _write_checkpoints(self, log_dir: Path) -> None:
         random = self.random
         recovery: dict[TopicPartition, int] = {}
+        watermarks: dict[TopicPartition, int] = {}
         starts: dict[TopicPartition, int] = {}
         for (where, partition), end in self.ends.items():
             if where == log_dir:
                 if random.random() < 0.6:
                     recovery[partition] = random.choice([0, end, random.randrange(end + 5)])
+                if random.random() < 0.6:
+                    watermarks[partition] = random.choice([0, end, random.randrange(end + 5)])
                 if random.random() < 0.2:
                     starts[partition] = random.choice([0, random.randrange(end + 2)])
         for name, offsets in (
             ("recovery-point-offset-checkpoint", recovery),
             ("log-start-offset-checkpoint", starts),
+            ("replication-offset-checkpoint", watermarks),
+            ("cleaner-offset-checkpoint", {}),
         ):
             path = log_dir / name
             if random.random() < 0.9:
@@ -251,7 +265,7 @@ class StartMaker:
 
     def _write_cluster(self) -> None:
         self.made.topics = list(self.topics.values())
-        records = []
+        records: list[Rec] = []
         for topic in self.made.topics:
             records.append(metadata_record("TOPIC_RECORD", name=topic["name"], topicId=topic["id"]))
             for each in topic["partitions"]:
@@ -270,6 +284,24 @@ class StartMaker:
         write_partition(first, _METADATA, in_batches(records))
         if not had_meta:
             (first / "meta.properties").unlink()
+        self._write_raft_files(first, records)
         if self.random.random() < 0.1:
             acts = Hurt(self.seed, first / _METADATA, mild=not self.is_rough).hurt()
             self.made.acts.append(f"{first.name}/{_METADATA} {acts}")
+
+    def _write_raft_files(self, first: Path, records: list[Rec]) -> None:
+        """Beside the metadata log: quorum-state, bootstrap.checkpoint, and a snapshot of some or all records."""
+        folder, random = first / _METADATA, self.random
+        if random.random() < 0.8:
+            (folder / "quorum-state").write_text(
+                '{"clusterId":"","leaderId":1,"leaderEpoch":0,"votedId":-1,"appliedOffset":0,'
+                '"currentVoters":[{"voterId":1}],"data_version":0}'
+            )
+        version = metadata_record("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=30)
+        if random.random() < 0.8:
+            (first / "bootstrap.checkpoint").write_bytes(snapshot_bytes([version]))
+        if random.random() < 0.4:
+            end = random.choice(
+                [len(records), random.randrange(1, len(records) + 1), len(records) + 3]
+            )
+            (folder / f"{end:020}-{0:010}.checkpoint").write_bytes(snapshot_bytes(records[:end]))

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.record.control_records import ControlRecordType
 from engine.topics.internal_topics import (
     GROUP_RECORDS,
     METADATA_RECORDS,
     SHARE_STATE_RECORDS,
     TRANSACTION_RECORDS,
 )
-from tests.builders import Rec, batch, write_segment
+from engine.writing.records.quorum_records import encode_quorum_record
+from tests.builders import Rec, batch, control_batch, write_segment
 from tests.message_bytes import coordinator_key, coordinator_value, framed
 
 NOW = 1_700_000_000_000
@@ -140,6 +142,19 @@ def write_partition(log_dir: Path, name: str, batches: Sequence[bytes], base: in
 def in_batches(records: Sequence[Rec], first: int = 0) -> list[bytes]:
     """Each record in a batch of its own."""
     return [batch([record], first + place) for place, record in enumerate(records)]
+
+
+def snapshot_bytes(records: Sequence[Rec], timestamp: int = NOW, *, footer: bool = True) -> bytes:
+    """A snapshot of the cluster metadata: a header, the records, and a footer if wanted."""
+    header = encode_quorum_record(
+        ControlRecordType.SNAPSHOT_HEADER, {"version": 0, "lastContainedLogTimestamp": timestamp}
+    )
+    end = encode_quorum_record(ControlRecordType.SNAPSHOT_FOOTER, {"version": 0})
+    parts = [control_batch(ControlRecordType.SNAPSHOT_HEADER, header)]
+    parts += in_batches(records, 1)
+    if footer:
+        parts.append(control_batch(ControlRecordType.SNAPSHOT_FOOTER, end, len(records) + 1))
+    return b"".join(parts)
 
 
 def write_metadata_log(log_dir: Path) -> Path:

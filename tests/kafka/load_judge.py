@@ -44,24 +44,22 @@ class LoadJudge(Judge):
         *,
         node_id: int,
         metadata_dir: Path,
-        topics: Sequence[Answer],
         broker: dict[str, str],
     ) -> Answer:
-        """Start a broker on log dirs, which are changed, up to where replicas begin to fetch.
+        """Start a broker, the only controller of its cluster, on log dirs, which are changed, up to where replicas fetch.
 
         Args:
             log_dirs: in the order of `log.dirs`.
             now_ms: the broker's time.
             node_id: of the broker.
             metadata_dir: the one of the log dirs with the metadata log.
-            topics: of the cluster: `name`, `id` and `partitions`, of which each has its number as `partition`,
-                `replicas` and `directories`.
             broker: properties of the broker.
 
         Returns:
             `failure`, `message` and `stage` where the broker does not start; else whether it `halts`, and the
-            log dirs that are `offline`. The `logs` by path, each with its start and end; and of each log dir
-            and folder the `files`.
+            log dirs that are `offline`. The `logs` by path, each with its start and end; the paths of logs that
+            were `created`; how many partitions are `unserved` for another reason than a log dir; whether the log
+            `cleaner_dies`; and of each log dir and folder the `files`.
         """
         return self.ask(
             "start",
@@ -69,6 +67,5 @@ class LoadJudge(Judge):
             now_ms=now_ms,
             node_id=node_id,
             metadata_dir=str(metadata_dir),
-            topics=list(topics),
             broker=broker,
         )

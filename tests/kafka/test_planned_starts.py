@@ -16,7 +16,6 @@ from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_plan import LogPlan
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.start_plan import StartPlan
-from engine.replay.cluster import ClusterImage
 from engine.writing.log_config import LogConfig
 from tests import fixtures_data as data
 from tests.clocks import MockClock
@@ -98,7 +97,9 @@ class Tally:
         self.counts[f"Kafka: {outcome_of(answer).value}"] += 1
         self.counts[f"planned: {plan.outcome.value}"] += 1
         self.counts["damaged starts"] += bool(start.acts)
-        self.counts["metadata log cannot be believed"] += plan.topics is None
+        self.counts["metadata log cannot be believed"] += not plan.is_believed
+        self.counts["no metadata log"] += plan.forgets
+        self.counts["partitions without a folder"] += len(plan.made)
         for _, log in plan.logs:
             self.counts["logs"] += 1
             self.counts[f"logs in folders {log.state.name}"] += 1
@@ -143,29 +144,16 @@ class Planned:
                 each.path for each in plan.log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE
             )
             self.node_id = plan.node_id
-            self.topics = None if plan.cluster is None else known_topics(plan.cluster, start.topics)
+            self.forgets = plan.forgets_topics
+            self.is_believed = plan.cluster is not None
+            self.made = {each.name for each in plan.lost_folders}
+            self.risks = [risk for each in plan.log_dirs for risk in each.risks]
             # Whether a broker comes to a log before its log dir failed is up to the file system.
             self.is_race = any("comes to it first" in each.reason for each in plan.failures)
             self.exceptions = {each.java for each in plan.failures}
 
     def _take(self, _plan: LogPlan, disk: OverlayDisk, path: str) -> None:
         self.files[os.path.split(path)] = files_on(disk, path)
-
-
-def known_topics(cluster: ClusterImage, topics: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of the topics that were written to the metadata log, those that are still in it."""
-    return [
-        {
-            **topic,
-            "partitions": [
-                each
-                for each in topic["partitions"]
-                if each["partition"] in cluster.partitions_of(topic["id"])
-            ],
-        }
-        for topic in topics
-        if cluster.topic_name(topic["id"]) is not None
-    ]
 
 
 def outcome_of(answer: dict[str, Any]) -> Outcome:
@@ -179,7 +167,7 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     kafkas = outcome_of(answer)
     if plan.outcome is Outcome.UNKNOWN:
         return []
-    if plan.topics is None and answer.get("stage") not in ("log dirs", "metadata log"):
+    if not plan.is_believed and answer.get("stage") not in ("log dirs", "metadata log"):
         return []  # what the cluster has of the logs cannot be told
     said = f"{answer['failure']}: {str(answer.get('message'))[:300]} {answer.get('where')}"
     if plan.is_race and kafkas is Outcome.LOG_DIR_OFFLINE:
@@ -190,7 +178,14 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
         if answer["halts"] or answer["failure"] in plan.exceptions:
             return []
         return [f"{sorted(plan.exceptions)} planned ({plan.reason}), {said} in Kafka"]
-    return other_files(plan, start, copy, answer)
+    found = other_files(plan, start, copy, answer)
+    made = {os.path.basename(path) for path in answer["created"]}
+    if not answer["offline"] and made != plan.made:
+        found.append(f"{sorted(plan.made)} to be made anew, {sorted(made)} in Kafka")
+    at_risk = bool(answer["unserved"] or answer["cleaner_dies"])
+    if not answer["offline"] and at_risk != bool(plan.risks):
+        found.append(f"risks {plan.risks}, in Kafka {answer['unserved']} {answer['cleaner_dies']}")
+    return found
 
 
 def other_files(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, Any]) -> list[str]:
@@ -221,6 +216,8 @@ def other_files(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     ends = {place(path): state for path, state in answer["logs"].items()}
     for key, (log, files) in ours.items():
         after = theirs.get(key)
+        if log.partition.topic == _METADATA and any("past the end" in each for each in log.notes):
+            continue  # a snapshot replaces the log
         if log.partition.topic == _METADATA:
             files, after = records_files(files), records_files(after or {})
         if after is None:
@@ -251,7 +248,6 @@ def judge_of(judge: LoadJudge, plan: Planned, start: HurtStart, copy: Path) -> d
         NOW,
         node_id=NODE if node_id is None or node_id < 0 else node_id,
         metadata_dir=copy / start.log_dirs[0].name,
-        topics=start.topics if plan.topics is None else plan.topics,
         broker=BROKER,
     )
 

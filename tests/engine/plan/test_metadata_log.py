@@ -10,7 +10,7 @@ from engine.plan.loading.broker_failure import Outcome
 from engine.plan.start_plan import StartPlan
 from engine.writing.log_config import LogConfig
 from tests.builders import batch, values
-from tests.replayed_bytes import write_partition
+from tests.replayed_bytes import snapshot_bytes, write_partition
 
 META = "version=1\ncluster.id=c\nnode.id=1\ndirectory.id={}\n"
 IDS = {"first": "sgf5MsZgRTuEMv68ZXKJbQ", "second": "cmVjb3JkcyBvZiBsb2dzIQ"}
@@ -57,6 +57,8 @@ def test_a_metadata_log_without_its_beginning_needs_a_snapshot(folder: Path) -> 
     (folder / f"{5:020}-{0:010}.checkpoint").write_bytes(b"")
     assert verdict(folder)[2].endswith("and its newest snapshot ends at offset 5")
     (folder / f"{8:020}-{0:010}.checkpoint").write_bytes(b"")
+    assert verdict(folder)[2].endswith(".checkpoint is empty")
+    (folder / f"{8:020}-{0:010}.checkpoint").write_bytes(snapshot_bytes([]))
     assert verdict(folder)[0] is Outcome.LOADS
 
 

@@ -24,6 +24,7 @@ from tests.replayed_bytes import (
     TOPIC_ID,
     in_batches,
     metadata_record,
+    snapshot_bytes,
     topic_records,
     write_partition,
 )
@@ -228,18 +229,6 @@ def test_records_that_do_not_fit_or_cannot_be_read_are_noted(tmp_path: Path) -> 
 
 
 # Snapshots
-
-
-def snapshot_bytes(records: Sequence[Rec], timestamp: int = NOW, *, footer: bool = True) -> bytes:
-    header = encode_quorum_record(
-        ControlRecordType.SNAPSHOT_HEADER, {"version": 0, "lastContainedLogTimestamp": timestamp}
-    )
-    end = encode_quorum_record(ControlRecordType.SNAPSHOT_FOOTER, {"version": 0})
-    parts = [control_batch(ControlRecordType.SNAPSHOT_HEADER, header)]
-    parts += in_batches(records, 1)
-    if footer:
-        parts.append(control_batch(ControlRecordType.SNAPSHOT_FOOTER, end, len(records) + 1))
-    return b"".join(parts)
 
 
 def with_snapshot(folder: Path, end_offset: int, data: bytes) -> None:
