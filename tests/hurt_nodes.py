@@ -152,9 +152,8 @@ class HurtNode:
         path = self.random.choice(self.log_dirs[1:] or self.log_dirs)
         if not path.is_dir():
             return
-        how = self.random.choice(
-            ["emptied", "emptied but meta.properties", "new", "new id", "gone"]
-        )
+        ways = ["emptied"] if len(self.log_dirs) > 1 else []
+        how = self.random.choice([*ways, "emptied but meta.properties", "new", "new id"])
         meta = path / "meta.properties"
         text = meta.read_text("latin-1") if meta.is_file() else ""
         if how != "new id":

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
 from engine.files.source_files import SourceRoot
-from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
+from engine.plan.loading.broker_failure import EXPECTED, Outcome, failure_of, stops
 from engine.plan.log_plan import LogPlan
-from engine.plan.raft_files import check_quorum_state, newest_snapshot, snapshot_ends
+from engine.plan.overlay.overlay_content import OverlayContent
+from engine.plan.raft_files import (
+    check_metadata_records,
+    check_quorum_state,
+    newest_snapshot,
+    snapshot_ends,
+)
 
 
-def as_metadata_log(plan: LogPlan, root: SourceRoot) -> LogPlan:
+def as_metadata_log(plan: LogPlan, root: SourceRoot, contents: Iterable[OverlayContent]) -> LogPlan:
     """Return the plan of the metadata log: a node does not start without it, so any failure ends the start.
 
     Args:
         plan: plan after the loading.
         root: its log dir.
+        contents: its records files after the loading, in order.
     """
     if plan.outcome is Outcome.LOG_DIR_OFFLINE:
         java = "KafkaStorageException" if plan.fails_at_once else plan.java
@@ -27,12 +35,17 @@ def as_metadata_log(plan: LogPlan, root: SourceRoot) -> LogPlan:
         reason = f"{plan.folder} has the topic id {plan.topic_id}, not {METADATA_TOPIC_ID}"
         return plan.failed(stops("InconsistentTopicIdException", reason))
     try:
-        return _with_raft_files(plan, root)
-    except BrokerFailure as failure:
+        return _with_raft_files(plan, root, contents)
+    except EXPECTED as error:
+        failure = failure_of(error)
+        if failure.outcome is Outcome.LOG_DIR_OFFLINE:
+            failure = stops(failure.java, failure.reason)
         return plan.failed(failure)
 
 
-def _with_raft_files(plan: LogPlan, root: SourceRoot) -> LogPlan:
+def _with_raft_files(
+    plan: LogPlan, root: SourceRoot, contents: Iterable[OverlayContent]
+) -> LogPlan:
     start = plan.log_start or 0
     ends = snapshot_ends(root, plan.folder)
     newest_end = max(ends, default=-1)
@@ -45,6 +58,8 @@ def _with_raft_files(plan: LogPlan, root: SourceRoot) -> LogPlan:
         reason = f"{plan.folder} starts at offset {start} and {has}"
         raise stops("IllegalStateException", reason)
     newest = newest_snapshot(root, plan.folder, start)
+    end = 0 if newest is None else newest.id.end_offset
+    check_metadata_records(contents, max(start, end))
     check_quorum_state(root, plan.folder)
     if newest is None:
         return plan

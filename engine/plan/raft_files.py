@@ -23,8 +23,10 @@ from engine.files.file_names import (
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.folder_listing import KRaftSnapshot
+from engine.plan.kept_records import ReadableContent
 from engine.plan.loading.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of, stops
 from engine.plan.loading.java_text import TEXT_LIMIT, first_line
+from engine.plan.overlay.overlay_content import OverlayContent
 from engine.record.batch_frame import CURRENT_MAGIC, UP_TO_MAGIC
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.frame_walk import batch_in, frames
@@ -142,6 +144,43 @@ def _read_bootstrap(file: SourceFile) -> None:
             )
     if not has_version:
         raise stops("RuntimeException", f"{file.path} has no record of the {_METADATA_VERSION}")
+
+
+def check_metadata_records(contents: Iterable[OverlayContent], first_offset: Offset) -> None:
+    """Read the records files of the metadata log after its loading, from an offset on, as a node does: every record.
+
+    Raises BrokerFailure for a batch or a record that ends its start.
+    """
+    decoder = decoder_for(CLUSTER_METADATA)
+    assert decoder is not None
+    for content in contents:
+        file = ReadableContent(content)
+        for frame in frames(file, 0, content.size):
+            where = f"the batch at byte {frame.position} of {content.path}"
+            if frame.magic != CURRENT_MAGIC:
+                raise stops("CorruptRecordException", f"{where} has magic {frame.magic}")
+            batch = batch_in(file, frame)
+            if batch.last_offset < first_offset:
+                continue
+            records = list(batch.records())
+            if not records:
+                raise stops("IllegalArgumentException", f"{where} has no record")
+            if batch.is_control:
+                _control_types(records)
+                continue
+            for record in records:
+                if (
+                    record.key is not None
+                    or record.headers
+                    or record.timestamp != batch.base_timestamp
+                ):
+                    reason = f"{where} has a record that is none of the metadata"
+                    raise stops("IllegalArgumentException", reason)
+                if not record.value:
+                    raise stops("IllegalArgumentException", f"{where} has a record without a value")
+                decoded = decoder.decode(record.key, record.value)
+                if decoded.value is None:
+                    raise stops("RuntimeException", f"{where}: {decoded.value_note}")
 
 
 def _read_snapshot(file: SourceFile) -> bool:

@@ -10,7 +10,7 @@ from typing import Self
 
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import KafkaStorageError, SourceError
-from engine.files.file_names import FolderState
+from engine.files.file_names import FileKind, FolderState
 from engine.files.source_files import SourceRoot
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.plan.assignments import Assignments
@@ -199,6 +199,10 @@ class StartPlan:
                     serving.add(log_dir.path)
                 yield log_dir, plan
         serving |= {each.log_dir for each in self.lost_folders if each.log_dir is not None}
+        if any(each.log_dir is None for each in self.lost_folders):
+            # LogManager.nextLogDirs: the log dir with the fewest logs
+            fewest = min(len(each.folders) for each in self.log_dirs)
+            serving |= {each.path for each in self.log_dirs if len(each.folders) == fewest}
         for log_dir in self.log_dirs if self._sources.only is None else ():
             log_dir.read_late(serves=log_dir.path in serving)
 
@@ -343,9 +347,16 @@ class StartPlan:
         )
         if self._on_loaded is not None:
             self._on_loaded(plan, self._disk, path)
+        if is_metadata:
+            contents = [
+                self._disk.content(os.path.join(path, name))
+                for name in self._disk.list(path)
+                if name.endswith(FileKind.LOG.value)
+            ]
+            plan = as_metadata_log(plan, root, contents)
         self._disk.forget(path)
         if is_metadata:
-            return as_metadata_log(plan, root)
+            return plan
         if plan.outcome is not Outcome.LOADS:
             return plan
         if plan.state is FolderState.LOG:

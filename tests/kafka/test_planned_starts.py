@@ -182,9 +182,10 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     made = {os.path.basename(path) for path in answer["created"]}
     if not answer["offline"] and made != plan.made:
         found.append(f"{sorted(plan.made)} to be made anew, {sorted(made)} in Kafka")
+    unserved = answer.get("unserved_because")
     at_risk = bool(answer["unserved"] or answer["cleaner_dies"])
     if not answer["offline"] and at_risk != bool(plan.risks):
-        found.append(f"risks {plan.risks}, in Kafka {answer['unserved']} {answer['cleaner_dies']}")
+        found.append(f"risks {plan.risks}, in Kafka {unserved} {answer['cleaner_dies']}")
     return found
 
 

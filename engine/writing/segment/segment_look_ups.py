@@ -84,7 +84,8 @@ class SegmentLookUps:
             CorruptRecordError: a length is too small for a batch. Only the lengths are looked at, and the last batch.
         """
         file, end = self._records.file, self._records.end
-        found = self.translate_offset(self._files.offset_index.get().last_offset)
+        indexed = self._rules.wrap(self._files.offset_index.get().last_offset)
+        found = self.translate_offset(indexed)
         last = [] if found is None else deque(frames(file, found.position, end), 1)
         next_offset = batch_in(file, last[0]).next_offset if last else self._base_offset
         return self._rules.wrap(next_offset)

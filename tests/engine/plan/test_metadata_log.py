@@ -10,9 +10,10 @@ from engine.plan.loading.broker_failure import Outcome
 from engine.plan.start_plan import StartPlan
 from engine.writing.log_config import LogConfig
 from tests.builders import batch, values
-from tests.replayed_bytes import snapshot_bytes, write_partition
+from tests.replayed_bytes import in_batches, metadata_record, snapshot_bytes, write_partition
 
 META = "version=1\ncluster.id=c\nnode.id=1\ndirectory.id={}\n"
+NOTHING = metadata_record("NO_OP_RECORD")
 IDS = {"first": "sgf5MsZgRTuEMv68ZXKJbQ", "second": "cmVjb3JkcyBvZiBsb2dzIQ"}
 
 
@@ -27,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 def metadata(log_dir: Path, base: int) -> Path:
     return write_partition(
-        log_dir, "__cluster_metadata-0", [batch(values(*"ab"), base)], base
+        log_dir, "__cluster_metadata-0", in_batches([NOTHING, NOTHING], base), base
     ).parent
 
 

@@ -334,6 +334,7 @@ class Start {
                     // its log dir goes offline
                 } catch (Throwable error) {
                     unserved++;
+                    answer.put("unserved_because", error + " " + error.getStackTrace()[0]);
                 }
             }
         }

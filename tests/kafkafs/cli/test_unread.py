@@ -161,7 +161,7 @@ def test_plan_tells_what_becomes_of_the_others(source: Path) -> None:
         in (result.stdout)
     )
     assert "codec-gzip-0: log start 0, log end 900\n" in result.stdout
-    assert "is unknown" in result.stdout.splitlines()[-1]
+    assert "is unknown" in result.stdout.splitlines()[-2]
 
 
 def test_check_goes_on_and_ends_with_the_status_of_what_cannot_be_read(source: Path) -> None:
