@@ -21,9 +21,8 @@ from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import utc_minute
 
 FORGETS = (
-    "no metadata log here: a controller that starts here forgets every topic, and a broker beside it sets all logs"
-    " aside as stray; a node that is only a broker, or has other controllers, fetches the metadata log again;"
-    " if metadata.log.dir is another folder, name it, too"
+    "no metadata log here: a controller that starts here forgets every topic, and a broker in it sets all logs aside"
+    " (-stray); a node with other controllers fetches it again; if metadata.log.dir is elsewhere, name it, too"
 )
 _MOST_RANGES = 5
 _OUTCOMES = {

@@ -397,6 +397,7 @@ class Metadata {
             }
         }
         while (log.endOffset().offset() > next) {
+            long before = next;
             try (RecordsIterator<ApiMessageAndVersion> batches = new RecordsIterator<>(
                     log.read(next, Isolation.UNCOMMITTED, Integer.MAX_VALUE).records, new MetadataRecordSerde(), buffers,
                     8 << 20, true, new LogContext())) {
@@ -405,6 +406,9 @@ class Metadata {
                     batch.records().forEach(each -> delta.replay(each.message()));
                     next = batch.lastOffset() + 1;
                 }
+            }
+            if (next <= before) {
+                throw new IllegalStateException("it reads from offset " + next + " for ever");
             }
         }
         return delta.apply(MetadataProvenance.EMPTY);
