@@ -302,6 +302,6 @@ class StartMaker:
             (first / "bootstrap.checkpoint").write_bytes(snapshot_bytes([version]))
         if random.random() < 0.4:
             end = random.choice(
-                [len(records), random.randrange(1, len(records) + 1), len(records) + 3]
+                [len(records), random.randrange(len(records) + 1), len(records) + 3]
             )
             (folder / f"{end:020}-{0:010}.checkpoint").write_bytes(snapshot_bytes(records[:end]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
 from engine.files.source_files import SourceRoot
@@ -11,15 +12,23 @@ from engine.plan.loading.broker_failure import EXPECTED, Outcome, failure_of, st
 from engine.plan.log_plan import LogPlan
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.plan.raft_files import (
-    check_metadata_records,
     check_quorum_state,
+    metadata_changes,
     newest_snapshot,
     snapshot_ends,
 )
+from engine.replay.cluster import ClusterChange
+
+
+class PlannedMetadata(NamedTuple):
+    """The metadata log after its loading, and its records behind the newest snapshot, in the order of the files."""
+
+    plan: LogPlan
+    changes: Sequence[ClusterChange] = ()
 
 
 def as_metadata_log(plan: LogPlan, root: SourceRoot, contents: Iterable[OverlayContent]) -> LogPlan:
-    """Return the plan of the metadata log: a node does not start without it, so any failure ends the start.
+    """Return the plan of the metadata log, and what it says: a node does not start without it: any failure ends the start.
 
     Args:
         plan: plan after the loading.
@@ -28,24 +37,24 @@ def as_metadata_log(plan: LogPlan, root: SourceRoot, contents: Iterable[OverlayC
     """
     if plan.outcome is Outcome.LOG_DIR_OFFLINE:
         java = "KafkaStorageException" if plan.fails_at_once else plan.java
-        return plan.failed(stops(java, plan.reason))
+        return PlannedMetadata(plan.failed(stops(java, plan.reason)))
     if plan.outcome is not Outcome.LOADS:
-        return plan
+        return PlannedMetadata(plan)
     if plan.topic_id not in (None, METADATA_TOPIC_ID):
         reason = f"{plan.folder} has the topic id {plan.topic_id}, not {METADATA_TOPIC_ID}"
-        return plan.failed(stops("InconsistentTopicIdException", reason))
+        return PlannedMetadata(plan.failed(stops("InconsistentTopicIdException", reason)))
     try:
         return _with_raft_files(plan, root, contents)
     except EXPECTED as error:
         failure = failure_of(error)
         if failure.outcome is Outcome.LOG_DIR_OFFLINE:
             failure = stops(failure.java, failure.reason)
-        return plan.failed(failure)
+        return PlannedMetadata(plan.failed(failure))
 
 
 def _with_raft_files(
     plan: LogPlan, root: SourceRoot, contents: Iterable[OverlayContent]
-) -> LogPlan:
+) -> PlannedMetadata:
     start = plan.log_start or 0
     ends = snapshot_ends(root, plan.folder)
     newest_end = max(ends, default=-1)
@@ -59,10 +68,10 @@ def _with_raft_files(
         raise stops("IllegalStateException", reason)
     newest = newest_snapshot(root, plan.folder, start)
     end = 0 if newest is None else newest.id.end_offset
-    check_metadata_records(contents, max(start, end))
+    changes = metadata_changes(contents, max(start, end), plan.log_end or 0)
     check_quorum_state(root, plan.folder)
     if newest is None:
-        return plan
+        return PlannedMetadata(plan, changes)
     if not newest.is_whole:
         plan = replace(plan, is_at_risk=True).noted(
             f"its newest snapshot, {newest.name}, is not complete: the node takes what is in it for all there is"
@@ -74,4 +83,4 @@ def _with_raft_files(
             f"its newest snapshot, {newest.name}, is past the end of the log: the records files go, and the log"
             f" begins at offset {end}"
         )
-    return plan
+    return PlannedMetadata(plan, changes)

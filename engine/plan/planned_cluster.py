@@ -6,6 +6,7 @@ node gets the rest again from the other controllers, before it sets a log aside.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from engine.log.log_directory import LogSource, open_source
 from engine.plan.loading.broker_failure import stops
 from engine.plan.log_dir_plan import METADATA_LOG
 from engine.plan.log_plan import LogPlan
-from engine.replay.cluster import ClusterImage, ClusterReplay, image_at_start
+from engine.replay.cluster import ClusterChange, ClusterImage, ClusterReplay, image_at_start
 from engine.units import Offset
 
 
@@ -48,12 +49,15 @@ class PlannedCluster(NamedTuple):
         return self.voters is not None and node_id in self.voters and node_id not in self.brokers
 
 
-def planned_cluster(log_dir: str, metadata: LogPlan, node_id: int | None) -> PlannedCluster:
+def planned_cluster(
+    log_dir: str, metadata: LogPlan, changes: Sequence[ClusterChange], node_id: int | None
+) -> PlannedCluster:
     """Replay the metadata log of a log dir as it is after its loading.
 
     Args:
         log_dir: path of the log dir.
         metadata: plan of its metadata log, which loads.
+        changes: its records behind the newest snapshot.
         node_id: the node that starts; None if unknown.
     """
     end = metadata.log_end or 0
@@ -61,7 +65,7 @@ def planned_cluster(log_dir: str, metadata: LogPlan, node_id: int | None) -> Pla
     found = PlannedCluster(end=end)
     with suppress(OSError, KafkaStorageError):
         source = open_source(log_dir)
-        image = image_at_start(source.partitions()[METADATA_LOG].view(), end)
+        image = image_at_start(source.partitions()[METADATA_LOG].view(), changes)
         is_empty = image.snapshot is None and not end
         found = PlannedCluster(
             None if is_empty or image.missing is not None else image,
@@ -93,12 +97,8 @@ def voters_in(image: ClusterImage) -> frozenset[int] | None:
 
 def with_cluster(plan: LogPlan, found: PlannedCluster, node_id: int | None) -> LogPlan:
     """Return the plan of the metadata log with what its records say of the start."""
-    if plan.is_at_risk and not found.is_consistent:
-        failure = stops(
-            "RuntimeException",
-            f"{plan.folder} changes what its newest snapshot, which is not complete, does not have",
-        )
-        return plan.failed(failure)
+    if not found.is_consistent and (plan.is_at_risk or found.decides_alone(node_id)):
+        return plan.failed(stops("", f"{plan.folder} changes what it does not have"))
     others = sorted(each for each in found.voters or () if each != node_id)
     if found.held:
         return plan.noted(

@@ -31,6 +31,9 @@ from engine.record.batch_frame import CURRENT_MAGIC, UP_TO_MAGIC
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.frame_walk import batch_in, frames
 from engine.record.record import Record
+from engine.record.record_batch import RecordBatch
+from engine.replay.cluster import ClusterChange, control_change
+from engine.replay.partition_records import ReplayedControl
 from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT32, MAX_INT64, Offset
@@ -146,41 +149,60 @@ def _read_bootstrap(file: SourceFile) -> None:
         raise stops("RuntimeException", f"{file.path} has no record of the {_METADATA_VERSION}")
 
 
-def check_metadata_records(contents: Iterable[OverlayContent], first_offset: Offset) -> None:
-    """Read the records files of the metadata log after its loading, from an offset on, as a node does: every record.
+def metadata_changes(
+    contents: Iterable[OverlayContent], first_offset: Offset, end: Offset
+) -> list[ClusterChange]:
+    """Read the records files of the metadata log after its loading, from an offset on, as a node does: in file order.
+
+    Args:
+        contents: the records files.
+        first_offset: end of the newest snapshot, or the log start.
+        end: end of the log.
 
     Raises BrokerFailure for a batch or a record that ends its start.
     """
-    decoder = decoder_for(CLUSTER_METADATA)
-    assert decoder is not None
+    found: list[ClusterChange] = []
     for content in contents:
-        file = ReadableContent(content)
-        for frame in frames(file, 0, content.size):
+        is_reached = False
+        for frame in frames(ReadableContent(content), 0, content.size):
             where = f"the batch at byte {frame.position} of {content.path}"
             if frame.magic != CURRENT_MAGIC:
                 raise stops("CorruptRecordException", f"{where} has magic {frame.magic}")
-            batch = batch_in(file, frame)
-            if batch.last_offset < first_offset:
+            batch = batch_in(ReadableContent(content), frame)
+            is_reached = is_reached or batch.last_offset >= first_offset
+            if not is_reached:
                 continue
-            records = list(batch.records())
-            if not records:
-                raise stops("IllegalArgumentException", f"{where} has no record")
-            if batch.is_control:
-                _control_types(records)
-                continue
-            for record in records:
-                if (
-                    record.key is not None
-                    or record.headers
-                    or record.timestamp != batch.base_timestamp
-                ):
-                    reason = f"{where} has a record that is none of the metadata"
-                    raise stops("IllegalArgumentException", reason)
-                if not record.value:
-                    raise stops("IllegalArgumentException", f"{where} has a record without a value")
-                decoded = decoder.decode(record.key, record.value)
-                if decoded.value is None:
-                    raise stops("RuntimeException", f"{where}: {decoded.value_note}")
+            found += _changes_in(batch, where)
+            first_offset = batch.last_offset + 1
+    if first_offset < end:
+        reason = f"the node reads the metadata log from offset {first_offset} on for ever"
+        raise stops("IllegalStateException", reason)
+    return found
+
+
+def _changes_in(batch: RecordBatch, where: str) -> Iterator[ClusterChange]:
+    decoder = decoder_for(CLUSTER_METADATA)
+    assert decoder is not None
+    records = list(batch.records())
+    if not records:
+        raise stops("IllegalArgumentException", f"{where} has no record")
+    for record in records:
+        if batch.is_control:
+            (kind,) = _control_types([record]) or (None,)
+            control = ReplayedControl(
+                record.offset, record.timestamp, batch.leader_epoch, kind, record.value
+            )
+            yield from control_change(control, [])
+            continue
+        if record.key is not None or record.headers or record.timestamp != batch.base_timestamp:
+            reason = f"{where} has a record that is none of the metadata"
+            raise stops("IllegalArgumentException", reason)
+        if not record.value:
+            raise stops("IllegalArgumentException", f"{where} has a record without a value")
+        decoded = decoder.decode(record.key, record.value)
+        if decoded.value is None:
+            raise stops("RuntimeException", f"{where}: {decoded.value_note}")
+        yield ClusterChange(decoded.kind, decoded.value["data"], record.offset, record.timestamp)
 
 
 def _read_snapshot(file: SourceFile) -> bool:

@@ -31,7 +31,7 @@ from engine.plan.planned_cluster import PlannedCluster, planned_cluster, with_cl
 from engine.plan.start_sources import StartSources, open_log_dirs
 from engine.plan.stated_ends import StatedEnds, sentences
 from engine.plan.topic_ids import read_topic_id
-from engine.replay.cluster import ClusterImage
+from engine.replay.cluster import ClusterChange, ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.writing.log_config import LogConfig
 
@@ -82,6 +82,7 @@ class StartPlan:
         self._stated_ends = StatedEnds()
         self._assignments = Assignments()
         self._done: dict[Place, LogPlan] = {}
+        self._metadata_changes: Sequence[ClusterChange] = ()
         self.lost_folders: tuple[LostFolder, ...] = ()
         try:
             self._sources = open_log_dirs(paths)
@@ -284,7 +285,9 @@ class StartPlan:
                 continue
             plan, found = self._plan(root, log_dir, folder), PlannedCluster()
             if plan.outcome is Outcome.LOADS:
-                found = planned_cluster(root.path, plan, self._owners.node_id)
+                found = planned_cluster(
+                    root.path, plan, self._metadata_changes, self._owners.node_id
+                )
                 plan = with_cluster(plan, found, self._owners.node_id)
             self._done[Place(root.path, folder.name)] = plan
             return found
@@ -352,8 +355,9 @@ class StartPlan:
                 self._disk.content(os.path.join(path, name))
                 for name in self._disk.list(path)
                 if name.endswith(FileKind.LOG.value)
+                and not self._disk.is_dir(os.path.join(path, name))
             ]
-            plan = as_metadata_log(plan, root, contents)
+            plan, self._metadata_changes = as_metadata_log(plan, root, contents)
         self._disk.forget(path)
         if is_metadata:
             return plan

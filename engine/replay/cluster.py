@@ -8,7 +8,7 @@ its end record on, and not after an abort.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
@@ -204,12 +204,12 @@ class ClusterReplay:
         return image
 
 
-def image_at_start(view: LogView, end: Offset) -> ClusterImage:
-    """Return the cluster that a node replays at its start: its newest snapshot, whole or not, and the log up to `end`.
+def image_at_start(view: LogView, changes: Sequence[ClusterChange]) -> ClusterImage:
+    """Return the cluster that a node replays at its start: its newest snapshot, whole or not, and then `changes`.
 
     Raises OSError if a file cannot be read.
     """
-    return _Replay(view, None, no_progress, end).begin()
+    return _Replay(view, None, no_progress, changes).begin()
 
 
 class _Snapshot(NamedTuple):
@@ -224,18 +224,17 @@ class _Snapshot(NamedTuple):
 
 
 class _Replay:
-    """One pass over a metadata log; `end`: as a node does that starts, and its log ends there."""
+    """One pass over a metadata log; `given`: the changes in place of the log's, of a node that starts."""
 
     def __init__(
         self,
         view: LogView,
         until: Timestamp | None,
         progress: Progress,
-        end: Offset | None = None,
+        given: Sequence[ClusterChange] | None = None,
     ) -> None:
         self._view = view
-        self._starts = end is not None
-        self._end = view.log_end_offset if end is None else end
+        self._given = given
         self._progress = progress
         self._until = until
         self._unreadable: list[Unreadable] = []
@@ -279,9 +278,14 @@ class _Replay:
         return self._run(image.next_offset)
 
     def _run(self, start: Offset) -> ClusterImage:
-        end = max(start, self._end)
-        records = replayed_records(self._view, start, end, self._until, self._progress)
-        for change in self._changes(records, self._unreadable, self._tables.notes):
+        if self._given is None:
+            end = self._view.log_end_offset
+            records = replayed_records(self._view, start, end, self._until, self._progress)
+            changes = self._changes(records, self._unreadable, self._tables.notes)
+        else:
+            changes = iter(self._given)
+            end = max([start, *(each.offset + 1 for each in self._given)])
+        for change in changes:
             self._timestamp = max(self._timestamp, change.timestamp)
             self._newest_offset = change.offset
             self._take(change)
@@ -317,7 +321,7 @@ class _Replay:
         """Return the newest whole snapshot; without one, the newest one, unless the log has all records."""
         damaged_one = None
         snapshots = self._view.kraft_snapshots
-        if self._starts:
+        if self._given is not None:
             newest = max(snapshots, key=lambda each: (each.epoch, each.end_offset), default=None)
             return None if newest is None else self._read_snapshot(newest)
         for snapshot_id in reversed(snapshots):
@@ -373,7 +377,7 @@ class _Replay:
             if isinstance(record, Unreadable):
                 unreadable.append(record)
             elif isinstance(record, ReplayedControl):
-                yield from _control_change(record, notes)
+                yield from control_change(record, notes)
             else:
                 decoded = decoder.decode(record.key, record.value)
                 if decoded.value is None:
@@ -388,8 +392,8 @@ class _Replay:
 _CONTROL_KINDS = frozenset(kind.name for kind in _QUORUM)
 
 
-def _control_change(record: ReplayedControl, notes: list[str]) -> Iterator[ClusterChange]:
-    """Yield the change of a quorum control record."""
+def control_change(record: ReplayedControl, notes: list[str]) -> Iterator[ClusterChange]:
+    """Yield the change of a quorum control record; add to the notes if it cannot be read."""
     kind = record.type
     if kind not in (*_QUORUM, ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER):
         return

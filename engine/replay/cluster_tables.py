@@ -152,6 +152,9 @@ def _remove_topic(state: Tables, facts: Facts) -> None:
 
 
 def _partition(state: Tables, facts: Facts) -> None:
+    if state.get("topics", facts["topicId"]) is None:
+        state.note(f"there is no topic {facts['topicId']} for a partition")
+        return
     rows = state.partitions_of(facts["topicId"])
     rows[facts["partitionId"]] = state.item(
         {
