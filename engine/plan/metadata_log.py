@@ -27,8 +27,10 @@ class PlannedMetadata(NamedTuple):
     changes: Sequence[ClusterChange] = ()
 
 
-def as_metadata_log(plan: LogPlan, root: SourceRoot, contents: Iterable[OverlayContent]) -> LogPlan:
-    """Return the plan of the metadata log, and what it says: a node does not start without it: any failure ends the start.
+def as_metadata_log(
+    plan: LogPlan, root: SourceRoot, contents: Iterable[OverlayContent]
+) -> PlannedMetadata:
+    """Return the plan of the metadata log, and its records: a node does not start without it, any failure ends the start.
 
     Args:
         plan: plan after the loading.

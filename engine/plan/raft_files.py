@@ -23,10 +23,10 @@ from engine.files.file_names import (
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.folder_listing import KRaftSnapshot
-from engine.plan.kept_records import ReadableContent
 from engine.plan.loading.broker_failure import EXPECTED, BrokerFailure, Outcome, failure_of, stops
 from engine.plan.loading.java_text import TEXT_LIMIT, first_line
 from engine.plan.overlay.overlay_content import OverlayContent
+from engine.plan.overlay.overlay_file import OverlayFile
 from engine.record.batch_frame import CURRENT_MAGIC, UP_TO_MAGIC
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.frame_walk import batch_in, frames
@@ -164,11 +164,12 @@ def metadata_changes(
     found: list[ClusterChange] = []
     for content in contents:
         is_reached = False
-        for frame in frames(ReadableContent(content), 0, content.size):
+        file = OverlayFile(content, content.path, writable=False)
+        for frame in frames(file, 0, content.size):
             where = f"the batch at byte {frame.position} of {content.path}"
             if frame.magic != CURRENT_MAGIC:
                 raise stops("CorruptRecordException", f"{where} has magic {frame.magic}")
-            batch = batch_in(ReadableContent(content), frame)
+            batch = batch_in(file, frame)
             is_reached = is_reached or batch.last_offset >= first_offset
             if not is_reached:
                 continue
@@ -188,13 +189,14 @@ def _changes_in(batch: RecordBatch, where: str) -> Iterator[ClusterChange]:
         raise stops("IllegalArgumentException", f"{where} has no record")
     for record in records:
         if batch.is_control:
-            (kind,) = _control_types([record]) or (None,)
+            kind = next(iter(_control_types([record])), None)
             control = ReplayedControl(
-                record.offset, record.timestamp, batch.leader_epoch, kind, record.value
+                record.offset, record.timestamp, -1, batch.leader_epoch, kind, record.value
             )
             yield from control_change(control, [])
             continue
-        if record.key is not None or record.headers or record.timestamp != batch.base_timestamp:
+        is_plain = record.key is None and not record.headers
+        if not is_plain or record.timestamp != records[0].timestamp:
             reason = f"{where} has a record that is none of the metadata"
             raise stops("IllegalArgumentException", reason)
         if not record.value:

@@ -202,8 +202,12 @@ class StartPlan:
         serving |= {each.log_dir for each in self.lost_folders if each.log_dir is not None}
         if any(each.log_dir is None for each in self.lost_folders):
             # LogManager.nextLogDirs: the log dir with the fewest logs
-            fewest = min(len(each.folders) for each in self.log_dirs)
-            serving |= {each.path for each in self.log_dirs if len(each.folders) == fewest}
+            counts = [sum(map(_is_live, each.folders)) for each in self.log_dirs]
+            serving |= {
+                each.path
+                for each, count in zip(self.log_dirs, counts, strict=True)
+                if count == min(counts)
+            }
         for log_dir in self.log_dirs if self._sources.only is None else ():
             log_dir.read_late(serves=log_dir.path in serving)
 
@@ -254,9 +258,9 @@ class StartPlan:
         failed = [each for each in self.log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE]
         if failed and len(failed) == len(self.log_dirs):
             return Outcome.BROKER_STOPS, f"all log dirs are offline: {failed[0].reason}"
-        for each in failed if self._has_metadata_dir else ():
-            if each.path == self._owners.metadata_dir:
-                reason = f"the log dir of the metadata log goes offline: {each.reason}"
+        for log_dir in failed if self._has_metadata_dir else ():
+            if log_dir.path == self._owners.metadata_dir:
+                reason = f"the log dir of the metadata log goes offline: {log_dir.reason}"
                 return Outcome.BROKER_STOPS, reason
         return (Outcome.LOG_DIR_OFFLINE, failed[0].reason) if failed else (Outcome.LOADS, "")
 
@@ -306,7 +310,9 @@ class StartPlan:
         ):
             return futures  # no partition is made
         lost = lost_folders(self.log_dirs, self._assignments, found, futures.by_place)
-        self.lost_folders = tuple(each for each in lost if self._is_chosen(each))
+        self.lost_folders = tuple(
+            each for each in lost if self.choice.takes(NamedPartition(each.name, each.partition))
+        )
         return futures
 
     def _topic_id(self, root: SourceRoot, folder: LogFolder) -> str | None:
@@ -375,6 +381,11 @@ class StartPlan:
         end = self._stated_ends.proven(path, plan.folder, held)
         notes = (*plan.notes, *sentences(end, held))
         return replace(plan, offsets_given_again=end.offset - held, notes=notes)
+
+
+def _is_live(folder: LogFolder) -> bool:
+    """Return whether a broker counts a folder among its logs."""
+    return folder.state in (FolderState.LOG, FolderState.FUTURE) and folder.name != METADATA_LOG
 
 
 def _path_of(root: SourceRoot, folder: LogFolder) -> str:
