@@ -93,6 +93,10 @@ def differences(plan: PlannedNode, role: Role, answer: dict[str, Any]) -> list[s
     new = {each.name for each in plan.lost if each.log_dir not in offline}
     logs = {path: ends for path, ends in answer["logs"].items() if "-future" not in path}
     for path, ends in logs.items():
+        if path not in planned and plan.forgets and ends == [0, 0]:
+            continue  # made anew: only the metadata could tell that it was here
+        if path not in planned and offline and ends == [0, 0]:
+            continue  # of the log dir that is offline: a race in the node makes it anew in the other
         if path not in planned and os.path.basename(path) not in new:
             found.append(f"{path} {ends} of the node, not planned")
         elif path not in planned and ends != [0, 0]:
