@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from engine.check.rules.finding import Finding
 from engine.log.log_view import LogView
@@ -11,7 +10,7 @@ from engine.log.segment.damage import DamageKind
 from engine.verdict.holes import Hole
 from engine.verdict.log_losses import losses_of
 from engine.verdict.loss import Loss, LossKind
-from engine.verdict.time_span import time_span
+from engine.verdict.time_span import with_times
 
 MOST_LOSSES = 10_000
 _MOST_TIMED = 1000
@@ -63,15 +62,9 @@ class LossesFound:
         ]
         found.sort(key=lambda loss: (loss.first_offset or 0, loss.next_offset or 0))
         return [
-            self._with_times(loss) if place < _MOST_TIMED else loss
+            with_times(self._view, loss) if place < _MOST_TIMED else loss
             for place, loss in enumerate(found[:MOST_LOSSES])
         ]
-
-    def _with_times(self, loss: Loss) -> Loss:
-        if loss.first_offset is None:
-            return loss
-        span = time_span(self._view, loss.first_offset, loss.next_offset)
-        return replace(loss, before=span.before, after=span.after)
 
 
 def _may_be_lost(hole: Hole) -> bool:

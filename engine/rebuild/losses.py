@@ -6,7 +6,6 @@ A loss is not certain where compaction or retention may have removed some of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from engine.files.file_names import FileState, log_file_name, offset_index_name, time_index_name
@@ -19,7 +18,7 @@ from engine.rebuild.beside.known_facts import KnownFacts
 from engine.units import MAX_INT32, Offset
 from engine.verdict.log_start import Certainty, LostStart, lost_start
 from engine.verdict.loss import Loss, LossKind
-from engine.verdict.time_span import time_span
+from engine.verdict.time_span import with_times
 
 _NO_BATCH = "no batch has them"
 _MOST_TIMED = 1000
@@ -76,12 +75,9 @@ class Holes(NamedTuple):
         batches or a segment, and all from `held` on.
         """
         found = [*self._below(start), *self._gaps(start, end, held)]
-        return [self._with_times(each) for each in found[:_MOST_TIMED]] + found[_MOST_TIMED:]
-
-    def _with_times(self, loss: Loss) -> Loss:
-        assert loss.first_offset is not None
-        span = time_span(self.merged.view, loss.first_offset, loss.next_offset)
-        return replace(loss, before=span.before, after=span.after)
+        return [with_times(self.merged.view, each) for each in found[:_MOST_TIMED]] + found[
+            _MOST_TIMED:
+        ]
 
     def _loss(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from engine.columns.batch_table import BatchRow
@@ -9,6 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.record.attributes import DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
+from engine.verdict.loss import Loss
 
 
 class TimeSpan(NamedTuple):
@@ -35,6 +37,14 @@ def time_span(view: LogView, first_offset: Offset, next_offset: Offset | None) -
         None if before is None else _known(before.max_timestamp),
         None if after is None else _first_timestamp(after),
     )
+
+
+def with_times(view: LogView, loss: Loss) -> Loss:
+    """Return a loss with the times around it."""
+    if loss.first_offset is None:
+        return loss
+    span = time_span(view, loss.first_offset, loss.next_offset)
+    return replace(loss, before=span.before, after=span.after)
 
 
 def _batch_at(view: LogView, offset: Offset) -> BatchRow | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import closing as ending, suppress
 from typing import TYPE_CHECKING
 
 import click
 
 import engine
+from engine.errors import KafkaStorageError
 from kafkafs.amounts import counted
 from kafkafs.cli.arguments import report_unread, source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice
@@ -17,11 +19,13 @@ from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
 from kafkafs.cli.printing.verbosity import detail
+from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.partition_choice import PartitionChoice
     from engine.plan.start_plan import StartPlan
+    from engine.verdict.loss import Loss
 
 
 @click.command(
@@ -83,6 +87,8 @@ def plan(
     from engine.plan.loading.broker_failure import Outcome
     from engine.plan.loading.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
+    from engine.verdict.totals import LossTotals
+    from kafkafs.loss_words import closing
 
     logging.getLogger(engine.__name__).setLevel(
         logging.CRITICAL
@@ -99,7 +105,15 @@ def plan(
             detail(f"reading {each.path}: {counted(len(each.folders), 'partition')}")
         named = {name: NamedPartition(name, each.partition) for name, each in folders.items()}
         require_choice(choice, named)
+        lost = _lost_before(start, choice)
         is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
+        for loss in lost:
+            if as_json:
+                print_json({"kind": "loss", **loss.to_json()})
+            else:
+                click.echo(f"{printable(loss.partition)}: {printable(loss.reason)}")
+        if lost and not as_json:
+            click.echo(f"{closing(LossTotals.of(lost))}, before any start")
         is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
         unread = [
             Unread.link(os.path.join(each.path, name))
@@ -110,8 +124,27 @@ def plan(
         click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
     if report_unread(unread) or not is_known or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
-    if not is_harmless:
+    if lost or not is_harmless:
         sys.exit(EXIT_FINDINGS)
+
+
+def _lost_before(start: StartPlan, choice: PartitionChoice) -> list[Loss]:
+    """Return what the chosen logs have lost already, as far as no batch has to be read for it."""
+    from engine.log.log_directory import open_source
+    from engine.verdict.log_losses import losses_of
+    from engine.verdict.time_span import with_times
+    from kafkafs.tree.selection import proper_logs
+
+    found: list[Loss] = []
+    paths = [each.path for each in start.log_dirs if not each.is_abandoned]
+    with suppress(OSError, KafkaStorageError), ending(open_source(paths)) as source:
+        logs = source.partitions()
+        for log in map(logs.__getitem__, proper_logs(logs)):
+            view = log.view_or_none() if choice.takes(log) else None
+            if view is not None:
+                found += [with_times(view, loss) for loss in losses_of(view).cheap()]
+            log.forget()
+    return found
 
 
 def _print_json(start: StartPlan) -> bool:
