@@ -1,6 +1,6 @@
 """Text of batches and records as Kafka's DumpLogSegments prints it, in Python.
 
-Reference for the compiled kernel's `dump_rows`. The text is that of Kafka 4.3.1. Keys, payloads and
+Reference for the compiled kernel's `dump_rows`. The text is that of Kafka 4.4.0. Keys, payloads and
 header keys go through Java's UTF-8 decoder and encoder: bytes that are not UTF-8 become U+FFFD, one
 for a longer run of bytes than in Python's decoder.
 """

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
 from engine.files.source_files import SourceRoot
 from engine.plan.loading.broker_failure import EXPECTED, Outcome, failure_of, stops
+from engine.plan.loading.feature_levels import FeatureLevels
 from engine.plan.log_plan import LogPlan
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.plan.raft_files import (
@@ -17,7 +18,7 @@ from engine.plan.raft_files import (
     newest_snapshot,
     snapshot_ends,
 )
-from engine.replay.cluster import ClusterChange
+from engine.replay.cluster import ClusterChange, ClusterImage
 
 
 class PlannedMetadata(NamedTuple):
@@ -86,3 +87,33 @@ def _with_raft_files(
             f" begins at offset {end}"
         )
     return PlannedMetadata(plan, changes)
+
+
+def with_features(
+    plan: LogPlan, cluster: ClusterImage | None, known: FeatureLevels | None
+) -> LogPlan:
+    """Return the plan of the metadata log: a broker that reads a feature level which it does not know ends.
+
+    Args:
+        plan: plan after the loading.
+        cluster: what the records of the log add up to; None if that is not known.
+        known: levels that the broker knows; None if that is not known.
+    """
+    if plan.outcome is not Outcome.LOADS or cluster is None or known is None:
+        return plan
+    features = cluster.table("features").values()
+    failure = known.refusal({each.facts["name"]: each.facts["level"] for each in features})
+    return plan if failure is None else plan.failed(failure)
+
+
+def _snapshots(names: Iterable[str]) -> Iterable[int]:
+    """Yield the end offsets of the complete snapshots."""
+    for name in names:
+        parsed = parse_file_name(name)
+        if (
+            parsed is not None
+            and parsed.kind is FileKind.KRAFT_CHECKPOINT
+            and parsed.state is FileState.LIVE
+            and parsed.base_offset is not None
+        ):
+            yield parsed.base_offset

@@ -22,7 +22,7 @@ from engine.plan.log_dir_owners import Owners, check_owners
 from engine.plan.log_dir_plan import METADATA_LOG, LogDirPlan, LogFolder, plan_log_dir
 from engine.plan.log_plan import LogPlan, plan_log
 from engine.plan.lost_folders import LostFolder, lost_folders
-from engine.plan.metadata_log import as_metadata_log
+from engine.plan.metadata_log import as_metadata_log, with_features
 from engine.plan.moved_logs import LogAccess, replaced
 from engine.plan.overlay.overlay_content import OverlayBudget
 from engine.plan.overlay.overlay_disk import OverlayDisk
@@ -293,6 +293,7 @@ class StartPlan:
                     root.path, plan, self._metadata_changes, self._owners.node_id
                 )
                 plan = with_cluster(plan, found, self._owners.node_id)
+                plan = with_features(plan, found.image, self.version.feature_levels)
             self._done[Place(root.path, folder.name)] = plan
             return found
         return PlannedCluster()

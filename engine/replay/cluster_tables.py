@@ -273,6 +273,11 @@ def _controller(state: Tables, facts: Facts) -> None:
     state.put("controllers", facts["controllerId"], dict(facts))
 
 
+def _remove_controller(state: Tables, facts: Facts) -> None:
+    if not state.remove("controllers", facts["controllerId"]):
+        state.note(f"there is no controller {facts['controllerId']} to remove")
+
+
 def _feature(state: Tables, facts: Facts) -> None:
     name, level = facts["name"], facts["featureLevel"]
     if name == KRAFT_VERSION:  # set by a control record
@@ -391,6 +396,7 @@ _CHANGES: dict[str, Callable[[Tables, Facts], None]] = {
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": _remove_user,
     "REMOVE_DELEGATION_TOKEN_RECORD": _remove_token,
     "REGISTER_CONTROLLER_RECORD": _controller,
+    "UNREGISTER_CONTROLLER_RECORD": _remove_controller,
     "CLEAR_ELR_RECORD": _clear_elr,
     "LEADER_CHANGE": _leader_change,
     "KRAFT_VERSION": _kraft_version,

@@ -27,17 +27,6 @@ from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import TRANSACTION_STATE
 from engine.units import Offset, Timestamp, TopicPartition
 
-STATES = {
-    0: "Empty",
-    1: "Ongoing",
-    2: "PrepareCommit",
-    3: "PrepareAbort",
-    4: "CompleteCommit",
-    5: "CompleteAbort",
-    6: "Dead",
-    7: "PrepareEpochFence",
-}
-"""Kafka's names of the states by number."""
 NONE = -1
 MOST_TRANSACTIONS = 16384
 
@@ -49,7 +38,7 @@ class Transaction(NamedTuple):
         transactional_id: lone surrogates represent bytes that are not UTF-8.
         producer_id, producer_epoch: its current producer; None if its record cannot be read.
         previous_producer_id, next_producer_id: previous and next producer, or None.
-        state: one of STATES, or an unknown number; None if its record cannot be read.
+        state: Kafka's name of the state, or an unknown number; None if its record cannot be read.
         timeout_ms: time after which the coordinator aborts.
         partitions: partitions of the transaction without an end marker yet.
         start_timestamp: None without a transaction.
@@ -180,13 +169,12 @@ def _transaction(owner: bytes, entries: Owned, coordinator: int) -> Transaction:
     if decoded.key is None or decoded.value is None:
         return found._replace(note=decoded.key_note or decoded.value_note or "not readable")
     value = decoded.value["data"]
-    status = value["transactionStatus"]
     return found._replace(
         producer_id=value["producerId"],
         producer_epoch=value["producerEpoch"],
         previous_producer_id=_or_none(value.get("previousProducerId", NONE)),
         next_producer_id=_or_none(value.get("nextProducerId", NONE)),
-        state=STATES.get(status, str(status)),
+        state=value["transactionStatus"],
         timeout_ms=value["transactionTimeoutMs"],
         partitions=tuple(_partitions(value.get("transactionPartitions") or ())),
         start_timestamp=_or_none(value["transactionStartTimestampMs"]),

@@ -33,7 +33,7 @@ class RecordType(NamedTuple):
         key, value: schemas of key and value; keys have one version.
         finish: changes a value's JSON in place.
         wider: schema of the value's versions that `value` does not have.
-        is_retired: whether Kafka 4.3.1 no longer has the type.
+        is_retired: whether Kafka 4.4.0 no longer has the type.
     """
 
     name: str

@@ -57,7 +57,7 @@ class TopicDecoder(ABC):
 
         Args:
             key, value: of the record, None for null.
-            as_kafka: decode as Kafka 4.3.1 does: a type that only older versions wrote is unknown,
+            as_kafka: decode as Kafka 4.4.0 does: a type that only older versions wrote is unknown,
                 and a newer version is read like the last one where Kafka does not check.
         """
 

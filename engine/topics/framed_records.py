@@ -21,7 +21,7 @@ _MOST = 0x7FFF
 
 
 class FramedType(NamedTuple):
-    """Type of a framed record; `is_retired` if Kafka 4.3.1 no longer has it."""
+    """Type of a framed record; `is_retired` if Kafka 4.4.0 no longer has it."""
 
     name: str
     message: Message

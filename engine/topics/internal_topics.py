@@ -23,6 +23,7 @@ from engine.topics.topic_names import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from engine.topics.transaction_states import name_state
 
 # fmt: off
 GROUP_RECORDS = {
@@ -89,7 +90,7 @@ GROUP_RECORDS = {
 
 TRANSACTION_RECORDS = {
     0: RecordType("TRANSACTION_LOG", transactions.TRANSACTION_LOG_KEY,
-                  transactions.TRANSACTION_LOG_VALUE),
+                  transactions.TRANSACTION_LOG_VALUE, name_state),
 }
 """Record types of __transaction_state by number."""
 
@@ -132,6 +133,7 @@ METADATA_RECORDS = {
     26: FramedType("REMOVE_DELEGATION_TOKEN_RECORD", cluster.REMOVE_DELEGATION_TOKEN_RECORD),
     27: FramedType("REGISTER_CONTROLLER_RECORD", cluster.REGISTER_CONTROLLER_RECORD),
     28: FramedType("CLEAR_ELR_RECORD", cluster.CLEAR_ELR_RECORD),
+    29: FramedType("UNREGISTER_CONTROLLER_RECORD", cluster.UNREGISTER_CONTROLLER_RECORD),
 }
 """Record types of __cluster_metadata and its snapshots by number."""
 

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 @click.option(
     "--broker-version",
     metavar="VERSION",
-    default="4.3.1",
+    default="4.4.0",
     show_default=True,
-    help="Release of the broker, 2.8 to 4.3.",
+    help="Release of the broker, 2.8 to 4.4.",
 )
 @click.option(
     "--verify/--no-verify",

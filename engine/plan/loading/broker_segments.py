@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from engine.coding.varint import to_int64
 from engine.errors import CorruptIndexError
@@ -19,13 +22,49 @@ from engine.writing.segment.segment_rules import SegmentRules
 
 TRANSACTIONS_LIMIT = 1 << 30
 """Most bytes of a transaction index that are read: a segment has no room for more transaction markers."""
-_CURRENT_TXN_VERSION = 0
 _TRANSACTIONS_AT_ONCE = ENTRY.size << 15
 _WARM_ENTRIES = 8192 // 8
 
 
 def check_transactions(index: WritableTransactionIndex, disk: Disk) -> None:
-    """Check a transaction index, if it exists, as a broker does.
+    """Check a transaction index, if it exists, as a broker does from 4.4 on.
+
+    Raises: as `_check_transactions`.
+    """
+    _check_transactions(index, disk, _Versions(0, "supported version range is 0 to 0"))
+
+
+def check_first_bytes(index: WritableTransactionIndex, disk: Disk) -> None:
+    """Check a transaction index, if it exists, as a broker before 4.4: it reads one byte of each version.
+
+    Raises: as `_check_transactions`.
+    """
+    _check_transactions(index, disk, _Versions(8, "current version is 0"))
+
+
+class _Versions(NamedTuple):
+    """Versions that a broker reads in a transaction index.
+
+    Attributes:
+        unread_bits: low bits of the 16 that it does not read; then it takes any version that is not above 0.
+        says: end of the message of its exception.
+    """
+
+    unread_bits: int
+    says: str
+
+    def read(self, stated: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+        """Return the versions that the broker reads."""
+        return stated >> self.unread_bits
+
+    def are_unknown(self, stated: npt.NDArray[np.int16]) -> npt.NDArray[np.bool_]:
+        """Return which versions the broker refuses."""
+        read = self.read(stated)
+        return read > 0 if self.unread_bits else read != 0
+
+
+def _check_transactions(index: WritableTransactionIndex, disk: Disk, versions: _Versions) -> None:
+    """Check all entries of a transaction index, if it exists.
 
     Raises:
         CorruptIndexError: a transaction ends below the segment's base offset.
@@ -44,20 +83,22 @@ def check_transactions(index: WritableTransactionIndex, disk: Disk) -> None:
                     f"{path} has {file.size()} bytes, more than any segment needs: only the first"
                     f" {TRANSACTIONS_LIMIT} were checked",
                 )
-            _check_entries(data[: len(data) // ENTRY.size * ENTRY.size], path, index.base_offset)
+            whole = data[: len(data) // ENTRY.size * ENTRY.size]
+            _check_entries(whole, path, index.base_offset, versions)
 
 
-def _check_entries(data: bytes, path: str, base_offset: Offset) -> None:
+def _check_entries(data: bytes, path: str, base_offset: Offset, versions: _Versions) -> None:
     entries = np.frombuffer(data, ENTRY.dtype)
-    # Kafka reads only the first byte of the version.
-    is_unknown = entries["version"] >> 8 > _CURRENT_TXN_VERSION
+    is_unknown = versions.are_unknown(entries["version"])
     odd = np.flatnonzero(is_unknown | (entries["last_offset"] < base_offset))
     if not len(odd):
         return
     entry = entries[odd[0]]
     if is_unknown[odd[0]]:
         raise stops(
-            "KafkaException", f"{path}: a transaction has the unknown version {entry['version']}"
+            "KafkaException",
+            f"Unexpected aborted transaction version {versions.read(entry['version'])} in transaction"
+            f" index {path}, {versions.says}",
         )
     raise CorruptIndexError(
         "an aborted transaction ends below the segment's base offset",
@@ -87,7 +128,8 @@ BROKER_SEGMENT_RULES = SegmentRules(
     to_int64,
     smallest_base=-MAX_INT64 - 1,
 )
-RULES_BEFORE_41 = BROKER_SEGMENT_RULES._replace(find=_find_by_last_offset)
+RULES_BEFORE_44 = BROKER_SEGMENT_RULES._replace(check_transactions=check_first_bytes)
+RULES_BEFORE_41 = RULES_BEFORE_44._replace(find=_find_by_last_offset)
 
 
 def _looked_up(index: WritableOffsetIndex, target: Offset) -> Position:

@@ -1,13 +1,15 @@
 """Differences between brokers in the loading of a log, by version.
 
-The sources of 2.8.2, 3.3.2, 3.9.1, 4.0.1 and 4.3.1 were compared; a release between two of them counts as the
+The sources of 2.8.2, 3.3.2, 3.9.1, 4.0.1 and 4.3.1, and the classes of 4.4.0, were compared; a release between two of them counts as the
 older one. The differences:
 
+- before 4.4 only the first byte of a version in a transaction index is read, and a version below 0 is accepted;
 - before 4.1 an offset is looked up by the last offsets of batches instead of their base offsets, which matters
   if offsets are not in order;
 - before 3.1 an interrupted replacement of segments is finished differently, see `old_steps`;
 - from 3.7 on, in a cluster without ZooKeeper, logs that the cluster does not assign to the broker become stray,
   and a future log in the assigned log dir becomes the log;
+- each release stops at levels of the cluster's features that it does not know, see `feature_levels`;
 - before 4.0 a broker may run with ZooKeeper, and then needs no meta.properties.
 """
 
@@ -17,13 +19,16 @@ import re
 from dataclasses import dataclass
 
 from engine.plan.loading.broker_steps import BROKER_RULES
-from engine.plan.loading.old_steps import RULES_28_TO_30, RULES_31_TO_40
+from engine.plan.loading.feature_levels import FEATURE_LEVELS, FeatureLevels
+from engine.plan.loading.old_steps import RULES_28_TO_30, RULES_31_TO_40, RULES_41_TO_43
 from engine.writing.log.log_loader import LoadingRules
 
-CURRENT = "4.3.1"
+CURRENT = "4.4.0"
 OLDEST = (2, 8)
-NEWEST = (4, 3)
+NEWEST = (4, 4)
 _LAST_MINOR = {2: 8, 3: 9}
+_OLDER_RULES = (((4, 4), RULES_41_TO_43), ((4, 1), RULES_31_TO_40), ((3, 1), RULES_28_TO_30))
+"""Rules before a release, the newest first."""
 _VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(\.[0-9]{1,3})*")
 
 
@@ -36,12 +41,14 @@ class BrokerVersion:
         rules: rules of its loading.
         sets_aside_strays: whether the start renames stray logs, and promotes future logs.
         may_have_zookeeper: whether it may run with ZooKeeper, without a metadata log.
+        feature_levels: levels of features that it knows; None before 3.3.
     """
 
     name: str
     rules: LoadingRules = BROKER_RULES
     sets_aside_strays: bool = True
     may_have_zookeeper: bool = False
+    feature_levels: FeatureLevels | None = None
 
 
 def broker_version(name: str = CURRENT) -> BrokerVersion:
@@ -54,13 +61,15 @@ def broker_version(name: str = CURRENT) -> BrokerVersion:
         known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
         raise ValueError(f"{name} is not a known version: {known} are known")
     rules = BROKER_RULES
-    if release < (4, 1):
-        rules = RULES_28_TO_30 if release < (3, 1) else RULES_31_TO_40
+    for first, older in _OLDER_RULES:
+        if release < first:
+            rules = older
     return BrokerVersion(
         name,
         rules,
         sets_aside_strays=release >= (3, 7),
         may_have_zookeeper=release < (4, 0),
+        feature_levels=FEATURE_LEVELS.get(release),
     )
 
 

@@ -7,7 +7,7 @@ the same base offset are removed, and the segments that overlap the new one are 
 
 from __future__ import annotations
 
-from engine.plan.loading.broker_segments import RULES_BEFORE_41
+from engine.plan.loading.broker_segments import RULES_BEFORE_41, RULES_BEFORE_44
 from engine.plan.loading.broker_steps import (
     BROKER_RULES,
     CLEANED,
@@ -83,6 +83,7 @@ def finish_replacements(loader: LogLoader) -> None:
         )
 
 
+RULES_41_TO_43 = BROKER_RULES._replace(segments=RULES_BEFORE_44)
 RULES_31_TO_40 = BROKER_RULES._replace(segments=RULES_BEFORE_41)
 RULES_28_TO_30 = RULES_31_TO_40._replace(
     steps=(

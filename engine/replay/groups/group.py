@@ -18,7 +18,7 @@ from engine.units import Offset, Timestamp
 NO_PRODUCER = -1
 NONE = -1
 FIRST_ASSIGNMENT_EPOCH = 1
-"""Assignment epoch of a group without a target assignment, as in Kafka 4.3.1."""
+"""Assignment epoch of a group without a target assignment, as in Kafka 4.4.0."""
 MEMBER_STATES = {
     "consumer": {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"},
     "share": {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"},

@@ -343,3 +343,9 @@ CLEAR_ELR_RECORD = Message(
     (Field("topicName", STRING),),
     flexible_since=0,
 )
+
+UNREGISTER_CONTROLLER_RECORD = Message(
+    "UnregisterControllerRecord",
+    (Field("controllerId", INT32),),
+    flexible_since=0,
+)

@@ -35,6 +35,8 @@ STREAMS_GROUP_METADATA_VALUE = Message(
         Field("metadataHash", INT64),
         Field("validatedTopologyEpoch", INT32, tag=0, default=-1),
         Field("lastAssignmentConfigs", Array(LAST_ASSIGNMENT_CONFIG), nullable=True, tag=1),
+        Field("storedDescriptionTopologyEpoch", INT32, tag=2, default=-1),
+        Field("failedDescriptionTopologyEpoch", INT32, tag=3, default=-1),
     ),
     flexible_since=0,
 )

@@ -371,13 +371,14 @@ def aborted_entries(file: DumpFile, opened: SourceFile) -> Iterator[Found]:
             yield Fault(
                 "unknown_version",
                 f"Unexpected aborted transaction version {version} in transaction index"
-                f" {file.absolute}, current version is {transaction_index.CURRENT_VERSION}",
+                f" {file.absolute}, supported version range is 0 to"
+                f" {transaction_index.CURRENT_VERSION}",
                 row.position,
             )
         elif last < base:
             shown = (
-                f"AbortedTxn(version={version}, producerId={producer_id}, firstOffset={first},"
-                f" lastOffset={last}, lastStableOffset={stable})"
+                f"AbortedTxn(producerId={producer_id}, firstOffset={first}, lastOffset={last},"
+                f" lastStableOffset={stable})"
             )
             yield Fault(
                 "index_order",

@@ -441,7 +441,7 @@ def test_transaction_log_message_parser() -> None:
         shown_key,
         (
             '{"version":"0","data":{"producerId":123,"producerEpoch":0,"transactionTimeoutMs":0,'
-            '"transactionStatus":0,"transactionPartitions":[],"transactionLastUpdateTimestampMs":0,'
+            '"transactionStatus":"Empty","transactionPartitions":[],"transactionLastUpdateTimestampMs":0,'
             '"transactionStartTimestampMs":0}}'
         ),
     )
@@ -467,7 +467,7 @@ def test_transaction_log_message_parser() -> None:
         shown_key,
         (
             '{"version":"1","data":{"producerId":12,"previousProducerId":11,"nextProducerId":10,'
-            '"producerEpoch":2,"transactionTimeoutMs":14,"transactionStatus":0,'
+            '"producerEpoch":2,"transactionTimeoutMs":14,"transactionStatus":"Empty",'
             '"transactionPartitions":[{"topic":"topic1","partitionIds":[0,1,2]},'
             '{"topic":"topic2","partitionIds":[3,4,5]}],"transactionLastUpdateTimestampMs":123,'
             '"transactionStartTimestampMs":13}}'

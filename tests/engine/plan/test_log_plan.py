@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 def plan(
     folder: Path, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0,
-    version: str = "4.3.1", verifies: bool = True,
+    version: str = "4.4.0", verifies: bool = True,
 ) -> LogPlan:  # fmt: skip
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
     with SourceRoot(str(folder.parent)) as root:
@@ -354,7 +354,7 @@ def test_a_log_without_records_begins_at_a_negative_log_start(folder: Path) -> N
     assert f"-{3:020}.log" in named(made, ChangeKind.CREATED)
 
 
-@pytest.mark.parametrize("version", ["2.8.2", "4.3.1"])
+@pytest.mark.parametrize("version", ["2.8.2", "4.3.1", "4.4.0"])
 def test_a_batch_with_a_negative_base_offset_gets_a_segment_of_its_own(
     folder: Path, version: str
 ) -> None:
@@ -370,6 +370,35 @@ def test_a_batch_with_a_negative_base_offset_gets_a_segment_of_its_own(
     assert {SECOND, f"-{100:020}.log", f"{2**40:020}.log"} <= created
     # They are in the segment with the negative base offset, which no reader looks into.
     assert made.losses.ranges == (LostOffsets(75, 95),)
+
+
+# The version as in the file, what a release reads of it, and whether it refuses that.
+TXN_VERSIONS = [
+    *(("4.4.0", stated, stated, stated != 0) for stated in (0, 1, 255, 256, 18839, -1, -32768)),
+    *(("4.3.1", stated, stated >> 8, stated >> 8 > 0) for stated in (0, 1, 255, 256, 18839, -1, -32768)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(("version", "stated", "read", "refused"), TXN_VERSIONS)
+def test_a_broker_ends_at_a_version_in_a_transaction_index_that_it_does_not_know(
+    folder: Path, version: str, stated: int, read: int, refused: bool, clean: bool
+) -> None:
+    index = folder / f"{0:020}.txnindex"
+    index.write_bytes(struct.pack(">h4q", stated, 5, 1, 3, 4))
+    made = plan(folder, clean=clean, version=version)
+    if refused:
+        known = (
+            "supported version range is 0 to 0" if version == "4.4.0" else "current version is 0"
+        )
+        assert made.outcome is Outcome.BROKER_STOPS
+        assert made.java == "KafkaException"
+        assert made.reason == (
+            f"Unexpected aborted transaction version {read} in transaction index"
+            f" /d/t-0/{index.name}, {known}"
+        )
+    else:
+        assert made.outcome is Outcome.LOADS
 
 
 def test_a_segment_may_have_a_negative_name(folder: Path) -> None:

@@ -15,7 +15,7 @@ from engine.plan.start_plan import StartPlan
 from engine.units import TopicPartition
 from tests import fixtures_data as data
 from tests.builders import Producer, batch, values
-from tests.replayed_bytes import write_partition
+from tests.replayed_bytes import metadata_record, write_partition
 
 FIRST_ID, SECOND_ID = "sgf5MsZgRTuEMv68ZXKJbQ", "cmVjb3JkcyBvZiBsb2dzIQ"
 META = "version=1\ncluster.id=c\nnode.id=1\ndirectory.id={}\n"
@@ -165,11 +165,49 @@ def test_many_logs_take_the_memory_of_one(log_dir: Path) -> None:
 
 
 def test_a_release_that_is_not_known_is_refused_with_the_range_of_those_that_are() -> None:
-    for name in ("9.9.9", "4.4.0", "2.9.0", "3.10.0", "2.7.1"):
-        with pytest.raises(ValueError, match=r"2\.8 to 4\.3 are known"):
+    for name in ("9.9.9", "4.5.0", "2.9.0", "3.10.0", "2.7.1"):
+        with pytest.raises(ValueError, match=r"2\.8 to 4\.4 are known"):
             broker_version(name)
-    for name in ("2.8.2", "3.0.0", "3.9.1", "4.0.1", "4.3.9"):
+    for name in ("2.8.2", "3.0.0", "3.9.1", "4.0.1", "4.3.9", "4.4", "4.4.0"):
         assert broker_version(name).name == name
+
+
+# What real combined nodes of 4.3.1 and 4.4.0 logged as they ended, or None where they started.
+RANGE_43, RANGE_44 = "7 to 31.", "7 to 34."
+FEATURES = [
+    ("4.3.1", "metadata.version", 30, None),
+    ("4.3.1", "metadata.version", 31, "metadata.version', featureLevel=31), but this controller only supports versions 7-30"),
+    ("4.3.1", "metadata.version", 33, f"No MetadataVersion with feature level 33. Valid feature levels are from {RANGE_43}"),
+    ("4.3.1", "share.version", 2, "share.version', featureLevel=2), but this controller only supports versions 0-1"),
+    ("4.3.1", "share.version", 1, None),
+    ("4.4.0", "metadata.version", 7, None),
+    ("4.4.0", "metadata.version", 6, f"No MetadataVersion with feature level 6. Valid feature levels are from {RANGE_44}"),
+    ("4.4.0", "metadata.version", 33, None),
+    ("4.4.0", "metadata.version", 34, "metadata.version', featureLevel=34), but this controller only supports versions 7-33"),
+    ("4.4.0", "metadata.version", 35, f"No MetadataVersion with feature level 35. Valid feature levels are from {RANGE_44}"),
+    ("4.4.0", "share.version", 2, None),
+    ("4.4.0", "new.version", 1, "new.version', featureLevel=1), but this controller only supports versions 0-0"),
+    ("3.9.1", "metadata.version", 6, None),
+    ("3.9.1", "metadata.version", 33, "No MetadataVersion with feature level 33"),
+    ("3.2.3", "metadata.version", 33, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "feature", "level", "says"), FEATURES)
+def test_a_broker_ends_at_a_feature_level_that_it_does_not_know(
+    tmp_path: Path, version: str, feature: str, level: int, says: str | None
+) -> None:
+    record = metadata_record("FEATURE_LEVEL_RECORD", name=feature, featureLevel=level)
+    write_partition(tmp_path, "__cluster_metadata-0", [batch([record])])
+    (tmp_path / "meta.properties").write_text(META.format(FIRST_ID))
+    with StartPlan([str(tmp_path)], broker_version(version)) as start:
+        list(start.logs())
+        outcome, reason = start.verdict()
+    if says is None:
+        assert outcome is Outcome.LOADS
+    else:
+        assert outcome is Outcome.BROKER_STOPS
+        assert reason.endswith(says)
 
 
 def test_a_folder_that_is_no_log_dir_is_an_error(tmp_path: Path) -> None:

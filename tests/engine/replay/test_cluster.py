@@ -150,6 +150,20 @@ def test_a_broker_is_fenced_and_changed_in_its_epoch_only(tmp_path: Path) -> Non
     assert note == "offset 4: there is no broker 2 of epoch 99 to change"
 
 
+def test_a_controller_is_there_until_it_is_unregistered(tmp_path: Path) -> None:
+    facts = {"incarnationId": TOPIC_ID, "zkMigrationReady": False, "endPoints": [], "features": []}
+    records = [
+        *(
+            metadata_record("REGISTER_CONTROLLER_RECORD", controllerId=each, **facts)
+            for each in (1, 2)
+        ),
+        *(metadata_record("UNREGISTER_CONTROLLER_RECORD", controllerId=each) for each in (2, 3)),
+    ]
+    image = image_of(tmp_path, records)
+    assert [facts["controllerId"] for facts in facts_of(image, "controllers")] == [1]
+    assert image.notes == ("offset 3: there is no controller 3 to remove",)
+
+
 def test_acls_quotas_users_tokens_and_features_come_and_go(tmp_path: Path) -> None:
     acl = {
         "resourceType": 2, "resourceName": "t", "patternType": 3, "principal": "User:a",

@@ -11,7 +11,8 @@ import pytest
 
 from engine.log.log_directory import LogSource, open_source
 from engine.replay.source_state import SourceState
-from engine.replay.transactions import STATES, Transaction, replay_transactions
+from engine.replay.transactions import Transaction, replay_transactions
+from engine.topics.transaction_states import STATES
 from engine.units import TopicPartition
 from tests.builders import Producer, Rec, batch, end_marker, values
 from tests.fixtures_data import log_dir

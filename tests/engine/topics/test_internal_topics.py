@@ -28,6 +28,7 @@ from engine.topics.decoded_record import (
 from engine.topics.internal_topics import decoder_for
 from tests.fixtures_data import dump_text, log_dir
 from tests.internal_records import COORDINATORS, FRAMED, damaged, framed, random_record
+from tests.kafkafs.dump.truth_text import as_current
 
 TOPICS = (*COORDINATORS, *FRAMED)
 TRUTH = [
@@ -79,7 +80,9 @@ def printed(decoded: DecodedRecord, value: bytes | None) -> str:
 @pytest.mark.parametrize(("kind", "partition"), TRUTH)
 def test_a_brokers_records_are_what_the_dump_tool_printed(kind: str, partition: str) -> None:
     lines = re.findall(
-        r"^\| offset: (\d+) .*headerKeys: \[\](.*)$", dump_text(kind, partition) or "", re.MULTILINE
+        r"^\| offset: (\d+) .*headerKeys: \[\](.*)$",
+        as_current(dump_text(kind, partition) or ""),
+        re.MULTILINE,
     )
     truth = {int(offset): text for offset, text in lines}
     decoder = decoder_of(partition.rpartition("-")[0])

@@ -133,7 +133,7 @@ def test_two_selections_at_once_are_refused(run: Run) -> None:
 def test_a_plan_of_some_partitions_does_not_speak_for_the_others(run: Run) -> None:
     _, out, _ = run("plan", CURRENT, "--topic", "orders")
     assert re.search(
-        r"^1 of \d\d+ logs, as chosen, would load in a 4.3.1 broker: ", out, re.MULTILINE
+        r"^1 of \d\d+ logs, as chosen, would load in a 4.4.0 broker: ", out, re.MULTILINE
     )
     assert run("plan", CURRENT, "--topic", "order")[0] == 2
     rows = [

@@ -56,7 +56,7 @@ def test_a_sound_log_dir_is_status_0(sound: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout == (
         f"{sound}: 4 logs, marked as cleanly closed, planned with no recovery\n"
-        "A 4.3.1 broker starts with 4 logs: the start takes no records away;"
+        "A 4.4.0 broker starts with 4 logs: the start takes no records away;"
         f" all {RECORD_BYTES + metadata_bytes(sound)} bytes of records were read, and every checksum is right\n"
     )
 
@@ -109,7 +109,7 @@ def test_what_is_no_log_dir_is_not_to_be_formatted(tmp_path: Path) -> None:
 def test_a_release_that_nobody_knows_is_refused_with_those_that_are_known(sound: Path) -> None:
     result = run(str(sound), "--broker-version", "9.9.9")
     assert result.exit_code == 2
-    assert "2.8 to 4.3 are known" in result.stderr
+    assert "2.8 to 4.4 are known" in result.stderr
 
 
 def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:
@@ -151,7 +151,7 @@ def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
     assert orders["lost"] == {**lost, "ranges": [{"firstOffset": 580, "nextOffset": 1000}]}
     assert log_dir["marker"] is True
     assert broker == {
-        "kind": "broker", "version": "4.3.1", "plannedLogs": 4, "logs": 4, "outcome": "loads",
+        "kind": "broker", "version": "4.4.0", "plannedLogs": 4, "logs": 4, "outcome": "loads",
         "reason": None, "harmless": False, "lost": {"partitions": 1, **lost}, "lostFolders": 0,
         "forgetsTopics": False, "damagedBatches": 0, "offsetsGivenAgain": 0,
         "recordBytes": 346_778 + metadata_bytes(hurt), "unreadBytes": 0,
@@ -163,7 +163,7 @@ def test_what_keeps_a_broker_from_starting_is_said_last(sound: Path) -> None:
     result = run(str(sound))
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-2].startswith(
-        "A 4.3.1 broker does not start: the folder 'lost+found' is not named like a partition's"
+        "A 4.4.0 broker does not start: the folder 'lost+found' is not named like a partition's"
     )
 
 

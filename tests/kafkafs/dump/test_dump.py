@@ -41,8 +41,7 @@ def test_the_text_is_that_of_kafkas_own_tool(
     option = DECODERS.get(topic, "--print-data-log")
     found = dump(there, *([] if indexes else [option]))
     text = found.out.decode() + found.err.replace(f"{os.getcwd()}/", "")
-    if kind == "legacy":
-        truth = as_current(truth)
+    truth = as_current(truth)
     if there != named:  # of this partition only the last segments are kept
         truth = truth[truth.index(f"Dumping {there[0]}\n") :]
         assert "is followed by" not in text

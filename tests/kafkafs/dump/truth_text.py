@@ -1,8 +1,10 @@
-"""What Kafka's dump tools printed of tests/data, as 4.3.1 prints it without its known bugs."""
+"""What Kafka's dump tools printed of tests/data, as 4.4.0 prints it without its known bugs."""
 
 from __future__ import annotations
 
 import re
+
+from engine.topics.transaction_states import STATES
 
 DECODERS = {
     "__consumer_offsets": "--offsets-decoder",
@@ -27,11 +29,16 @@ def without_false_alarms(text: str) -> str:
 
 
 def as_current(text: str) -> str:
-    """The text of Kafka 2.8's tool as that of 4.3.1."""
+    """The text of an older Kafka's tool as that of 4.4.0."""
     return "\n".join(_line(line) for line in text.split("\n"))
 
 
+def _state(match: re.Match[str]) -> str:
+    return f'"transactionStatus":"{STATES[int(match[1])]}"'
+
+
 def _line(line: str) -> str:
+    line = re.sub(r'"transactionStatus":(\d+)', _state, line)
     match = _OLD_RECORD.fullmatch(line)
     if match is not None:
         offset, valid, crc, key, value, time, sequence, headers, rest = match.groups()

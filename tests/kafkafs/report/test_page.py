@@ -65,7 +65,7 @@ def test_a_page_has_all_sections_and_the_facts_of_the_source(tmp_path: Path) -> 
     }
     assert set(rows) == {path.name for path in CURRENT.iterdir() if path.is_dir()}
     assert rows["orders-0"][2:6] == ["3", "1,000", "0", "1,000"]
-    assert "4.3.1 broker" in text_of(section(root, "start"))
+    assert "4.4.0 broker" in text_of(section(root, "start"))
     assert "kafkafs" in text_of(section(root, "source"))
 
 

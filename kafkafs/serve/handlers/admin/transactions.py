@@ -6,8 +6,9 @@ from itertools import groupby
 
 from engine.clock import SystemClock
 from engine.errors import KafkaStorageError
-from engine.replay.transactions import STATES, Transaction, TransactionsImage
+from engine.replay.transactions import Transaction, TransactionsImage
 from engine.state.producer_state_entry import ProducerStateEntry
+from engine.topics.transaction_states import STATES
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
