@@ -104,16 +104,3 @@ def with_features(
     features = cluster.table("features").values()
     failure = known.refusal({each.facts["name"]: each.facts["level"] for each in features})
     return plan if failure is None else plan.failed(failure)
-
-
-def _snapshots(names: Iterable[str]) -> Iterable[int]:
-    """Yield the end offsets of the complete snapshots."""
-    for name in names:
-        parsed = parse_file_name(name)
-        if (
-            parsed is not None
-            and parsed.kind is FileKind.KRAFT_CHECKPOINT
-            and parsed.state is FileState.LIVE
-            and parsed.base_offset is not None
-        ):
-            yield parsed.base_offset
