@@ -23,7 +23,7 @@ from engine.files.silent_reads import SilentReads
 from engine.files.source_files import SourceRoot
 from engine.files.source_presence import NO_ANSWER, gone, no_answer
 from engine.log.held_up import unless_held_up
-from engine.log.partition_log import PartitionLog, Shared
+from engine.log.partition_log import PartitionLog, Shared, most_open
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
@@ -435,7 +435,7 @@ def open_source(
     directories = []
     for name in names:
         with readable(name):
-            found = identify(name, open_files=budgets.open_files // 2, cross_device=cross_device)
+            found = identify(name, open_files=most_open(budgets), cross_device=cross_device)
             directories.append(_Directory(found, problems, snapshot, budgets))
             directories[-1].look(monotonic())
     source = LogSource(directories, problems, snapshot=snapshot, before=before, budgets=budgets)

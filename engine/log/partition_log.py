@@ -6,6 +6,7 @@ partition without a view costs its name.
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
@@ -29,6 +30,12 @@ MAX_AGE = 0.2
 _FILES_PER_SEGMENT = 2
 
 
+def most_open(budgets: Budgets) -> int:
+    """Return how many segments may stay open: half of the budget, and a quarter of the process's descriptors."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(min(budgets.open_files // 2, soft // 4), 1)
+
+
 class Shared:
     """State that the partitions of a source share.
 
@@ -50,7 +57,7 @@ class Shared:
     ) -> None:
         self.budgets = budgets
         self.before = before
-        self.open_segments = OpenSegments(budgets.open_files // 2)
+        self.open_segments = OpenSegments(most_open(budgets))
         self.markers = MarkerCache()
         self.source = source
 

@@ -455,7 +455,10 @@ class _Reading:
             self._losses.note_end(segment, _SegmentEnd(expected, self._is_after_damage))
         if self._is_after_damage:
             return
-        if is_whole and (place + 1 == len(bases) or bases[place + 1] >= view.log_end_offset):
+        is_last = place + 1 == len(bases) or (
+            bases[place + 1] >= view.log_end_offset and view.lost_segment is None
+        )
+        if is_whole and is_last:
             lost = self._losses.end if within[1] == MAX_INT64 else None
             if lost is not None:
                 yield self._losses.note(lost.damage())

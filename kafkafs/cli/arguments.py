@@ -12,7 +12,6 @@ import click
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
 from kafkafs.cli.completing import names
-from kafkafs.cli.printing.losses import report_lost_logs, report_lost_partitions
 from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.decode.failures import KafkaFsError
@@ -157,6 +156,7 @@ def open_log_source(
     """
     # Imported here, with all that reads logs, because `mount`, `umount` and `--help` read none.
     from engine.log.log_directory import open_source
+    from kafkafs.cli.printing.losses import report_lost_logs, report_lost_partitions
 
     source = open_source(source_paths(sources))
     with closing(source), told_source(source):

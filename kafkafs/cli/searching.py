@@ -12,6 +12,7 @@ import click
 
 from engine import kernel
 from engine.log.log_bound import LogRange
+from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_choice import NamedPartition, PartitionChoice
 from kafkafs import amounts
@@ -46,6 +47,7 @@ from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.tree.selection import Selection, select, select_in
 
 COUNT = click.IntRange(min=0)
+_SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --format, and use -o with -n or --json"
 
 
 @click.command()
@@ -210,31 +212,23 @@ def grep(
     if not patterns and (shown["is_inverted"] or shown["only_matching"]):
         raise click.UsageError("-v and -o are about a PATTERN: name one with -e")
     source, *paths = arguments
+    how = {"fixed": fixed, "ignore_case": ignore_case, "is_word": is_word}
     try:
         query = (
-            None
-            if not patterns
-            else Query.compile(
-                *patterns,
-                fixed=fixed,
-                ignore_case=ignore_case,
-                is_word=is_word,
-                fields=frozenset(fields) or ALL_FIELDS,
-            )
+            Query.compile(*patterns, **how, fields=frozenset(fields) or ALL_FIELDS)
+            if patterns
+            else None
         )
     except re.error as error:
         raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
     is_inverted, around = shown.pop("is_inverted"), shown.pop("around")
     shown.pop("extended_regexp")
-    for name in ("before", "after"):
-        shown[name] = around if shown[name] is None else shown[name]
+    shown |= {name: around for name in ("before", "after") if shown[name] is None}
     output = GrepOutput(GrepFlags(**shown, quiet=verbosity().is_quiet))
     if form is not None and not output.flags.prints_whole_records:
         raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
     if leftovers.are_read and (form is not None or output.flags.hides_origin):
-        raise click.UsageError(
-            "--deleted says in each line where a record is from: leave out --format, and use -o with -n or --json"
-        )
+        raise click.UsageError(_SAYS_ORIGIN)
     masks.refuse(values, form)
     with (
         condition_of(condition, jobs) as where,
@@ -247,18 +241,11 @@ def grep(
         named = [clean_path(path) for path in paths or [""]]
         takes = takes_beside(logs, choice, named)
         stack.enter_context(leftovers.told(logs, takes, as_json=output.flags.as_json))
-        selections: list[tuple[Selection, Apart | None]] = []
-        for path in named:
-            of_path = masks.found(logs, path, lambda name: select(logs, name, committed=committed))
-            chosen = [
-                each
-                for each in cut_to(extent, of_path)
-                if choice.takes(NamedPartition.of(each.view.partition))
-            ]
-            if not chosen:
-                place = place_of(choice, extent, path)
-                fail(no_records(place, filter(choice.takes, logs_of_path(logs, path))))
-            selections += [(each, None) for each in chosen]
+        selections: list[tuple[Selection, Apart | None]] = [
+            (each, None)
+            for path in named
+            for each in _selections(logs, path, choice, extent, masks, committed=committed)
+        ]
         selections += [
             (each, apart)
             for view, apart in leftovers.views(logs, takes)
@@ -278,6 +265,28 @@ def grep(
             for each, apart in selections
         ]
         output.run(searches, jobs, progress)
+
+
+def _selections(
+    logs: LogSource,
+    path: str,
+    choice: PartitionChoice,
+    extent: LogRange,
+    masks: Masks,
+    *,
+    committed: bool,
+) -> list[Selection]:
+    """Return what is to be searched of a path; say what there is where that is nothing."""
+    of_path = masks.found(logs, path, lambda name: select(logs, name, committed=committed))
+    chosen = [
+        each
+        for each in cut_to(extent, of_path)
+        if choice.takes(NamedPartition.of(each.view.partition))
+    ]
+    if not chosen:
+        place = place_of(choice, extent, path)
+        fail(no_records(place, filter(choice.takes, logs_of_path(logs, path))))
+    return chosen
 
 
 @contextmanager

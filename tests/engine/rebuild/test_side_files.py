@@ -112,7 +112,7 @@ def test_a_snapshot_that_the_log_needs_is_a_loss(source: Path, tmp_path: Path) -
     folder = source / "__cluster_metadata-0"
     for path in [*folder.glob("*.log"), *folder.glob("*.*index"), *folder.glob("*.snapshot")]:
         path.unlink()
-    batch = builders.batch([Rec(b"\x00")], 9, leader_epoch=1)
+    batch = builders.batch([Rec(b"\x01\x14\x00\x00")], 9, leader_epoch=1)  # NoOpRecord
     (folder / f"{9:020}.log").write_bytes(batch)
     (folder / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
     whole = tmp_path / "whole"

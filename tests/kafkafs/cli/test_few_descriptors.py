@@ -73,7 +73,7 @@ def run(*arguments: str, limit: int = LIMIT) -> subprocess.CompletedProcess[str]
 
 COMMANDS = {
     "check": 1,  # each segment lacks its indexes
-    "plan": 0,
+    "plan": 1,  # there is no metadata log
     "stats": 0,
     "offsets": 0,
     "ls": 0,
