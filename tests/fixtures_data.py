@@ -80,7 +80,16 @@ def copy_of(kind: str, target: Path, only: list[str] | None = None) -> Path:
             shutil.copy2(entry, copy)
         elif only is None or entry.name in only:
             shutil.copytree(entry, copy / entry.name)
+    for checkpoint in copy.glob("re*-checkpoint") if only is not None else ():
+        _keep_partitions(checkpoint, only)
     return copy
+
+
+def _keep_partitions(checkpoint: Path, folders: list[str]) -> None:
+    """Leave only some partitions in a checkpoint of offsets: it names no folder that is not there."""
+    version, _, *lines = checkpoint.read_text().splitlines()
+    kept = [line for line in lines if "-".join(line.split(" ")[:2]) in folders]
+    checkpoint.write_text("\n".join([version, str(len(kept)), *kept, ""]))
 
 
 def logs(kind: str, partition: str) -> list[Path]:

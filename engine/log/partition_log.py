@@ -157,11 +157,6 @@ class PartitionLog:
         """Whether a view was asked for before."""
         return self._view is not None
 
-    @property
-    def last_view(self) -> LogView | None:
-        """The view of the last look; None before the first one."""
-        return self._view
-
     def is_live(self) -> bool:
         """Return whether a broker holds the source's lock, or the log was seen to grow."""
         if self._follower is not None and self._follower.has_grown:

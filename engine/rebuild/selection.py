@@ -15,6 +15,7 @@ from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import TopicPartition
+from engine.verdict.source_losses import lost_partitions
 
 NOT_ASKED_FOR = "its topic was not selected"
 
@@ -73,6 +74,12 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSele
             path = other.root.display(other.name)
             left_out.append(LeftOut(path, other.reason, is_loss=path in linked))
     _refuse_unmatched(sources, choice)
+    taken = {log.topic_partition for each in chosen.values() for log in each.copies}
+    left_out += [
+        LeftOut(lost.name, lost.loss.reason, is_loss=True)
+        for lost in lost_partitions(sources[0])
+        if lost.loss.is_certain and choice.takes(lost) and lost.topic_partition not in taken
+    ]
     if not chosen:
         raise RebuildRefusedError(
             "no partition is left for the target",

@@ -232,6 +232,4 @@ class PartitionNode(Directory):
 
     @property
     def slow(self) -> bool:
-        # The time of the folders with records is read from the files: not where all requests would wait for it.
-        known = self.partition.newest
-        return known is None or known[0] is not self.partition.log.last_view
+        return not self.partition.log.is_loaded

@@ -14,6 +14,7 @@ from engine.rebuild.rebuilt import Rebuilt
 from engine.rebuild.start import why_no_start
 from tests import builders, fixtures_data
 from tests.builders import Rec
+from tests.fixtures_data import copy_of
 
 DATA = fixtures_data.DATA / "current" / "data"
 PARTITIONS = ("__cluster_metadata-0", "orders-0", "txn-0")
@@ -47,13 +48,7 @@ ALL = sorted(LEFT_OUT | MADE_ANEW | OF_PARTITIONS)
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    made = tmp_path / "source"
-    made.mkdir()
-    for path in DATA.iterdir():
-        if path.is_file():
-            shutil.copy(path, made / path.name)
-        elif path.name in PARTITIONS:
-            shutil.copytree(path, made / path.name)
+    made = copy_of("current", tmp_path, list(PARTITIONS)).rename(tmp_path / "source")
     shutil.copy(made / "bootstrap.checkpoint", made / SNAPSHOT)
     (made / "__cluster_metadata-0" / "quorum-state").write_text(
         '{"clusterId":"","leaderId":1,"leaderEpoch":9,"votedId":-1,"appliedOffset":0,'
