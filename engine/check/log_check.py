@@ -192,6 +192,8 @@ class LogCheck:
             if isinstance(item, Damage):
                 self._note_holes(holes.add(item))
                 yield from self._found(segment, damaged.add(item))
+                if not segment.row_count and not segment.damages:
+                    self.order.end(place, source.base_offset)
                 segment.damages.append(item)
                 self.order.pass_damage()
                 yield item.length

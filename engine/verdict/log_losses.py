@@ -458,6 +458,8 @@ class _Reading:
         is_last = place + 1 == len(bases) or (
             bases[place + 1] >= view.log_end_offset and view.lost_segment is None
         )
+        if is_whole and is_last and place + 1 < len(bases) and expected < bases[place + 1]:
+            yield from self._gap(bases[place + 1], end)
         if is_whole and is_last:
             lost = self._losses.end if within[1] == MAX_INT64 else None
             if lost is not None:
