@@ -9,7 +9,7 @@ from typing import Any
 from engine.files.file_names import parse_folder_name
 from engine.files.source_files import SourceRoot
 from engine.plan.loading.broker_loading import LogToLoad
-from engine.plan.loading.broker_versions import broker_version
+from engine.plan.loading.broker_versions import CURRENT, broker_version
 from engine.plan.log_plan import LogPlan, plan_log
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.plan.overlay.overlay_disk import OverlayDisk
@@ -29,6 +29,7 @@ def planned(
     clean: bool,
     recovery_points: dict[Any, int],
     log_starts: dict[Any, int],
+    version: str = CURRENT,
 ) -> dict[str, tuple[LogPlan, dict[str, list[Any]]]]:
     """The plan of each folder, and the files that it ends with, as in Kafka's answer."""
     with SourceRoot(str(log_dir)) as root:
@@ -50,7 +51,11 @@ def planned(
                 log_starts.get(partition, 0),
             )
             plan = plan_log(
-                disk, log, broker_version(), LogConfig.from_properties(config), MockClock(now_ms)
+                disk,
+                log,
+                broker_version(version),
+                LogConfig.from_properties(config),
+                MockClock(now_ms),
             )
             answers[name] = plan, files_on(disk, path)
             disk.forget(path)

@@ -26,8 +26,8 @@ import org.apache.kafka.common.record.internal.*;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.MemoryRecords.RecordFilter.BatchRetention;
 import org.apache.kafka.common.record.internal.MemoryRecords.RecordFilter.BatchRetentionResult;
-import org.apache.kafka.common.utils.BufferSupplier;
-import org.apache.kafka.common.utils.ByteBufferOutputStream;
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;  // where most are from 4.4 on
 
 public class Records {
     private static final HexFormat HEX = HexFormat.of();

@@ -11,7 +11,8 @@ import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;  // where most are from 4.4 on
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.share.ShareCoordinatorConfig;
 import org.apache.kafka.coordinator.share.ShareCoordinatorRecordSerde;

@@ -33,6 +33,7 @@ class Judge:
     """One JVM; a context manager."""
 
     def __init__(self, version: str = jars.CURRENT, source: Path = SOURCE) -> None:
+        self.version = version
         command = jars.java_command(version, str(source), options=OPTIONS)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1

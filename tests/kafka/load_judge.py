@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.kafka import jars
@@ -17,7 +18,14 @@ class LoadJudge(Judge):
     """One JVM; a context manager."""
 
     def __init__(self, version: str = jars.CURRENT) -> None:
-        super().__init__(version, SOURCE)
+        managers = SOURCE.with_name(
+            "Managers.java" if jars.release(version) >= (4, 4) else "Managers43.java"
+        )
+        with TemporaryDirectory(prefix="judge-") as made:
+            joined = Path(made, SOURCE.name)
+            joined.write_text(SOURCE.read_text() + managers.read_text())
+            super().__init__(version, joined)
+            self.ask("ready")  # compiled: the file may go
 
     def load_dir(
         self, log_dir: Path, now_ms: int, config: dict[str, str], *, clean: bool | None = None

@@ -23,6 +23,7 @@ from engine.plan.log_plan import LogPlan
 from engine.units import TopicPartition
 from tests import fixtures_data as data
 from tests.hurt_folders import Hurt
+from tests.kafka import jars
 from tests.kafka.conftest import SEED
 from tests.kafka.load_judge import LoadJudge
 from tests.log_scripts import START
@@ -45,8 +46,8 @@ _FROM_BROKERS = [
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[LoadJudge]:
-    with LoadJudge() as running:
+def judge(request: pytest.FixtureRequest) -> Iterator[LoadJudge]:
+    with LoadJudge(getattr(request, "param", jars.CURRENT)) as running:
         yield running
 
 
@@ -186,7 +187,7 @@ def wrong_plans(judge: LoadJudge, work: Path, seed: int) -> tuple[dict[str, list
         copy = work / f"kafka-{clean}"
         shutil.copytree(log_dir, copy)
         answer = judge.load_dir(copy, head["now_ms"], CONFIG, clean=clean)
-        plans = planned(log_dir, config=CONFIG, clean=clean, **head)
+        plans = planned(log_dir, config=CONFIG, clean=clean, version=judge.version, **head)
         for name, (plan, files) in plans.items():
             found = differences(plan, files, answer["folders"][name])
             if not found and plan.outcome is Outcome.LOADS:
@@ -197,7 +198,11 @@ def wrong_plans(judge: LoadJudge, work: Path, seed: int) -> tuple[dict[str, list
     return wrong, len(list(log_dir.glob("*/*.log")))
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + max(FOLDERS // PER_DIR, 1) * PER_DIR, PER_DIR))
+SEEDS = range(SEED, SEED + max(FOLDERS // PER_DIR, 1) * PER_DIR, PER_DIR)
+CASES = [*((jars.CURRENT, seed) for seed in SEEDS), (jars.PREVIOUS, SEED)]
+
+
+@pytest.mark.parametrize(("judge", "seed"), CASES, indirect=["judge"])
 def test_a_plan_is_what_happens(judge: LoadJudge, tmp_path: Path, seed: int) -> None:
     wrong, _ = wrong_plans(judge, tmp_path, seed)
     assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
@@ -232,7 +237,15 @@ def test_a_plan_of_negative_offsets_is_what_happens(judge: LoadJudge, tmp_path: 
         copy = tmp_path / f"kafka-{clean}"
         shutil.copytree(log_dir, copy)
         answer = judge.load_dir(copy, NOW, CONFIG, clean=clean)
-        plans = planned(log_dir, NOW, CONFIG, clean=clean, recovery_points={}, log_starts=starts)
+        plans = planned(
+            log_dir,
+            NOW,
+            CONFIG,
+            clean=clean,
+            recovery_points={},
+            log_starts=starts,
+            version=judge.version,
+        )
         assert any(log_file_name(-5) in files for _, files in plans.values())
         for name, (plan, files) in plans.items():
             found = differences(plan, files, answer["folders"][name])

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engine.plan.loading.broker_failure import Outcome
+from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan
 from engine.plan.overlay.overlay_disk import OverlayDisk
 from engine.plan.start_plan import StartPlan
@@ -20,6 +21,7 @@ from engine.writing.log_config import LogConfig
 from tests import fixtures_data as data
 from tests.clocks import MockClock
 from tests.hurt_starts import NODE, HurtStart, StartMaker
+from tests.kafka import jars
 from tests.kafka.conftest import SEED
 from tests.kafka.load_judge import LoadJudge
 from tests.log_scripts import START
@@ -37,8 +39,8 @@ _METADATA = "__cluster_metadata"
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[LoadJudge]:
-    with LoadJudge() as running:
+def judge(request: pytest.FixtureRequest) -> Iterator[LoadJudge]:
+    with LoadJudge(request.param) as running:
         yield running
 
 
@@ -129,10 +131,11 @@ def tally() -> Iterator[Tally]:
 class Planned:
     """Our plan of a start, with the files that each folder then has."""
 
-    def __init__(self, start: HurtStart) -> None:
+    def __init__(self, start: HurtStart, version: str) -> None:
         self.files: dict[tuple[str, str], dict[str, Any]] = {}
         with StartPlan(
             [str(each) for each in start.log_dirs],
+            broker_version(version),
             config=LogConfig.from_properties(CONFIG),
             clock=MockClock(NOW),
             on_loaded=self._take,
@@ -253,7 +256,13 @@ def judge_of(judge: LoadJudge, plan: Planned, start: HurtStart, copy: Path) -> d
     )
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + STARTS, AT_ONCE))
+CASES = [
+    *((jars.CURRENT, seed) for seed in range(SEED, SEED + STARTS, AT_ONCE)),
+    (jars.PREVIOUS, SEED),
+]
+
+
+@pytest.mark.parametrize(("judge", "seed"), CASES, indirect=["judge"])
 def test_a_planned_start_is_what_happens(
     judge: LoadJudge, sound: Sound, tally: Tally, tmp_path: Path, seed: int
 ) -> None:
@@ -262,7 +271,7 @@ def test_a_planned_start_is_what_happens(
         top, copy = tmp_path / f"planned-{number}", tmp_path / f"kafka-{number}"
         start = StartMaker(number, top, sound.of(number)).make()
         shutil.copytree(top, copy)
-        plan = Planned(start)
+        plan = Planned(start, judge.version)
         answer = judge_of(judge, plan, start, copy)
         tally.take(start, plan, answer)
         unknown += plan.outcome is Outcome.UNKNOWN

@@ -35,6 +35,7 @@ from confluent_kafka.admin import (
 
 from kafkafs.serve.handlers.refused import READ_ONLY
 from tests.fixtures_data import log_dir
+from tests.kafka import jars
 from tests.kafka.broker import Broker
 from tests.kafka.clients import Reader
 from tests.kafka.judge import Judge
@@ -43,11 +44,12 @@ from tests.kafkafs.serve.three_brokers import write_source
 
 TOOLS = Path(__file__).parent / "judge" / "Tools.java"
 PACKAGE = "org.apache.kafka.tools."
+IN_TOOLS = jars.release(jars.CURRENT) >= (4, 4)
 CLASSES = {
     "kafka-acls": f"{PACKAGE}AclCommand",
     "kafka-client-metrics": f"{PACKAGE}ClientMetricsCommand",
     "kafka-cluster": f"{PACKAGE}ClusterTool",
-    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-configs": f"{PACKAGE}ConfigCommand" if IN_TOOLS else "kafka.admin.ConfigCommand",
     "kafka-consumer-groups": f"{PACKAGE}consumer.group.ConsumerGroupCommand",
     "kafka-delete-records": f"{PACKAGE}DeleteRecordsCommand",
     "kafka-features": f"{PACKAGE}FeatureCommand",

@@ -179,7 +179,9 @@ def _tags_step(fields: tuple[Field, ...], version: int, message: Message) -> _St
     def step(data: bytes, position: int, values: dict[str, Any]) -> int:
         if position < len(data) and not data[position]:
             return position + 1
+        at = position
         count, position = _varint(data, position, "the tagged fields")
+        _check_tag_count(count, len(data) - position, at)
         for _ in range(count):
             at = position
             tag, position = _varint(data, position, "a tag")
@@ -199,6 +201,20 @@ def _tags_step(fields: tuple[Field, ...], version: int, message: Message) -> _St
         return position
 
     return step
+
+
+def _check_tag_count(count: int, left: int, position: int) -> None:
+    """Raise CorruptMessageError for more tagged fields than bytes, as Kafka does from 4.4 on."""
+    if 0 <= count <= left:
+        return
+    says = f"Tried to read {count} tagged fields, but there are only {left} bytes remaining."
+    raise CorruptMessageError(
+        "the message has more tagged fields than bytes are left",
+        position=position,
+        expected=f"at most {left}",
+        found=count,
+        kafka_says=says if count >= 0 else f"Invalid negative number of tagged fields {count}",
+    )
 
 
 # -- single fields --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // What Kafka's own LogManager makes of log dirs as it loads them: one JSON object a line on standard input, one
-// JSON line back for each. The dirs are changed in place. tests/kafka/load_judge.py is the other side.
+// JSON line back for each. The dirs are changed in place. tests/kafka/load_judge.py is the other side; it adds the class
+// Managers, of which each version of Kafka has its own.
 // Command "load": fields "dir", "config", "now_ms", "clean" (null: as the marker in the dir says). Each folder is loaded
 // by a manager of its own. Answers the exceptions of the dir's "checkpoints", and for each of the "folders" its state or
 // "error", and "files".
@@ -35,7 +36,6 @@ import java.util.function.Supplier;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-import kafka.log.LogManager;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 
@@ -44,9 +44,8 @@ import scala.jdk.javaapi.CollectionConverters;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.KafkaStorageException;
-import org.apache.kafka.common.utils.BufferSupplier;
-import org.apache.kafka.common.utils.Exit;
-import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;  // where most are from 4.4 on
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
@@ -87,7 +86,11 @@ public class Loads {
             Object answer;
             try {
                 JsonNode command = JSON.readTree(line);
-                answer = command.get("command").asText().equals("start") ? Start.run(command) : load(command);
+                answer = switch (command.get("command").asText()) {
+                    case "start" -> Start.run(command);
+                    case "load" -> load(command);
+                    default -> Map.of();
+                };
             } catch (Throwable error) {
                 answer = failure(error);
             }
@@ -126,25 +129,17 @@ public class Loads {
         Arrays.sort(found);
         for (File folder : found) {
             // Each by its own manager: the failure of one must not be the next one's.
-            LogManager manager = manager(dir, logConfig, time);
+            Managers manager = Managers.of(dir, logConfig, time);
             try {
                 folders.put(folder.getName(), one(manager, folder, clean, recoveryPoints, logStarts, logConfig));
             } finally {
-                for (FileLock lock : CollectionConverters.asJava(manager.dirLocks())) {
+                for (FileLock lock : manager.locks()) {
                     lock.destroy();
                 }
             }
         }
         answer.put("folders", folders);
         return answer;
-    }
-
-    static LogManager manager(File dir, LogConfig config, Time time) {
-        return new LogManager(
-            CollectionConverters.asScala(List.of(dir)).toSeq(), CollectionConverters.asScala(List.<File>of()).toSeq(),
-            resource -> new Properties(), config, new CleanerConfig(false), 1, 1000L, 1000L, 1000L, 1000L,
-            900_000, new ProducerStateManagerConfig(86_400_000, false), 600_000, new Now(), new BrokerTopicStats(false),
-            new LogDirFailureChannel(10), time, false, 30_000L, null);
     }
 
     static Map<TopicPartition, Long> checkpoint(
@@ -158,14 +153,12 @@ public class Loads {
     }
 
     static Object one(
-            LogManager manager, File folder, boolean clean, Map<TopicPartition, Long> recoveryPoints,
+            Managers manager, File folder, boolean clean, Map<TopicPartition, Long> recoveryPoints,
             Map<TopicPartition, Long> logStarts, LogConfig config) throws Exception {
         Map<String, Object> answer = new LinkedHashMap<>();
         UnifiedLog log = null;
         try {
-            log = manager.loadLog(
-                folder, clean, recoveryPoints, logStarts, config, scala.collection.immutable.Map$.MODULE$.empty(),
-                new ConcurrentHashMap<>(), ignored -> false);
+            log = manager.load(folder, clean, recoveryPoints, logStarts, config);
             answer.put("log_start", log.logStartOffset());
             answer.put("log_end", log.logEndOffset());
             answer.put("recovery_point", log.recoveryPoint());
@@ -178,7 +171,7 @@ public class Loads {
         }
         answer.put("files", files(folder));
         if (log != null) {
-            log.closeHandlers();
+            Managers.close(log);
         }
         return answer;
     }
@@ -205,7 +198,7 @@ class Start {
         Exit.setHaltProcedure((status, message) -> {
             throw new Halted();
         });
-        LogManager manager = null;
+        Managers manager = null;
         String stage = "log dirs";
         try {
             KafkaConfig config = config(command, dirs);
@@ -225,11 +218,10 @@ class Start {
             new FileQuorumStateStore(new File(metadata, "quorum-state")).readElectionState();
             stage = "log manager";
             LogDirFailureChannel channel = new LogDirFailureChannel(dirs.size());
-            manager = LogManager.apply(
-                config, CollectionConverters.asScala(ensemble.errorLogDirs()).toSeq(), resource -> new Properties(),
-                new Now(), new Still(command.get("now_ms").asLong()), new BrokerTopicStats(false), channel);
+            manager = Managers.of(config, ensemble, new Still(command.get("now_ms").asLong()), channel);
             stage = "loading";
-            start(manager, topics, command);
+            // What BrokerMetadataPublisher does with its log manager at first.
+            manager.start(topics, command.get("node_id").asInt());
             stage = "replicas";
             replicas(manager, topics, channel, command.get("node_id").asInt(), answer);
             stage = "offline dirs";
@@ -253,11 +245,8 @@ class Start {
         }
         answer.put("files", files);
         if (manager != null) {
-            manager.allLogs().foreach(log -> {
-                log.closeHandlers();
-                return null;
-            });
-            for (FileLock lock : CollectionConverters.asJava(manager.dirLocks())) {
+            manager.logs().forEach(Managers::close);
+            for (FileLock lock : manager.locks()) {
                 try {
                     lock.destroy();
                 } catch (ClosedChannelException error) {
@@ -282,23 +271,13 @@ class Start {
         return new KafkaConfig(props, false);
     }
 
-    /** What BrokerMetadataPublisher does with its log manager at first. */
-    static void start(LogManager manager, TopicsImage topics, JsonNode command) {
-        int node = command.get("node_id").asInt();
-        manager.startup(
-            CollectionConverters.asScala(topics.topicsByName().keySet()).toSet(),
-            log -> log.topicId().isEmpty() || org.apache.kafka.storage.internals.log.LogManager.isStrayReplica(
-                topics.partitionReplicas(log.topicId().get(), log.topicPartition().partition()), node, log));
-        manager.recoverAbandonedFutureLogs(node, topics);
-    }
-
     /** What ReplicaManager does with the partitions of the node, and the log cleaner at first. */
     static void replicas(
-            LogManager manager, TopicsImage topics, LogDirFailureChannel channel, int node, Map<String, Object> answer)
+            Managers manager, TopicsImage topics, LogDirFailureChannel channel, int node, Map<String, Object> answer)
             throws Exception {
         Map<String, OffsetCheckpointFile> watermarks = new HashMap<>();
         Map<File, OffsetCheckpointFile> cleaned = new LinkedHashMap<>();
-        for (File dir : CollectionConverters.asJava(manager.liveLogDirs())) {
+        for (File dir : manager.liveDirs()) {
             watermarks.put(
                 dir.getAbsolutePath(), new OffsetCheckpointFile(new File(dir, "replication-offset-checkpoint"), channel));
             cleaned.put(dir, new OffsetCheckpointFile(new File(dir, "cleaner-offset-checkpoint"), channel));
@@ -318,14 +297,13 @@ class Start {
                     continue;
                 }
                 Uuid directory = found.directories[at];
-                if (!manager.onlineLogDirId(directory) && manager.hasOfflineLogDirs()
+                if (!manager.isOnline(directory) && manager.hasOffline()
                         && !directory.equals(org.apache.kafka.common.DirectoryId.UNASSIGNED)) {
                     continue;
                 }
-                boolean isNew = manager.getLog(partition, false).isEmpty();
+                boolean isNew = !manager.has(partition);
                 try {
-                    UnifiedLog log = manager.getOrCreateLog(
-                        partition, true, false, Optional.of(topic.id()), scala.Option.apply(directory));
+                    UnifiedLog log = manager.getOrCreate(partition, topic.id(), directory);
                     if (isNew) {
                         created.add(log.dir().getPath());
                     }
@@ -355,12 +333,12 @@ class Start {
 
     /** What ReplicaManager's thread does with log dirs that failed. */
     static List<String> handleFailures(
-            LogManager manager, LogDirFailureChannel channel, List<File> dirs, String metadataDir) {
+            Managers manager, LogDirFailureChannel channel, List<File> dirs, String metadataDir) {
         List<String> offline = new ArrayList<>();
         for (File dir : dirs) {
             if (channel.hasOfflineLogDir(dir.getAbsolutePath())) {
                 offline.add(dir.getPath());
-                manager.handleLogDirFailure(dir.getAbsolutePath());
+                manager.fail(dir.getAbsolutePath());
                 if (dir.getAbsolutePath().equals(new File(metadataDir).getAbsolutePath())) {
                     throw new Halted();
                 }
@@ -369,12 +347,10 @@ class Start {
         return offline;
     }
 
-    static Map<String, Object> logs(LogManager manager) {
+    static Map<String, Object> logs(Managers manager) {
         Map<String, Object> logs = new TreeMap<>();
-        manager.allLogs().foreach(log -> {
-            logs.put(log.dir().getPath(), List.of(log.logStartOffset(), log.logEndOffset()));
-            return null;
-        });
+        manager.logs().forEach(
+            log -> logs.put(log.dir().getPath(), List.of(log.logStartOffset(), log.logEndOffset())));
         return logs;
     }
 }

@@ -14,7 +14,8 @@ import java.util.Map;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;  // where most are from 4.4 on
 
 public class Tools {
     static final ObjectMapper JSON = new ObjectMapper();
