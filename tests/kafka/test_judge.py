@@ -16,7 +16,7 @@ from engine.units import TopicPartition
 from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from tests.kafka.conftest import SEED
 from tests.kafka.judge import Judge, JudgeError
-from tests.log_scripts import Answer, failure, load, without_messages
+from tests.log_scripts import Answer, failure, load, without_empty_indexes, without_messages
 from tests.random_scripts import RandomScript
 from tests.spoiled_logs import Spoiler, remove_end_begun_too_early
 
@@ -47,7 +47,8 @@ def written_by_both(judge: Judge, work: Path, seed: int) -> tuple[Any, Any]:
     written = answered(lambda: judge.write(work / "kafka" / "topic-0", plain(ours.script)))
     finished = answered(ours.finish)
     if not ours.is_over:
-        return without_messages(finished), without_messages(written)
+        finished, written = map(without_messages, (finished, written))
+        return without_empty_indexes(finished), without_empty_indexes(written)
     if "steps" in finished and "steps" in written:
         # What is mapped twice by then is not compared, and Kafka may fail to close it.
         return finished["steps"], without_messages(written)["steps"]

@@ -21,6 +21,8 @@ pytestmark = [
 ]
 COMMENT = re.compile(r"^\s*//.*$|//[^\"\n]*$", re.MULTILINE)
 MESSAGES = [each for api in APIS.values() for each in (api.request, api.response)]
+BEHIND = {"StreamsGroupDescribeRequest", "StreamsGroupDescribeResponse"}
+"""Without their newest version: descriptions of topologies are with a plugin of the broker."""
 LEFT_OUT = {4, 5, 6, 7, 83, 84, 85, 86, 87}
 """APIs without a version any more, and those by which brokers keep the state of share groups."""
 
@@ -92,7 +94,7 @@ def compare(ours: tuple[Field, ...], theirs: list[dict[str, Any]], common: Any, 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
 def test_a_message_has_the_fields_and_versions_of_the_schema_in_the_jar(message: Message) -> None:
     schema = schemas()[message.name]
-    last = last_version(schema)
+    last = last_version(schema) - (message.name in BEHIND)
     known = versions(schema["validVersions"], last)
     assert range(message.first_version, message.last_version + 1) == known
     flexible = versions(schema["flexibleVersions"], last)

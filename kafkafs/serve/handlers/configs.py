@@ -14,6 +14,8 @@ from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.setting_types import (
     BROKER_NAMES,
+    GROUP_BROKER_NAMES,
+    GROUP_DEFAULTS,
     IN_OTHER_UNITS,
     TOPIC_DEFAULTS,
     is_secret,
@@ -114,7 +116,12 @@ def _settings(cluster: ClusterView, kind: int, name: str) -> Found:
     if kind == _LOGGERS:
         return {}
     stated = _stated(cluster, _KINDS[kind], name)
-    return {key: [_value(key, value, _SOURCES[kind])] for key, value in stated.items()}
+    found = {key: [_value(key, value, _SOURCES[kind])] for key, value in stated.items()}
+    if kind == _GROUP:
+        for key, default in GROUP_DEFAULTS.items():
+            value = _value(GROUP_BROKER_NAMES[key], default, _DEFAULT)
+            found.setdefault(key, []).append(value)
+    return found
 
 
 def _of_topic(cluster: ClusterView, name: str) -> Found:

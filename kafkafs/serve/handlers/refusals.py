@@ -127,7 +127,7 @@ REFUSALS: Mapping[Api, HowRefused] = {
             Items(
                 "topics",
                 "topics",
-                _NAME,
+                {"name": "name", "topicId": "topicId"},
                 Items("partitions", "partitions", {"partitionIndex": "partitionIndex"}),
             ),
         ),
@@ -181,6 +181,7 @@ REFUSALS: Mapping[Api, HowRefused] = {
     credentials.EXPIRE_DELEGATION_TOKEN: _NO_TOKENS,
     quorum.UPDATE_FEATURES: _policy(Items("featureUpdates", "results", {"feature": "feature"})),
     quorum.UNREGISTER_BROKER: _POLICY,
+    quorum.UNREGISTER_CONTROLLER: _POLICY,
     quorum.ADD_RAFT_VOTER: _POLICY,
     quorum.REMOVE_RAFT_VOTER: _POLICY,
     share_groups.SHARE_GROUP_HEARTBEAT: _POLICY,
@@ -189,4 +190,5 @@ REFUSALS: Mapping[Api, HowRefused] = {
     share_offsets.ALTER_SHARE_GROUP_OFFSETS: _POLICY,
     share_offsets.DELETE_SHARE_GROUP_OFFSETS: _POLICY,
     streams_groups.STREAMS_GROUP_HEARTBEAT: _POLICY,
+    streams_groups.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _POLICY,
 }

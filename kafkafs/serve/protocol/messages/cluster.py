@@ -1,4 +1,4 @@
-"""Messages by which clients find brokers, topics and coordinators, from the JSON schemas of Kafka 4.3.1."""
+"""Messages by which clients find brokers, topics and coordinators, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -167,9 +167,11 @@ API_VERSIONS = Api(
         (
             Field("clientSoftwareName", STRING, since=3),
             Field("clientSoftwareVersion", STRING, since=3),
+            Field("clusterId", STRING, since=5, nullable=True, default=None),
+            Field("nodeId", INT32, since=5, default=-1),
         ),
         first_version=0,
-        last_version=4,
+        last_version=5,
         flexible_since=3,
     ),
     Message(
@@ -184,7 +186,7 @@ API_VERSIONS = Api(
             Field("zkMigrationReady", BOOL, since=3, tag=3),
         ),
         first_version=0,
-        last_version=4,
+        last_version=5,
         flexible_since=3,
     ),
 )

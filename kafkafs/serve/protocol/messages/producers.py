@@ -1,4 +1,4 @@
-"""Messages about idempotent producers: InitProducerId, DescribeProducers, from the JSON schemas of Kafka 4.3.1."""
+"""Messages about idempotent producers: InitProducerId, DescribeProducers, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 

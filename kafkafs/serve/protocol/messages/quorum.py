@@ -1,4 +1,4 @@
-"""Messages about the controllers and the features of the cluster, from the JSON schemas of Kafka 4.3.1."""
+"""Messages about the controllers and the features of the cluster, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -161,6 +161,28 @@ UNREGISTER_BROKER = Api(
     ),
     Message(
         "UnregisterBrokerResponse",
+        (
+            Field("throttleTimeMs", INT32),
+            Field("errorCode", INT16),
+            Field("errorMessage", STRING, nullable=True),
+        ),
+        first_version=0,
+        last_version=0,
+        flexible_since=0,
+    ),
+)
+
+UNREGISTER_CONTROLLER = Api(
+    94,
+    Message(
+        "UnregisterControllerRequest",
+        (Field("controllerId", INT32),),
+        first_version=0,
+        last_version=0,
+        flexible_since=0,
+    ),
+    Message(
+        "UnregisterControllerResponse",
         (
             Field("throttleTimeMs", INT32),
             Field("errorCode", INT16),

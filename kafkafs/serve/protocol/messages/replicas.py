@@ -1,4 +1,4 @@
-"""Messages about replicas: their log dirs, leaders and reassignments, from the JSON schemas of Kafka 4.3.1."""
+"""Messages about replicas: their log dirs, leaders and reassignments, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 

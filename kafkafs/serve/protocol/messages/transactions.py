@@ -1,4 +1,4 @@
-"""Messages about transactions, from the JSON schemas of Kafka 4.3.1."""
+"""Messages about transactions, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from engine.topics.message.schema import (
     INT32,
     INT64,
     STRING,
+    UUID,
     Array,
     Field,
     Message,
@@ -217,7 +218,8 @@ _TXN_OFFSET_COMMIT_REQUEST_PARTITION = Struct(
 _TXN_OFFSET_COMMIT_REQUEST_TOPIC = Struct(
     "TxnOffsetCommitRequestTopic",
     (
-        Field("name", STRING),
+        Field("name", STRING, until=5),
+        Field("topicId", UUID, since=6),
         Field("partitions", Array(_TXN_OFFSET_COMMIT_REQUEST_PARTITION)),
     ),
 )
@@ -233,7 +235,8 @@ _TXN_OFFSET_COMMIT_RESPONSE_PARTITION = Struct(
 _TXN_OFFSET_COMMIT_RESPONSE_TOPIC = Struct(
     "TxnOffsetCommitResponseTopic",
     (
-        Field("name", STRING),
+        Field("name", STRING, until=5),
+        Field("topicId", UUID, since=6),
         Field("partitions", Array(_TXN_OFFSET_COMMIT_RESPONSE_PARTITION)),
     ),
 )
@@ -247,13 +250,13 @@ TXN_OFFSET_COMMIT = Api(
             Field("groupId", STRING),
             Field("producerId", INT64),
             Field("producerEpoch", INT16),
-            Field("generationId", INT32, since=3, default=-1),
+            Field("generationIdOrMemberEpoch", INT32, since=3, default=-1),
             Field("memberId", STRING, since=3),
             Field("groupInstanceId", STRING, since=3, nullable=True, default=None),
             Field("topics", Array(_TXN_OFFSET_COMMIT_REQUEST_TOPIC)),
         ),
         first_version=0,
-        last_version=5,
+        last_version=6,
         flexible_since=3,
     ),
     Message(
@@ -263,7 +266,7 @@ TXN_OFFSET_COMMIT = Api(
             Field("topics", Array(_TXN_OFFSET_COMMIT_RESPONSE_TOPIC)),
         ),
         first_version=0,
-        last_version=5,
+        last_version=6,
         flexible_since=3,
     ),
 )

@@ -1,4 +1,4 @@
-"""Messages of classic groups, and those that list and delete all kinds of groups, from the JSON schemas of Kafka 4.3.1."""
+"""Messages of classic groups, and those that list and delete all kinds of groups, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -269,6 +269,7 @@ _DELETABLE_GROUP_RESULT = Struct(
     (
         Field("groupId", STRING),
         Field("errorCode", INT16),
+        Field("errorMessage", STRING, since=3, nullable=True, default=None),
     ),
 )
 
@@ -278,7 +279,7 @@ DELETE_GROUPS = Api(
         "DeleteGroupsRequest",
         (Field("groupsNames", Array(STRING)),),
         first_version=0,
-        last_version=2,
+        last_version=3,
         flexible_since=2,
     ),
     Message(
@@ -288,7 +289,7 @@ DELETE_GROUPS = Api(
             Field("results", Array(_DELETABLE_GROUP_RESULT)),
         ),
         first_version=0,
-        last_version=2,
+        last_version=3,
         flexible_since=2,
     ),
 )

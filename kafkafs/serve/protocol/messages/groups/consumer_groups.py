@@ -1,4 +1,4 @@
-"""Messages of consumer groups by the new protocol, from the JSON schemas of Kafka 4.3.1."""
+"""Messages of consumer groups by the new protocol, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of share groups: members and descriptions, from the JSON schemas of Kafka 4.3.1."""
+"""Messages of share groups: members and descriptions, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 

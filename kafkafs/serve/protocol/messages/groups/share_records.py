@@ -1,4 +1,4 @@
-"""Messages by which share groups take records: ShareFetch, ShareAcknowledge, from the JSON schemas of Kafka 4.3.1."""
+"""Messages by which share groups take records: ShareFetch, ShareAcknowledge, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 

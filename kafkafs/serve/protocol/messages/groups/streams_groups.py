@@ -1,4 +1,4 @@
-"""Messages of streams groups, from the JSON schemas of Kafka 4.3.1."""
+"""Messages of streams groups, from the JSON schemas of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ STREAMS_GROUP_HEARTBEAT = Api(
             Field("shutdownApplication", BOOL),
         ),
         first_version=0,
-        last_version=0,
+        last_version=1,
         flexible_since=0,
     ),
     Message(
@@ -151,12 +151,14 @@ STREAMS_GROUP_HEARTBEAT = Api(
             Field("memberId", STRING),
             Field("memberEpoch", INT32),
             Field("heartbeatIntervalMs", INT32),
-            Field("acceptableRecoveryLag", INT32),
+            Field("acceptableRecoveryLagLegacy", INT32, until=0),
             Field("taskOffsetIntervalMs", INT32),
+            Field("acceptableRecoveryLag", INT64, since=1, default=-1),
             Field("status", Array(_STATUS), nullable=True),
             Field("activeTasks", Array(_TASK_IDS), nullable=True, default=None),
             Field("standbyTasks", Array(_TASK_IDS), nullable=True, default=None),
             Field("warmupTasks", Array(_TASK_IDS), nullable=True, default=None),
+            Field("topologyDescriptionRequired", BOOL, since=1),
             Field("endpointInformationEpoch", INT32),
             Field(
                 "partitionsByUserEndpoint",
@@ -166,7 +168,7 @@ STREAMS_GROUP_HEARTBEAT = Api(
             ),
         ),
         first_version=0,
-        last_version=0,
+        last_version=1,
         flexible_since=0,
     ),
 )
@@ -257,6 +259,69 @@ STREAMS_GROUP_DESCRIBE = Api(
         (
             Field("throttleTimeMs", INT32),
             Field("groups", Array(_DESCRIBED_GROUP)),
+        ),
+        first_version=0,
+        last_version=0,
+        flexible_since=0,
+    ),
+)
+
+_TOPOLOGY_DESCRIPTION_NODE = Struct(
+    "TopologyDescriptionNode",
+    (
+        Field("name", STRING),
+        Field("nodeType", INT8),
+        Field("sourceTopics", Array(STRING)),
+        Field("sinkTopic", STRING, nullable=True, default=None),
+        Field("stores", Array(STRING)),
+        Field("successors", Array(STRING)),
+    ),
+)
+
+_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY = Struct(
+    "TopologyDescriptionSubtopology",
+    (
+        Field("subtopologyId", STRING),
+        Field("nodes", Array(_TOPOLOGY_DESCRIPTION_NODE)),
+    ),
+)
+
+_TOPOLOGY_DESCRIPTION_GLOBAL_STORE = Struct(
+    "TopologyDescriptionGlobalStore",
+    (
+        Field("source", _TOPOLOGY_DESCRIPTION_NODE),
+        Field("processor", _TOPOLOGY_DESCRIPTION_NODE),
+    ),
+)
+
+_TOPOLOGY_DESCRIPTION = Struct(
+    "TopologyDescription",
+    (
+        Field("subtopologies", Array(_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY)),
+        Field("globalStores", Array(_TOPOLOGY_DESCRIPTION_GLOBAL_STORE)),
+    ),
+)
+
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = Api(
+    93,
+    Message(
+        "StreamsGroupTopologyDescriptionUpdateRequest",
+        (
+            Field("groupId", STRING),
+            Field("memberId", STRING),
+            Field("topologyEpoch", INT32),
+            Field("topologyDescription", _TOPOLOGY_DESCRIPTION),
+        ),
+        first_version=0,
+        last_version=0,
+        flexible_since=0,
+    ),
+    Message(
+        "StreamsGroupTopologyDescriptionUpdateResponse",
+        (
+            Field("throttleTimeMs", INT32),
+            Field("errorCode", INT16),
+            Field("errorMessage", STRING, nullable=True, default=None),
         ),
         first_version=0,
         last_version=0,
