@@ -40,6 +40,8 @@ from engine.units import MAX_INT32, MAX_INT64, Offset
 
 _METADATA_VERSION = "metadata.version"
 _NEWEST_QUORUM_STATE = 1
+_AT_FORMAT = KRaftSnapshot(0, 0)
+"""The snapshot that the format wrote: a node does without its records."""
 
 
 class NewestSnapshot(NamedTuple):
@@ -81,7 +83,12 @@ def newest_snapshot(root: SourceRoot, folder: str, log_start: Offset = 0) -> New
         return None
     newest = max(found, key=lambda each: (each.epoch, each.end_offset))
     path = f"{folder}/{kraft_checkpoint_name(*newest)}"
-    return NewestSnapshot(newest, bool(_read(root, path, found[newest], _read_snapshot)))
+    try:
+        return NewestSnapshot(newest, bool(_read(root, path, found[newest], _read_snapshot)))
+    except BrokerFailure as failure:
+        if newest == _AT_FORMAT and failure.java == "NoSuchElementException":
+            return NewestSnapshot(newest, is_whole=False)
+        raise
 
 
 def snapshot_ends(root: SourceRoot, folder: str) -> list[Offset]:

@@ -12,8 +12,10 @@ import pytest
 
 from engine.files.file_names import FolderState
 from engine.plan.loading.broker_failure import Outcome
+from engine.plan.loading.broker_versions import broker_version
 from engine.plan.start_plan import StartPlan
 from tests.hurt_nodes import METADATA, HurtNode
+from tests.kafka import jars
 from tests.kafka.conftest import SEED
 from tests.kafka.node_judge import NodeJudge
 from tests.kafka.whole_nodes import KINDS, SNAPSHOTS, Cluster, Role
@@ -50,7 +52,7 @@ class PlannedNode:
     """Our plan of a node's start, in the form of the judge's answer."""
 
     def __init__(self, log_dirs: list[Path]) -> None:
-        with StartPlan([str(each) for each in log_dirs]) as plan:
+        with StartPlan([str(each) for each in log_dirs], broker_version(jars.CURRENT)) as plan:
             logs = [(log_dir.path, log) for log_dir, log in plan.logs()]
             self.outcome, self.reason = plan.verdict()
             self.forgets = plan.forgets_topics

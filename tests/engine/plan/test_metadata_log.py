@@ -63,6 +63,16 @@ def test_a_metadata_log_without_its_beginning_needs_a_snapshot(folder: Path) -> 
     assert verdict(folder)[0] is Outcome.LOADS
 
 
+def test_a_node_does_without_the_records_of_the_snapshot_of_its_format(folder: Path) -> None:
+    of_format = folder / f"{0:020}-{0:010}.checkpoint"
+    whole = snapshot_bytes([])
+    for kept in (b"", whole[:40], whole):
+        of_format.write_bytes(kept)
+        assert verdict(folder)[0] is Outcome.LOADS
+    of_format.write_bytes(whole[:10])
+    assert verdict(folder)[:2] == (Outcome.BROKER_STOPS, {"NullPointerException"})
+
+
 def test_an_io_error_of_the_metadata_log_is_not_only_its_log_dirs(folder: Path) -> None:
     (folder / "leader-epoch-checkpoint").write_text("x\n")
     assert verdict(folder)[:2] == (Outcome.BROKER_STOPS, {"KafkaStorageException"})

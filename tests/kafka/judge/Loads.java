@@ -364,7 +364,9 @@ class Metadata {
         if (log.latestSnapshot().isPresent()) {
             try (RecordsSnapshotReader<ApiMessageAndVersion> reader = RecordsSnapshotReader.of(
                     log.latestSnapshot().get(), new MetadataRecordSerde(), buffers, 8 << 20, true, new LogContext())) {
-                reader.lastContainedLogTimestamp();
+                if (reader.lastContainedLogOffset() >= 0) {
+                    reader.lastContainedLogTimestamp();  // the snapshot of the format is closed unread
+                }
                 while (reader.hasNext()) {
                     reader.next().records().forEach(each -> delta.replay(each.message()));
                 }
