@@ -16,12 +16,15 @@ from pathlib import Path
 import pytest
 
 from tests import fixtures_data
+from tests.kafka import jars
 from tests.kafka.conftest import SEED, Written
 from tests.kafka.dump_peer import Dumped, DumpPeer
 from tests.kafkafs.dump.dumped import Dumped as Ours, dump
 from tests.kafkafs.dump.truth_text import DECODERS, without_false_alarms
 
 DAMAGES = 150
+TRIMS_NOT = jars.release(jars.CURRENT) >= (4, 4)
+"""An index of an odd length, which it reads: mended in 4.4."""
 KNOWN_BUGS = {
     "-1 is followed by N": "said of each segment whose base offset is not 0",
     "dies": "an exception ends the dump; ours says it in a line and goes on",
@@ -290,7 +293,7 @@ def test_kafkas_known_bugs_are_still_there(peer: DumpPeer, tmp_path: Path) -> No
     size = index.stat().st_size
     index.write_bytes(index.read_bytes() + b"xyz")
     peer.dump([index], "--verify-index-only")
-    assert index.stat().st_size == size
+    assert index.stat().st_size == (size + 3 if TRIMS_NOT else size)
     index.unlink()
     assert peer.dump([log.with_suffix(".timeindex")]).thrown
     assert index.exists()

@@ -100,6 +100,8 @@ UNORDERED: tuple[Allowed, ...] = (
 FORGOTTEN_MS = 24 * 60 * 60 * 1000
 TELEMETRY = (71, 72)
 """APIs that a broker states only with a plugin for clients' metrics."""
+TOPOLOGIES = 89
+"""Its version 1 describes topologies, which only a broker with a plugin keeps; ours ends at 0."""
 DEFAULTS = (4, 5, 6)
 """Sources of settings that are in no directory: a broker's file and code, and its loggers."""
 
@@ -146,6 +148,7 @@ def differences(key: int, broker: Answer, ours: Answer) -> list[str]:
             f"API {api}: the broker's versions {theirs.get(api)}, ours {versions}"
             for api, versions in own.items()
             if theirs.get(api, versions if api in TELEMETRY else None) != versions
+            and (api, versions) != (TOPOLOGIES, (0, 0))
         ]
     return found + list(_different("", *pair))
 

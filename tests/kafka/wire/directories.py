@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.fixtures_data import log_dir, partitions
-from tests.kafka import clients
+from tests.kafka import clients, jars
 from tests.kafka.broker import Broker, log_files
 from tests.kafka.shapes import CODECS, Session, fill_current
 from tests.kafka.wire.known import METADATA
@@ -63,12 +63,12 @@ class Both(NamedTuple):
 
 
 @contextmanager
-def both(home: Path, first_rebalance_ms: int = 1) -> Iterator[Both]:
+def both(home: Path, first_rebalance_ms: int = 1, version: str = jars.CURRENT) -> Iterator[Both]:
     """Start a broker with its log dir in `home`/data, and a server over the same files."""
     settings = STILL | {"group.initial.rebalance.delay.ms": first_rebalance_ms}
     wait = ("-o", f"first_rebalance_milliseconds={first_rebalance_ms}")
     with ExitStack() as stack:
-        broker = stack.enter_context(Broker(home, settings=settings))
+        broker = stack.enter_context(Broker(home, version, settings=settings))
         theirs = stack.enter_context(Peer(broker.bootstrap))
         _settle(theirs)
         server = stack.enter_context(serving(broker.log_dir, home, "--snapshot", *wait))
