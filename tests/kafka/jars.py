@@ -96,9 +96,9 @@ def flink_jars() -> Path:
 
 
 def tiered_storage_jar() -> Path:
-    """Kafka's LocalTieredStorage, which is part of its own tests; the first call downloads 1 MB."""
-    wanted = [("org.apache.kafka", "kafka-storage", CURRENT)]
-    folder = _resolved(f"tiered-storage-{CURRENT}", wanted, alone=True, more=_TESTS)
+    """LocalTieredStorage of the previous version, which is part of its own tests (those of 4.4.0 are not published)."""
+    wanted = [("org.apache.kafka", "kafka-storage", PREVIOUS)]
+    folder = _resolved(f"tiered-storage-{PREVIOUS}", wanted, alone=True, more=_TESTS)
     return next(folder.glob("*.jar"))
 
 

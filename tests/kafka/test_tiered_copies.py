@@ -100,7 +100,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Copied:
     """After a restart, so that there are two leader epochs; the broker is stopped."""
     home = tmp_path_factory.mktemp("tiered")
     storage = home / "kafka-tiered-storage"
-    broker = Broker(home, settings=settings(home))
+    broker = Broker(home, version=jars.PREVIOUS, settings=settings(home))
     with broker:
         write(broker.bootstrap, SEED, first=True)
     with broker:
@@ -195,7 +195,7 @@ def test_a_broker_serves_what_is_rebuilt_of_the_copies(copied: Copied, tmp_path:
     for name in copied.truth:
         shutil.rmtree(home / "data" / name)
         shutil.copytree(tmp_path / "rebuilt" / name, home / "data" / name)
-    broker = Broker(home, settings=settings(home))  # its topics are tiered; the storage is empty
+    broker = Broker(home, version=jars.PREVIOUS, settings=settings(home))  # its topics are tiered; the storage is empty
     broker.forget_checkpoints()
     truths = [up_to_the_end(copied, name) for name in copied.truth]
     with (
