@@ -6,7 +6,7 @@ partition without a view costs its name.
 
 from __future__ import annotations
 
-import resource
+import os
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
@@ -32,8 +32,9 @@ _FILES_PER_SEGMENT = 2
 
 def most_open(budgets: Budgets) -> int:
     """Return how many segments may stay open: half of the budget, and a quarter of the process's descriptors."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(min(budgets.open_files // 2, soft // 4), 1)
+    # Not by the module `resource`: in Spark's workers a package of PySpark has that name.
+    limit = os.sysconf("SC_OPEN_MAX")
+    return max(min(budgets.open_files // 2, limit // 4 if limit > 0 else budgets.open_files), 1)
 
 
 class Shared:
