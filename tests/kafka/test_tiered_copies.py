@@ -195,7 +195,9 @@ def test_a_broker_serves_what_is_rebuilt_of_the_copies(copied: Copied, tmp_path:
     for name in copied.truth:
         shutil.rmtree(home / "data" / name)
         shutil.copytree(tmp_path / "rebuilt" / name, home / "data" / name)
-    broker = Broker(home, version=jars.PREVIOUS, settings=settings(home))  # its topics are tiered; the storage is empty
+    broker = Broker(
+        home, version=jars.PREVIOUS, settings=settings(home)
+    )  # its topics are tiered; the storage is empty
     broker.forget_checkpoints()
     truths = [up_to_the_end(copied, name) for name in copied.truth]
     with (
