@@ -10,7 +10,7 @@ import java.util.zip.CRC32;
 
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.record.internal.CompressionType;
-import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.internals.BufferSupplier;
 
 public class Frames {
     public static void main(String[] args) throws Exception {

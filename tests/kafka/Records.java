@@ -141,7 +141,7 @@ public class Records {
                 return !gone.contains(Long.toString(record.offset()));
             }
         };
-        MemoryRecords.FilterResult result = records().filterTo(filter, ByteBuffer.allocate(1 << 23), BufferSupplier.NO_CACHING);
+        MemoryRecords.FilterResult result = records().filterTo(filter, ByteBuffer.allocate(1 << 23), BufferSupplier.NO_CACHING, Integer.MAX_VALUE);
         ByteBuffer output = result.outputBuffer();
         output.flip();
         built = ByteBuffer.allocate(output.remaining()).put(output).rewind();

@@ -98,6 +98,8 @@ def test_the_same_files_stop_a_broker_where_they_are(
 ) -> None:
     shutil.copytree(sound.home / "data", tmp_path / "data")
     path = tmp_path / "data" / name
-    path.write_bytes(bytes(path.stat().st_size))
+    path.write_bytes(
+        bytes(path.stat().st_size if path.exists() else 400)
+    )  # 4.4.0 writes no bootstrap.checkpoint
     with pytest.raises(BrokerError):
         Broker(tmp_path, settings=SETTINGS).start()

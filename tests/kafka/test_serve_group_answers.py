@@ -19,7 +19,7 @@ from tests.kafka.wire.scenes import Scene, Scenes
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     home = tmp_path_factory.mktemp("groups")
     directories.copied(log_dir("current"), home)
-    with directories.both(home, first_rebalance_ms=100) as found:
+    with directories.both(home, 100, directories.MEMBERS_VERSION) as found:
         yield found
 
 

@@ -36,8 +36,6 @@ MEMBERS = 30
 """Batches of requests of members of groups."""
 REFUSES_OTHER_NODES = (API_VERSIONS_KEY, 5)
 """4.4.0 refuses a request that names another cluster or node; `serve` does not look at these fields yet."""
-MEMBERS_VERSION = jars.PREVIOUS
-"""4.4.0 counts `assignmentEpoch` of some groups one higher than `serve`, which does as 4.3.1."""
 OF_MEMBERS = {8, 9, 10, 11, 12, 13, 14, 15, 16, 68, 69}
 
 
@@ -81,7 +79,7 @@ def test_members_of_groups_have_the_broker_s_answers(tmp_path: Path) -> None:
     asked: set[tuple[int, int]] = set()
     parted = 0
     # The broker writes what its members commit, which other tests would see.
-    with both_over_a_copy(tmp_path, MEMBERS_VERSION) as both:
+    with both_over_a_copy(tmp_path, directories.MEMBERS_VERSION) as both:
         facts = known(both.broker)
         for number in range(MEMBERS):
             name = f"{SEED} {number * BATCH}"

@@ -28,7 +28,8 @@ def kafka_answers(version: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("version", "libzstd"), [(jars.CURRENT, (1, 5, 6)), (jars.LEGACY, (1, 4, 9))]
+    ("version", "libzstd"),
+    [(jars.CURRENT, (1, 5, 7)), (jars.PREVIOUS, (1, 5, 6)), (jars.LEGACY, (1, 4, 9))],
 )
 def test_kafka_reads_a_corrupt_frame_if_its_library_does(
     version: str, libzstd: tuple[int, ...]

@@ -52,6 +52,8 @@ STILL: dict[str, object] = SECURED | {
 START_SECONDS = 60.0
 _OPEN: list[Producer] = []
 """Producers with open transactions, which would end with them."""
+MEMBERS_VERSION = jars.PREVIOUS
+"""`serve` answers members of groups as 4.3.1; 4.4.0 counts some epochs higher and knows more errors."""
 
 
 class Both(NamedTuple):

@@ -85,7 +85,9 @@ class Peer:
     def is_answered(self, seconds: float) -> bool:
         """Return whether an answer has begun to come within some time."""
         assert self._socket is not None
-        return bool(select.select([self._socket], [], [], seconds)[0])
+        answers = select.poll()
+        answers.register(self._socket, select.POLLIN)
+        return bool(answers.poll(seconds * 1000))
 
     def answer(self, key: int, version: int) -> Answer:
         """Return the answer to the request that was sent last. Raises TimeoutError without one."""
