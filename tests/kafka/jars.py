@@ -76,12 +76,12 @@ def connector_jars() -> list[Path]:
 
 
 def mirror_jars() -> Path:
-    """The folder with MirrorMaker 2; the first call downloads 34 MB."""
+    """The folder with MirrorMaker 2 of the previous version; the first call downloads 34 MB."""
     wanted = [
-        ("org.apache.kafka", "connect-mirror", CURRENT),
+        ("org.apache.kafka", "connect-mirror", PREVIOUS),
         ("org.slf4j", "slf4j-simple", "1.7.36"),
     ]
-    return _resolved(f"mirror-{CURRENT}", wanted)
+    return _resolved(f"mirror-{PREVIOUS}", wanted)
 
 
 def flink_jars() -> Path:
