@@ -1,8 +1,9 @@
 """The lost start of a log: segments that were there before the first one, and that nobody deleted.
 
 Retention and DeleteRecords delete the first segments, and a broker then moves the first leader epoch to the new log start:
-so an epoch that begins below the first records file belongs to records that neither deleted. Compaction keeps the
-base offset of the first segment. Tiered storage has the segments deleted by local retention; such logs are always in
+so an epoch that begins below the first records file belongs to records that neither deleted, and where the first epoch
+does not, the log start has moved: log-start-offset-checkpoint, which is written once a minute, follows later. Compaction
+keeps the base offset of the first segment. Tiered storage has the segments deleted by local retention; such logs are always in
 log-start-offset-checkpoint.
 """
 
@@ -26,7 +27,7 @@ from engine.log.log_view import LogView
 from engine.log.proven_end import orphan_indexes
 from engine.log.tiered.root import TieredRoot
 from engine.topics.topic_names import CLUSTER_METADATA
-from engine.units import Offset
+from engine.units import EpochEntry, Offset
 from engine.verdict.words import offsets_are
 
 
@@ -85,7 +86,10 @@ def lost_start(view: LogView, *, may_be_tiered: bool = False) -> LostStart | Non
     stated = view.log.checkpoints.log_start_offset(view.partition)
     if stated is not None and stated >= first:
         return None
-    claims = tuple(claim for claim in _claims(view, stated) if claim.offset < first)
+    epochs = _epochs(view)
+    if epochs and epochs[0].start_offset >= first:
+        return None
+    claims = tuple(claim for claim in _claims(view, epochs, stated) if claim.offset < first)
     if not claims:
         return None
     certainty = _certainty(view, is_stated=stated is not None, may_be_tiered=may_be_tiered)
@@ -105,11 +109,16 @@ def lost_start(view: LogView, *, may_be_tiered: bool = False) -> LostStart | Non
     return LostStart(start, first, log_file_name(first), certainty, claims, sentence, start)
 
 
-def _claims(view: LogView, stated: Offset | None) -> Iterator[StartClaim]:
+def _epochs(view: LogView) -> list[EpochEntry]:
     try:
-        epochs = parse_leader_epochs(view.read_side_file(LEADER_EPOCH_CHECKPOINT))
+        return parse_leader_epochs(view.read_side_file(LEADER_EPOCH_CHECKPOINT))
     except (DamagedFileError, OSError):
-        epochs = []
+        return []
+
+
+def _claims(
+    view: LogView, epochs: list[EpochEntry], stated: Offset | None
+) -> Iterator[StartClaim]:
     for entry in epochs[:1]:
         says = f"leader epoch {entry.epoch} begins at offset {entry.start_offset}"
         yield StartClaim(entry.start_offset, LEADER_EPOCH_CHECKPOINT, says)

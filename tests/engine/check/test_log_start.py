@@ -68,6 +68,20 @@ def test_a_broker_that_stopped_while_it_deleted_the_segment_is_no_finding(tmp_pa
     assert not of_start(folder)
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_log_start_of_a_minute_ago_is_no_finding_where_the_epochs_have_moved(
+    tmp_path: Path, clean: bool
+) -> None:
+    folder = log_dir(tmp_path / "dir", clean=clean)
+    first = without_first_segment(folder)
+    write_checkpoint(folder, "log-start", "side 0 1")
+    assert of_start(folder)
+    for moved_to in (first, first + 1):
+        epochs = folder / "side-0" / "leader-epoch-checkpoint"
+        epochs.write_text(f"0\n1\n0 {moved_to}\n")
+        assert not of_start(folder)
+
+
 @pytest.mark.parametrize(
     ("has_cache", "severity", "words"),
     [
