@@ -116,9 +116,7 @@ def _epochs(view: LogView) -> list[EpochEntry]:
         return []
 
 
-def _claims(
-    view: LogView, epochs: list[EpochEntry], stated: Offset | None
-) -> Iterator[StartClaim]:
+def _claims(view: LogView, epochs: list[EpochEntry], stated: Offset | None) -> Iterator[StartClaim]:
     for entry in epochs[:1]:
         says = f"leader epoch {entry.epoch} begins at offset {entry.start_offset}"
         yield StartClaim(entry.start_offset, LEADER_EPOCH_CHECKPOINT, says)
