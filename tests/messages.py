@@ -5,32 +5,22 @@ from __future__ import annotations
 import base64
 import math
 import struct
+from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
+import engine.topics.message
 from engine.coding.varint import encode_unsigned_varint
-from engine.topics.message import (
-    cluster_metadata,
-    consumer_groups,
-    consumer_offsets,
-    consumer_protocol,
-    control_records,
-    remote_log_metadata,
-    share_group_state,
-    share_groups,
-    streams_groups,
-    transaction_log,
-)
+from engine.topics.message.notation import read_messages
 from engine.topics.message.schema import Array, Field, Message, Scalar, Struct, Type
 
-MODULES: tuple[ModuleType, ...] = (
-    cluster_metadata, consumer_groups, consumer_offsets, consumer_protocol, control_records,
-    remote_log_metadata, share_group_state, share_groups, streams_groups, transaction_log,
-)  # fmt: skip
-MESSAGES: tuple[Message, ...] = tuple(
-    value for module in MODULES for value in vars(module).values() if isinstance(value, Message)
-)
+FILES = {
+    path.stem: read_messages(engine.topics.message.__name__, path.name)
+    for path in sorted(Path(*engine.topics.message.__path__).glob("*.txt"))
+}
+"""The messages of internal topics and control records, by the files that declare them."""
+NAMED = {name: message for messages in FILES.values() for name, message in messages.items()}
+MESSAGES = tuple(NAMED.values())
 VERSIONS: tuple[tuple[Message, int], ...] = tuple(
     (message, version)
     for message in MESSAGES
@@ -48,13 +38,9 @@ _TEXTS = ("", "orders", "gruppe-ß", 'say "hi"\\', "\x00\x1f\x7f\n", "🙂 ✓",
 _NUMBERS = (0.0, 1.5, -0.25, 1e10, 1e-7, 123456.789, math.inf, -math.inf, math.nan)
 
 
-def module_of(message: Message) -> str:
-    """The name of the module that declares a message."""
-    return next(
-        module.__name__.rpartition(".")[2]
-        for module in MODULES
-        if any(value is message for value in vars(module).values())
-    )
+def file_of(message: Message) -> str:
+    """The file that declares a message, without its ending."""
+    return next(file for file, messages in FILES.items() if message.name in messages)
 
 
 def names() -> list[str]:

@@ -12,7 +12,6 @@ from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.coordinator.groups import Coordinator
-from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers import (
     api_versions,
     configs,
@@ -29,16 +28,6 @@ from kafkafs.serve.handlers.groups.served_groups import ServedGroups
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
-from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
-from kafkafs.serve.protocol.messages.cluster import (
-    API_VERSIONS,
-    DESCRIBE_CLUSTER,
-    FIND_COORDINATOR,
-    METADATA,
-)
-from kafkafs.serve.protocol.messages.configs import DESCRIBE_CONFIGS
-from kafkafs.serve.protocol.messages.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
-from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
 
 Handler: TypeAlias = Callable[[Asked], Awaitable["Fields | None"]]
@@ -46,20 +35,21 @@ Answer: TypeAlias = Callable[[ClusterView, Asked], "Fields | None"]
 LookUp: TypeAlias = Callable[[ClusterView, PartitionFetch, Asked], Fields]
 
 AT_ONCE: Mapping[Api, Answer] = {
-    FIND_COORDINATOR: metadata.find_coordinator,
-    SASL_HANDSHAKE: no_login.sasl_handshake,
-    SASL_AUTHENTICATE: no_login.sasl_authenticate,
+    Api.FIND_COORDINATOR: metadata.find_coordinator,
+    Api.SASL_HANDSHAKE: no_login.sasl_handshake,
+    Api.SASL_AUTHENTICATE: no_login.sasl_authenticate,
 }
 """Answers that read nothing."""
 ASIDE: Mapping[Api, Answer] = {
-    METADATA: metadata.metadata,
-    DESCRIBE_CLUSTER: descriptions.describe_cluster,
-    DESCRIBE_CONFIGS: configs.describe_configs,
+    Api.METADATA: metadata.metadata,
+    Api.DESCRIBE_CLUSTER: descriptions.describe_cluster,
+    Api.DESCRIBE_CONFIGS: configs.describe_configs,
+    Api.API_VERSIONS: api_versions.api_versions,
 }
 """Answers that read the source, in a thread."""
 LOOK_UPS: Mapping[Api, LookUp] = {
-    LIST_OFFSETS: list_offsets.list_offsets,
-    OFFSET_FOR_LEADER_EPOCH: leader_epochs.offset_for_leader_epoch,
+    Api.LIST_OFFSETS: list_offsets.list_offsets,
+    Api.OFFSET_FOR_LEADER_EPOCH: leader_epochs.offset_for_leader_epoch,
 }
 """Answers that look up offsets in logs, in a thread."""
 
@@ -90,7 +80,7 @@ class Broker:
         self.coordinator = coordinator
         partitions = PartitionFetch(cluster, rules)
         self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter)
-        handlers: dict[Api, Handler] = {FETCH: fetches.answer}
+        handlers: dict[int, Handler] = {Api.FETCH: fetches.answer}
         handlers |= {
             api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()
         }
@@ -105,18 +95,11 @@ class Broker:
         }
         groups = ServedGroups(coordinator, cluster, self._limiter)
         handlers |= {api: partial(answer, groups) for api, answer in GROUP_ANSWERS.items()}
-        handlers[API_VERSIONS] = self._aside(
-            lambda asked: api_versions.api_versions(self._handlers, cluster, asked)
-        )
-        self._handlers = {api.key: handler for api, handler in handlers.items()}
+        self._handlers = handlers
 
     def handler(self, api_key: int) -> Handler | None:
         """Return the handler of an API; None for one that the server does not have."""
         return self._handlers.get(api_key)
-
-    def api_versions(self, error: ErrorCode) -> Fields:
-        """Return the answer of ApiVersions: the served APIs with their versions."""
-        return api_versions.versions(self._handlers, error)
 
     def _at_once(self, answer: Answer) -> Handler:
         """Return the handler of an answer that reads nothing."""

@@ -28,6 +28,7 @@ from kafkafs.serve.control.counters import Counters
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.fetch_sessions import Begun
 from kafkafs.serve.file_slice import Piece, ShortFileError, size_of
+from kafkafs.serve.handlers.api_versions import versions
 from kafkafs.serve.handlers.fetch import WaitingFetch
 from kafkafs.serve.network.byte_budget import ByteBudget
 from kafkafs.serve.network.exchange import Exchange, new_exchange
@@ -36,11 +37,8 @@ from kafkafs.serve.network.frames import MalformedRequest, RequestReader
 from kafkafs.serve.network.gone_clients import GoneClients
 from kafkafs.serve.network.polling import Polling
 from kafkafs.serve.network.sending import ClientStream, Following, Sender
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
-from kafkafs.serve.protocol.messages.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
-from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
-from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.security.login import Login, Logins
 from kafkafs.serve.security.mechanisms import LoginRefused
 from kafkafs.serve.security.tls import why_no_handshake
@@ -48,7 +46,7 @@ from kafkafs.serve.security.tls import why_no_handshake
 logger = logging.getLogger(__name__)
 
 _SMALL_REQUEST = 64 * 1024
-_SMALL_ANSWERS = {FETCH.key, API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key}
+_SMALL_ANSWERS = {Api.FETCH, Api.API_VERSIONS, Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE}
 """APIs whose answers take microseconds to write, the batches of Fetch being in files."""
 _UNLIMITED = 2**31 - 1
 _SEND_BUFFER = 160 * 1024
@@ -231,7 +229,7 @@ class Connections:
 
         self.counters.bytes_sent += size_of(pieces)
         answered: list[tuple[int, int, bool]] = []
-        statistics = self._statistics(FETCH.key)
+        statistics = self._statistics(Api.FETCH)
         following: Following[_LaterFetch] = Following(pieces)
         try:
             if sender.exchange is not None:
@@ -249,7 +247,7 @@ class Connections:
             return []
         found = await self.gone.answer(client.socket, self._broker.fetches.finish(later.waiting))
         statistics.add(perf_counter_ns() - later.start)
-        return write_response(FETCH.key, later.version, later.correlation, found)
+        return write_response(Api.FETCH, later.version, later.correlation, found)
 
     async def _share(
         self,
@@ -282,7 +280,7 @@ class Connections:
         self, frame: bytes, begun: Begun, client: _Client, answered: list[tuple[int, int, bool]]
     ) -> Following[_LaterFetch] | None:
         """Answer a Fetch in the caller's thread; None for another request."""
-        if client.login is not None or read_int16(frame, 0) != FETCH.key:
+        if client.login is not None or read_int16(frame, 0) != Api.FETCH:
             return None
         most = self._budgets.request_elements
         _, version, correlation, client_id, fields = read_request(frame, most)
@@ -294,7 +292,7 @@ class Connections:
         )
         if isinstance(found, WaitingFetch):
             return Following(later=_LaterFetch(version, correlation, found, start))
-        pieces = write_response(FETCH.key, version, correlation, found)
+        pieces = write_response(Api.FETCH, version, correlation, found)
         is_failed = found["errorCode"] != ErrorCode.NONE
         answered.append((perf_counter_ns() - start, size_of(pieces), is_failed))
         return Following(pieces)
@@ -318,9 +316,9 @@ class Connections:
             return await self._answer_token(frame, client.login, client)
         key, version, correlation, client_id, fields = await self._read(frame)
         handle = self._broker.handler(key)
-        if key == API_VERSIONS.key and fields is None:
+        if key == Api.API_VERSIONS and fields is None:
             # A client that is newer than the server: it reads this answer in version 0 and asks again.
-            answer = self._broker.api_versions(ErrorCode.UNSUPPORTED_VERSION)
+            answer = versions(ErrorCode.UNSUPPORTED_VERSION)
             return write_response(key, 0, correlation, answer)
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
@@ -329,7 +327,7 @@ class Connections:
         start = perf_counter_ns()
         is_failed = True
         try:
-            if client.login is None or key == API_VERSIONS.key:
+            if client.login is None or key == Api.API_VERSIONS:
                 found = await self.gone.answer(client.socket, handle(asked))
             else:
                 found = await self._log_in(key, correlation, asked, client.login, client)
@@ -353,16 +351,16 @@ class Connections:
         return await trio.to_thread.run_sync(read_request, frame, most, limiter=self._threads)
 
     def _statistics(self, key: int) -> OperationStatistics:
-        return self.counters.operations[APIS[key].request.name.removesuffix("Request")]
+        return self.counters.operations[Api(key).title]
 
     async def _log_in(
         self, key: int, correlation: int, asked: Asked, login: Login, client: _Client
     ) -> Fields:
         """Answer a request of a client that has not logged in."""
-        if key == SASL_HANDSHAKE.key:
+        if key == Api.SASL_HANDSHAKE:
             return login.handshake(asked)
-        if key != SASL_AUTHENTICATE.key:
-            name = APIS[key].request.name
+        if key != Api.SASL_AUTHENTICATE:
+            name = Api(key).request.name
             raise MalformedRequest(f"a {name} came before the login")
         try:
             found = await trio.to_thread.run_sync(login.authenticate, asked, limiter=self._threads)

@@ -24,7 +24,7 @@ from engine.topics.topic_names import (
 from tests.internal_records import damaged, random_record
 from tests.kafka.conftest import SEED, why_not
 from tests.kafka.judge import Judge
-from tests.messages import VERSIONS, encode, module_of, random_fields
+from tests.messages import VERSIONS, encode, file_of, random_fields
 
 pytestmark = [
     pytest.mark.kafka,
@@ -44,20 +44,13 @@ PACKAGES = {
     "streams_groups": GROUPS,
     "transaction_log": "org.apache.kafka.coordinator.transaction.generated",
 }
-RETIRED = {
-    "AccessControlRecord",
-    "RemoveFeatureLevelRecord",
-    "ShareGroupPartitionMetadataKey",
-    "ShareGroupPartitionMetadataValue",
-}
-"""Messages that the judging version does not have any more."""
 PARSERS = {
     CONSUMER_OFFSETS: "OffsetsMessageParser",
     TRANSACTION_STATE: "TransactionLogMessageParser",
     SHARE_GROUP_STATE: "ShareGroupStateMessageParser",
     CLUSTER_METADATA: "ClusterMetadataLogMessageParser",
 }
-KNOWN = [(message, version) for message, version in VERSIONS if message.name not in RETIRED]
+KNOWN = [(message, version) for message, version in VERSIONS if not message.is_retired]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +75,7 @@ def ours(message: Any, version: int, data: bytes) -> dict[str, Any]:
 def test_every_message_of_every_version_reads_as_kafka_reads_it(judge: Judge, part: int) -> None:
     chance = random.Random(SEED + part)
     for message, version in KNOWN[part::4]:
-        name = f"{PACKAGES[module_of(message)]}.{message.name}"
+        name = f"{PACKAGES[file_of(message)]}.{message.name}"
         for turn in range(12):
             extra = {90 + tag: chance.randbytes(3) for tag in range(chance.choice((0, 0, 2)))}
             extra = extra if message.is_flexible(version) else {}

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from engine.topics.message.schema import Array, Field, Message, Scalar, Struct, empty
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.kafka import jars
 from tests.kafka.conftest import why_not
 
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
 ]
 COMMENT = re.compile(r"^\s*//.*$|//[^\"\n]*$", re.MULTILINE)
-MESSAGES = [each for api in APIS.values() for each in (api.request, api.response)]
+MESSAGES = [each for api in Api for each in (api.request, api.response)]
 BEHIND = {"StreamsGroupDescribeRequest", "StreamsGroupDescribeResponse"}
 """Without their newest version: descriptions of topologies are with a plugin of the broker."""
 LEFT_OUT = {4, 5, 6, 7, 83, 84, 85, 86, 87}
@@ -109,5 +109,5 @@ def test_every_api_that_a_broker_offers_to_clients_is_declared_under_its_number(
         for schema in schemas().values()
         if schema["type"] == "request" and "broker" in schema.get("listeners", ())
     }
-    declared = {key: api.request.name.removesuffix("Request") for key, api in APIS.items()}
+    declared = {api: api.title for api in Api}
     assert declared == {key: name for key, name in offered.items() if key not in LEFT_OUT}

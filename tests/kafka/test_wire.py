@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.fixtures_data import log_dir
 from tests.kafka import jars
 from tests.kafka.wire import directories
@@ -70,7 +70,7 @@ def test_random_requests_have_the_broker_s_answers(both: Both, facts: Known) -> 
     assert asked == {
         (key, version)
         for key in WEIGHTS
-        for version in range(APIS[key].request.first_version, APIS[key].request.last_version + 1)
+        for version in range(Api(key).request.first_version, Api(key).request.last_version + 1)
     }
 
 
@@ -91,7 +91,7 @@ def test_members_of_groups_have_the_broker_s_answers(tmp_path: Path) -> None:
     assert asked == {
         (key, version)
         for key in OF_MEMBERS
-        for version in range(APIS[key].request.first_version, APIS[key].request.last_version + 1)
+        for version in range(Api(key).request.first_version, Api(key).request.last_version + 1)
     }
     assert parted < MEMBERS
 

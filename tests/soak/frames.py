@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from engine.topics.message.schema import Array, Message, Scalar, Struct, Type
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.fixtures_data import copy_of
 from tests.kafkafs.serve.connection import Connection, request
 from tests.kafkafs.serve.serving import Served, serving
@@ -42,7 +42,7 @@ NAMES = (
     "range",
     "consumer",
 )
-KEYS = sorted(APIS)
+KEYS = sorted(Api)
 
 
 def value(kind: Type, message: Message, version: int, random: Random) -> Any:
@@ -94,7 +94,7 @@ def frame(number: int, seed: int) -> bytes:
     """One request with its length, most of them malformed; the length is mostly right."""
     random = Random(f"{seed} {number}")
     key = KEYS[number % len(KEYS)]
-    message = APIS[key].request
+    message = Api(key).request
     version = random.randint(message.first_version, message.last_version)
     head = struct.pack(">hhih", key, version, number & 0x7FFFFFFF, 4) + b"soak"
     if message.is_flexible(version):

@@ -24,7 +24,6 @@ from engine.record.control_records import ControlRecordType, describe_control
 from engine.record.record import Record
 from engine.topics import internal_topics as topics
 from engine.topics.internal_topics import decoder_for
-from engine.topics.message import control_records as schema
 from engine.topics.message.decoding import read_message
 from engine.topics.message.encoding import write_message
 from engine.topics.message.schema import Message
@@ -34,7 +33,7 @@ from kafkafs.decode.searching.utf8_patterns import compile_pattern
 from kafkafs.decode.shown_text import plain_json, printable
 from kafkafs.tree import path_names
 from tests.internal_records import random_record
-from tests.messages import VERSIONS, encode, random_fields
+from tests.messages import NAMED, VERSIONS, encode, random_fields
 from tests.soak.mutator import EDGE_TEXTS, changed
 from tests.soak.targets import Target
 
@@ -109,11 +108,11 @@ def messages() -> Target:
 def control_records() -> Target:
     """Control records of every type."""
     schemas = {
-        ControlRecordType.LEADER_CHANGE: schema.LEADER_CHANGE_MESSAGE,
-        ControlRecordType.SNAPSHOT_HEADER: schema.SNAPSHOT_HEADER_RECORD,
-        ControlRecordType.SNAPSHOT_FOOTER: schema.SNAPSHOT_FOOTER_RECORD,
-        ControlRecordType.KRAFT_VERSION: schema.KRAFT_VERSION_RECORD,
-        ControlRecordType.KRAFT_VOTERS: schema.VOTERS_RECORD,
+        ControlRecordType.LEADER_CHANGE: NAMED["LeaderChangeMessage"],
+        ControlRecordType.SNAPSHOT_HEADER: NAMED["SnapshotHeaderRecord"],
+        ControlRecordType.SNAPSHOT_FOOTER: NAMED["SnapshotFooterRecord"],
+        ControlRecordType.KRAFT_VERSION: NAMED["KRaftVersionRecord"],
+        ControlRecordType.KRAFT_VOTERS: NAMED["VotersRecord"],
     }
     kinds = [kind for kind in ControlRecordType if kind is not ControlRecordType.UNKNOWN]
 

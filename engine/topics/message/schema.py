@@ -1,15 +1,16 @@
-"""The declarative form of Kafka's messages: each is written once, for all its versions.
+"""The declarative form of Kafka's messages: each is written once, for all its versions, as text that `notation` reads.
 
 A message is a row of fields. A field is there from one version on, perhaps up to another, and may
 be nullable. From a message's first flexible version on, lengths are varints and every structure
-ends with tagged fields: fields with a `tag`, written only when they differ from their default. The
-facts come from the JSON schemas that Kafka generates its classes from.
+ends with tagged fields: fields with a `tag`, written only when they differ from their default.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, TypeAlias
 
 
@@ -29,20 +30,9 @@ class Scalar(Enum):
     BYTES = "bytes"
 
 
-BOOL = Scalar.BOOL
-INT8 = Scalar.INT8
-INT16 = Scalar.INT16
-UINT16 = Scalar.UINT16
-INT32 = Scalar.INT32
-UINT32 = Scalar.UINT32
-INT64 = Scalar.INT64
-FLOAT64 = Scalar.FLOAT64
-UUID = Scalar.UUID
-STRING = Scalar.STRING
-BYTES = Scalar.BYTES
-
 _ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
-_NO_DEFAULT: Any = object()
+NO_DEFAULT: Any = object()
+"""Default of a field whose default is zero or empty."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,7 +72,7 @@ class Field:
     until: int | None = None
     nullable: bool = False
     tag: int | None = None
-    default: Any = _NO_DEFAULT
+    default: Any = NO_DEFAULT
 
     def is_in(self, version: int) -> bool:
         """Return whether a version has the field."""
@@ -90,25 +80,34 @@ class Field:
 
     def absent(self) -> Any:  # noqa: ANN401
         """Return the value of an absent field, a new object each time, since lists and dicts may be changed."""
-        return empty(self.type) if self.default is _NO_DEFAULT else self.default
+        return empty(self.type) if self.default is NO_DEFAULT else self.default
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Message:
     """Schema of a message in all its versions.
 
     Attributes:
         name: Kafka's name.
-        fields: in the order of the bytes.
+        declared: returns the fields, in the order of the bytes; called at their first use.
         last_version, first_version: first and last known version.
         flexible_since: the first version with varint lengths and tagged fields; None without one.
+        type_id: number of the type of record whose key or value it is; None for a message that is not.
+        is_retired: whether Kafka 4.4.0 no longer has it.
     """
 
     name: str
-    fields: tuple[Field, ...]
+    declared: Callable[[], tuple[Field, ...]]
     last_version: int = 0
     first_version: int = 0
     flexible_since: int | None = None
+    type_id: int | None = None
+    is_retired: bool = False
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields, in the order of the bytes."""
+        return self.declared()
 
     def is_flexible(self, version: int) -> bool:
         """Return whether a version has varint lengths and tagged fields."""

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.features import features
-from kafkafs.serve.protocol.apis import APIS
-from kafkafs.serve.protocol.messages.records import PRODUCE
+from kafkafs.serve.protocol.api import Api
 
-_OLDEST_STATED = {PRODUCE.key: 0}
+_OLDEST_STATED = {Api.PRODUCE: 0}
 """First versions that brokers state though they do not serve them: releases of librdkafka look for them."""
 _SOFTWARE_SINCE = 3
 _SOFTWARE = re.compile("[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """Names and versions of client software that brokers take."""
 
 
-def versions(keys: Iterable[int], error: ErrorCode = ErrorCode.NONE) -> Fields:
-    """Return the served APIs with their versions."""
+def versions(error: ErrorCode = ErrorCode.NONE) -> Fields:
+    """Return the APIs with their versions."""
     found = []
-    for key in sorted(keys):
-        request = APIS[key].request
-        first = _OLDEST_STATED.get(key, request.first_version)
-        found.append({"apiKey": key, "minVersion": first, "maxVersion": request.last_version})
+    for api in Api:
+        first = _OLDEST_STATED.get(api, api.request.first_version)
+        found.append({"apiKey": api, "minVersion": first, "maxVersion": api.request.last_version})
     return {"errorCode": error, "apiKeys": found}
 
 
-def api_versions(keys: Iterable[int], cluster: ClusterView, asked: Asked) -> Fields:
+def api_versions(cluster: ClusterView, asked: Asked) -> Fields:
     """Answer ApiVersions."""
     if asked.version < _SOFTWARE_SINCE:
-        return versions(keys)
+        return versions()
     stated = [asked.fields["clientSoftwareName"], asked.fields["clientSoftwareVersion"]]
     if not all(map(_SOFTWARE.fullmatch, stated)):
         return {"errorCode": ErrorCode.INVALID_REQUEST}
-    return versions(keys) | features(cluster, asked.version)
+    return versions() | features(cluster, asked.version)

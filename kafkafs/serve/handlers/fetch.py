@@ -13,8 +13,8 @@ from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.fetch_sessions import Begun, FetchSession, FetchSessions
+from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import MOST_REPEATS
-from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.quick import extension
 from kafkafs.serve.records.partition_fetch import FetchedBatches, PartitionFetch
 from kafkafs.serve.records.partition_look import Key
@@ -74,8 +74,8 @@ class Fetches:
         self.quick: QuickFetches | None = None
         if extension is not None:
             self.quick = extension.QuickFetches(
-                FETCH.request,
-                FETCH.response,
+                Api.FETCH.request,
+                Api.FETCH.response,
                 self._sessions.of_request,
                 partitions.looks.by_name,
                 partitions.looks.by_id,

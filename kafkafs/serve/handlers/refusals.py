@@ -11,27 +11,6 @@ from collections.abc import Mapping
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.refused import HowRefused, Items
 from kafkafs.serve.protocol.api import Api
-from kafkafs.serve.protocol.messages import (
-    acls,
-    configs,
-    credentials,
-    offsets,
-    producers,
-    quorum,
-    quotas,
-    records,
-    replicas,
-    topics,
-    transactions,
-)
-from kafkafs.serve.protocol.messages.groups import (
-    classic_groups,
-    group_offsets,
-    share_groups,
-    share_offsets,
-    share_records,
-    streams_groups,
-)
 
 _UNKNOWN = -1
 _NAME = {"name": "name"}
@@ -48,7 +27,7 @@ def _policy(*items: Items) -> HowRefused:
 
 
 REFUSALS: Mapping[Api, HowRefused] = {
-    records.PRODUCE: _policy(
+    Api.PRODUCE: _policy(
         Items(
             "topicData",
             "responses",
@@ -56,13 +35,13 @@ REFUSALS: Mapping[Api, HowRefused] = {
             Items("partitionData", "partitionResponses", {"index": "index"}, fields=_PRODUCED),
         )
     ),
-    topics.CREATE_TOPICS: _policy(Items("topics", "topics", _NAME)),
-    topics.DELETE_TOPICS: _policy(
+    Api.CREATE_TOPICS: _policy(Items("topics", "topics", _NAME)),
+    Api.DELETE_TOPICS: _policy(
         Items("topics", "responses", {"name": "name", "topicId": "topicId"}),
         Items("topicNames", "responses", "name"),
     ),
-    topics.CREATE_PARTITIONS: _policy(Items("topics", "results", _NAME)),
-    offsets.DELETE_RECORDS: HowRefused(
+    Api.CREATE_PARTITIONS: _policy(Items("topics", "results", _NAME)),
+    Api.DELETE_RECORDS: HowRefused(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         (
             Items(
@@ -78,10 +57,10 @@ REFUSALS: Mapping[Api, HowRefused] = {
             ),
         ),
     ),
-    producers.INIT_PRODUCER_ID: HowRefused(
+    Api.INIT_PRODUCER_ID: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED, fields={"producerEpoch": _UNKNOWN}
     ),
-    transactions.ADD_PARTITIONS_TO_TXN: HowRefused(
+    Api.ADD_PARTITIONS_TO_TXN: HowRefused(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         (
             Items(
@@ -103,9 +82,9 @@ REFUSALS: Mapping[Api, HowRefused] = {
             ),
         ),
     ),
-    transactions.ADD_OFFSETS_TO_TXN: _NO_TRANSACTION,
-    transactions.END_TXN: _NO_TRANSACTION,
-    transactions.WRITE_TXN_MARKERS: HowRefused(
+    Api.ADD_OFFSETS_TO_TXN: _NO_TRANSACTION,
+    Api.END_TXN: _NO_TRANSACTION,
+    Api.WRITE_TXN_MARKERS: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         (
             Items(
@@ -121,7 +100,7 @@ REFUSALS: Mapping[Api, HowRefused] = {
             ),
         ),
     ),
-    transactions.TXN_OFFSET_COMMIT: HowRefused(
+    Api.TXN_OFFSET_COMMIT: HowRefused(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         (
             Items(
@@ -132,11 +111,11 @@ REFUSALS: Mapping[Api, HowRefused] = {
             ),
         ),
     ),
-    acls.CREATE_ACLS: _policy(Items("creations", "results", {})),
-    acls.DELETE_ACLS: _policy(Items("filters", "filterResults", {})),
-    configs.ALTER_CONFIGS: _policy(Items("resources", "responses", _RESOURCE)),
-    configs.INCREMENTAL_ALTER_CONFIGS: _policy(Items("resources", "responses", _RESOURCE)),
-    replicas.ALTER_REPLICA_LOG_DIRS: HowRefused(
+    Api.CREATE_ACLS: _policy(Items("creations", "results", {})),
+    Api.DELETE_ACLS: _policy(Items("filters", "filterResults", {})),
+    Api.ALTER_CONFIGS: _policy(Items("resources", "responses", _RESOURCE)),
+    Api.INCREMENTAL_ALTER_CONFIGS: _policy(Items("resources", "responses", _RESOURCE)),
+    Api.ALTER_REPLICA_LOG_DIRS: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         (
             Items(
@@ -147,7 +126,7 @@ REFUSALS: Mapping[Api, HowRefused] = {
             ),
         ),
     ),
-    replicas.ELECT_LEADERS: HowRefused(
+    Api.ELECT_LEADERS: HowRefused(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         (
             Items(
@@ -158,7 +137,7 @@ REFUSALS: Mapping[Api, HowRefused] = {
             ),
         ),
     ),
-    replicas.ALTER_PARTITION_REASSIGNMENTS: _policy(
+    Api.ALTER_PARTITION_REASSIGNMENTS: _policy(
         Items(
             "topics",
             "responses",
@@ -166,29 +145,29 @@ REFUSALS: Mapping[Api, HowRefused] = {
             Items("partitions", "partitions", {"partitionIndex": "partitionIndex"}),
         )
     ),
-    classic_groups.DELETE_GROUPS: HowRefused(
+    Api.DELETE_GROUPS: HowRefused(
         ErrorCode.GROUP_AUTHORIZATION_FAILED, (Items("groupsNames", "results", "groupId"),)
     ),
-    group_offsets.OFFSET_DELETE: HowRefused(ErrorCode.GROUP_AUTHORIZATION_FAILED),
-    quotas.ALTER_CLIENT_QUOTAS: _policy(Items("entries", "entries", {"entity": "entity"})),
-    quotas.PUSH_TELEMETRY: _CLUSTER,
-    credentials.ALTER_USER_SCRAM_CREDENTIALS: _policy(
+    Api.OFFSET_DELETE: HowRefused(ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    Api.ALTER_CLIENT_QUOTAS: _policy(Items("entries", "entries", {"entity": "entity"})),
+    Api.PUSH_TELEMETRY: _CLUSTER,
+    Api.ALTER_USER_SCRAM_CREDENTIALS: _policy(
         Items("deletions", "results", {"user": "name"}),
         Items("upsertions", "results", {"user": "name"}),
     ),
-    credentials.CREATE_DELEGATION_TOKEN: _NO_TOKENS,
-    credentials.RENEW_DELEGATION_TOKEN: _NO_TOKENS,
-    credentials.EXPIRE_DELEGATION_TOKEN: _NO_TOKENS,
-    quorum.UPDATE_FEATURES: _policy(Items("featureUpdates", "results", {"feature": "feature"})),
-    quorum.UNREGISTER_BROKER: _POLICY,
-    quorum.UNREGISTER_CONTROLLER: _POLICY,
-    quorum.ADD_RAFT_VOTER: _POLICY,
-    quorum.REMOVE_RAFT_VOTER: _POLICY,
-    share_groups.SHARE_GROUP_HEARTBEAT: _POLICY,
-    share_records.SHARE_FETCH: _POLICY,
-    share_records.SHARE_ACKNOWLEDGE: _POLICY,
-    share_offsets.ALTER_SHARE_GROUP_OFFSETS: _POLICY,
-    share_offsets.DELETE_SHARE_GROUP_OFFSETS: _POLICY,
-    streams_groups.STREAMS_GROUP_HEARTBEAT: _POLICY,
-    streams_groups.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _POLICY,
+    Api.CREATE_DELEGATION_TOKEN: _NO_TOKENS,
+    Api.RENEW_DELEGATION_TOKEN: _NO_TOKENS,
+    Api.EXPIRE_DELEGATION_TOKEN: _NO_TOKENS,
+    Api.UPDATE_FEATURES: _policy(Items("featureUpdates", "results", {"feature": "feature"})),
+    Api.UNREGISTER_BROKER: _POLICY,
+    Api.UNREGISTER_CONTROLLER: _POLICY,
+    Api.ADD_RAFT_VOTER: _POLICY,
+    Api.REMOVE_RAFT_VOTER: _POLICY,
+    Api.SHARE_GROUP_HEARTBEAT: _POLICY,
+    Api.SHARE_FETCH: _POLICY,
+    Api.SHARE_ACKNOWLEDGE: _POLICY,
+    Api.ALTER_SHARE_GROUP_OFFSETS: _POLICY,
+    Api.DELETE_SHARE_GROUP_OFFSETS: _POLICY,
+    Api.STREAMS_GROUP_HEARTBEAT: _POLICY,
+    Api.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _POLICY,
 }

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from engine import kernel
 from engine.coding.fixed_width import read_int16, read_int32
 from engine.errors import CorruptMessageError
+from engine.topics.message.notation import parse_messages
 from engine.topics.message.schema import Message
 from engine.units import MAX_INT32
 from kafkafs.serve.asked import Fields
 from kafkafs.serve.file_slice import Piece, size_of
-from kafkafs.serve.protocol.apis import APIS
-from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
+from kafkafs.serve.protocol.api import Api
 
 MOST_REPEATS = 1000
 """Elements of an array of a request that may be there before."""
@@ -21,7 +21,7 @@ _HEADER = 8
 """Bytes of key, version and correlation id."""
 _SIZE = 4
 """Bytes of the size of an answer, which does not count them."""
-_NO_FIELDS = Message("RequestHeader", (), 32_767, 0, 0)
+_NO_FIELDS = parse_messages("RequestHeader  0  flexible 0+")["RequestHeader"]
 
 
 class ReceivedRequest(NamedTuple):
@@ -73,8 +73,11 @@ def read_request(frame: bytes, most_elements: int = MAX_INT32) -> ReceivedReques
 @lru_cache(maxsize=1024)
 def _known(key: int, version: int) -> Message | None:
     """Return the request of an API; None if the API or its version is not known."""
-    api = APIS.get(key)
-    return api.request if api is not None and api.request.knows(version) else None
+    try:
+        request = Api(key).request
+    except ValueError:
+        return None
+    return request if request.knows(version) else None
 
 
 def _check_repeats(fields: Fields) -> None:
@@ -115,10 +118,10 @@ def write_response(key: int, version: int, correlation: int, fields: Fields) -> 
     Args:
         fields: fields by name; those that are missing have their defaults. Records are a tuple of pieces, other bytes are bytes.
     """
-    message = APIS[key].response
+    message = Api(key).response
     head = bytes(_SIZE) + correlation.to_bytes(4, "big", signed=True)
     # A client that does not know the versions yet cannot know whether the header has tags.
-    if message.is_flexible(version) and key != API_VERSIONS.key:
+    if message.is_flexible(version) and key != Api.API_VERSIONS:
         head += b"\0"
     pieces = kernel.write_message(message, version, fields, head)
     pieces[0][:_SIZE] = (size_of(pieces) - _SIZE).to_bytes(_SIZE, "big")

@@ -16,14 +16,6 @@ from engine.coding.compression import CompressionType
 from engine.coding.varint import encode_unsigned_varint
 from engine.log.segment.fetch import FetchIsolation
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.topics.message import (
-    cluster_metadata as cluster,
-    consumer_groups as consumer,
-    consumer_offsets as classic,
-    consumer_protocol as protocol,
-    share_group_state as share,
-    transaction_log as transactions,
-)
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.records.append_origin import AppendOrigin
@@ -37,6 +29,7 @@ from kafkafs.dump.records.decoded import DecodedText, decoded_text
 from tests.conformance.unified_log_steps import LogBench
 from tests.kafkafs.dump.dumped import dump
 from tests.message_bytes import coordinator_key, coordinator_value, framed, message_bytes
+from tests.messages import NAMED
 
 MISSING_KEY = (
     "Failed to decode message at offset 0 using the specified decoder (message had a missing key)"
@@ -214,11 +207,11 @@ def test_dump_time_index_errors(bench: Bench) -> None:
 
 def metadata_records() -> list[SimpleRecord]:
     values = [
-        framed(0, 0, cluster.REGISTER_BROKER_RECORD, brokerId=0, brokerEpoch=10),
-        framed(0, 0, cluster.REGISTER_BROKER_RECORD, brokerId=1, brokerEpoch=20),
-        framed(2, 0, cluster.TOPIC_RECORD, name="test-topic", topicId=TOPIC_ID),
+        framed(0, 0, NAMED["RegisterBrokerRecord"], brokerId=0, brokerEpoch=10),
+        framed(0, 0, NAMED["RegisterBrokerRecord"], brokerId=1, brokerEpoch=20),
+        framed(2, 0, NAMED["TopicRecord"], name="test-topic", topicId=TOPIC_ID),
         framed(
-            *(5, 0, cluster.PARTITION_CHANGE_RECORD),
+            *(5, 0, NAMED["PartitionChangeRecord"]),
             topicId=TOPIC_ID,
             leader=1,
             partitionId=0,
@@ -351,16 +344,16 @@ def test_offsets_message_parser() -> None:
     topic = "__consumer_offsets"
     assert decoded_text(topic, 0, None, None) == DecodedText(complaint=MISSING_KEY)
 
-    group_key = coordinator_key(3, consumer.CONSUMER_GROUP_METADATA_KEY, groupId="group")
+    group_key = coordinator_key(3, NAMED["ConsumerGroupMetadataKey"], groupId="group")
     shown_key = '{"type":"3","data":{"groupId":"group"}}'
-    value = coordinator_value(0, consumer.CONSUMER_GROUP_METADATA_VALUE, epoch=10)
+    value = coordinator_value(0, NAMED["ConsumerGroupMetadataValue"], epoch=10)
     assert parsed(topic, group_key, value) == (
         shown_key,
         '{"version":"0","data":{"epoch":10}}',
     )
 
     subscription = struct.pack(">h", 3) + message_bytes(
-        *(protocol.CONSUMER_PROTOCOL_SUBSCRIPTION, 3),
+        *(NAMED["ConsumerProtocolSubscription"], 3),
         topics=["foo"],
         userData=None,
         ownedPartitions=[{"topic": "foo", "partitions": [0]}],
@@ -368,7 +361,7 @@ def test_offsets_message_parser() -> None:
         rackId="rack",
     )
     assignment = struct.pack(">h", 3) + message_bytes(
-        *(protocol.CONSUMER_PROTOCOL_ASSIGNMENT, 3),
+        *(NAMED["ConsumerProtocolAssignment"], 3),
         assignedPartitions=[{"topic": "foo", "partitions": [0]}],
         userData=None,
     )
@@ -385,7 +378,7 @@ def test_offsets_message_parser() -> None:
         "Unknown record type 32767 at offset 0, skipping.",
         None,
     )
-    other = coordinator_value(0, consumer.CONSUMER_GROUP_MEMBER_METADATA_VALUE)
+    other = coordinator_value(0, NAMED["ConsumerGroupMemberMetadataValue"])
     assert parsed(topic, group_key, other) == (
         (
             "Error at offset 0, skipping. Could not read record with version 0 from value's buffer due"
@@ -407,14 +400,14 @@ def group_metadata(subscription: bytes, assignment: bytes) -> tuple[bytes, bytes
         "assignment": assignment,
     }
     value = coordinator_value(
-        *(4, classic.GROUP_METADATA_VALUE),
+        *(4, NAMED["GroupMetadataValue"]),
         protocolType="consumer",
         protocol="range",
         leader="member",
         generation=10,
         members=[member],
     )
-    return coordinator_key(2, classic.GROUP_METADATA_KEY, group="group"), value
+    return coordinator_key(2, NAMED["GroupMetadataKey"], group="group"), value
 
 
 def shown_group(subscription: str, assignment: str) -> tuple[str, str]:
@@ -432,9 +425,9 @@ def shown_group(subscription: str, assignment: str) -> tuple[str, str]:
 
 @pytest.mark.conformance("DumpLogSegmentsTest.testTransactionLogMessageParser")
 def test_transaction_log_message_parser() -> None:
-    topic, message = "__transaction_state", transactions.TRANSACTION_LOG_VALUE
+    topic, message = "__transaction_state", NAMED["TransactionLogValue"]
     assert decoded_text(topic, 0, None, None) == DecodedText(complaint=MISSING_KEY)
-    key = coordinator_key(0, transactions.TRANSACTION_LOG_KEY, transactionalId="txnId")
+    key = coordinator_key(0, NAMED["TransactionLogKey"], transactionalId="txnId")
     shown_key = '{"type":"0","data":{"transactionalId":"txnId"}}'
     value = coordinator_value(0, message, producerId=123, transactionPartitions=[])
     assert parsed(topic, key, value) == (
@@ -484,10 +477,10 @@ def test_share_group_state_message_parser() -> None:
     shown_states = (
         '"stateBatches":[{"firstOffset":0,"lastOffset":4,"deliveryState":2,"deliveryCount":1}]'
     )
-    snapshot_key = coordinator_key(0, share.SHARE_SNAPSHOT_KEY, **named)
+    snapshot_key = coordinator_key(0, NAMED["ShareSnapshotKey"], **named)
     shown = f'"data":{{"groupId":"gs1","topicId":"{TOPIC_ID}","partition":0}}}}'
     value = coordinator_value(
-        *(0, share.SHARE_SNAPSHOT_VALUE),
+        *(0, NAMED["ShareSnapshotValue"]),
         snapshotEpoch=0,
         stateEpoch=0,
         leaderEpoch=0,
@@ -504,13 +497,13 @@ def test_share_group_state_message_parser() -> None:
         ),
     )
     value = coordinator_value(
-        *(0, share.SHARE_UPDATE_VALUE),
+        *(0, NAMED["ShareUpdateValue"]),
         snapshotEpoch=0,
         leaderEpoch=0,
         startOffset=0,
         stateBatches=states,
     )
-    assert parsed(topic, coordinator_key(1, share.SHARE_UPDATE_KEY, **named), value) == (
+    assert parsed(topic, coordinator_key(1, NAMED["ShareUpdateKey"], **named), value) == (
         '{"type":"1",' + shown,
         (
             '{"version":"0","data":{"snapshotEpoch":0,"leaderEpoch":0,"startOffset":0,'
@@ -520,9 +513,9 @@ def test_share_group_state_message_parser() -> None:
     assert parsed(topic, snapshot_key, None) == ('{"type":"0",' + shown, "<DELETE>")
     assert parsed(topic, *unknown_type())[0] == "Unknown record type 32767 at offset 0, skipping."
     update_key = coordinator_key(
-        *(1, share.SHARE_UPDATE_KEY), groupId="group", topicId=TOPIC_ID, partition=0
+        *(1, NAMED["ShareUpdateKey"]), groupId="group", topicId=TOPIC_ID, partition=0
     )
-    assert parsed(topic, update_key, coordinator_value(0, share.SHARE_SNAPSHOT_VALUE)) == (
+    assert parsed(topic, update_key, coordinator_value(0, NAMED["ShareSnapshotValue"])) == (
         (
             "Error at offset 0, skipping. Could not read record with version 0 from value's buffer due"
             " to: non-nullable field stateBatches was serialized as null."

@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from engine.checkpoint.base64_uuid import random_uuid
-from engine.topics.message import remote_log_metadata as remote
 from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.records.building import records_of
 from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.unified_log_steps import LogBench
 from tests.kafkafs.dump.dumped import dump
 from tests.message_bytes import framed
+from tests.messages import NAMED
 from tests.permissions import modes_count
 
 TOPIC_ID, SEGMENT_ID = random_uuid(), random_uuid()
 PARTITION = {"name": "foo", "id": TOPIC_ID, "partition": 0}
 DELETE = SimpleRecord(
     None,
-    framed(2, 0, remote.REMOTE_PARTITION_DELETE_METADATA_RECORD, topicIdPartition=PARTITION),
+    framed(2, 0, NAMED["RemotePartitionDeleteMetadataRecord"], topicIdPartition=PARTITION),
 )
 UPDATE = SimpleRecord(
     None,
     framed(
-        *(1, 0, remote.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD),
+        *(1, 0, NAMED["RemoteLogSegmentMetadataUpdateRecord"]),
         remoteLogSegmentId={"topicIdPartition": PARTITION, "id": SEGMENT_ID},
         customMetadata=bytes([0, 1, 2, 3]),
         remoteLogSegmentState=1,

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from engine.errors import CorruptMessageError, UnknownVersionError
-from engine.topics.message.schema import INT16, STRING, UUID, Array, Field, Message, Struct
-from kafkafs.serve.protocol.apis import APIS
+from engine.topics.message.notation import parse_messages
+from engine.topics.message.schema import Message
+from kafkafs.serve.protocol.api import Api
 from tests.engine.kernel.kernels import KERNELS, each_kernel
 from tests.messages import VERSIONS, encode, random_fields
 
@@ -19,7 +20,7 @@ ALL = [
     *VERSIONS,
     *(
         (message, version)
-        for api in APIS.values()
+        for api in Api
         for message in (api.request, api.response)
         for version in range(message.first_version, message.last_version + 1)
     ),
@@ -28,12 +29,21 @@ EACH = pytest.mark.parametrize(
     ("message", "version"), ALL, ids=[f"{message.name}-{version}" for message, version in ALL]
 )
 FEW = settings(max_examples=3)
-GROUPS = Message(
-    "Groups",
-    (Field("names", Array(Struct("Name", (Field("name", STRING, nullable=True),)))),),
-    last_version=1,
-    flexible_since=1,
-)
+ODD = """
+Groups  0-1  flexible 1+
+  names   []Name
+    name  string?
+
+Short  0
+  field  int16
+
+Text  0
+  field  string
+
+Id  0
+  field  uuid
+"""
+GROUPS, SHORT, TEXT, ID = parse_messages(ODD).values()
 
 
 class Elsewhere:
@@ -89,7 +99,7 @@ def test_both_kernels_agree_on_damaged_messages(
 
 @each_kernel
 def test_defaults_that_can_be_changed_are_made_anew(kernel: ModuleType) -> None:
-    fetch = APIS[1].request
+    fetch = Api.FETCH.request
     data = encode(fetch, 17, {})
     first, _ = kernel.read_message(fetch, 17, data)
     first["replicaState"]["replicaId"] = 5
@@ -120,7 +130,7 @@ def test_a_position_behind_the_bytes_is_refused(kernel: ModuleType) -> None:
 
 @each_kernel
 def test_bytes_that_are_elsewhere_stand_between_the_others(kernel: ModuleType) -> None:
-    fetch, elsewhere = APIS[1].response, Elsewhere(1000)
+    fetch, elsewhere = Api.FETCH.response, Elsewhere(1000)
     parts = (b"first", memoryview(b"second"), elsewhere, Elsewhere(0), bytearray(b"third"))
     answer = {
         "responses": [{"topic": "t", "partitions": [{"partitionIndex": 3, "records": parts}]}]
@@ -139,11 +149,11 @@ def test_bytes_that_are_elsewhere_stand_between_the_others(kernel: ModuleType) -
 
 @each_kernel
 @pytest.mark.parametrize(
-    ("kind", "value", "error"),
-    [(INT16, 40_000, OverflowError), (STRING, "\ud800", ValueError), (UUID, "short", ValueError)],
+    ("message", "value", "error"),
+    [(SHORT, 40_000, OverflowError), (TEXT, "\ud800", ValueError), (ID, "short", ValueError)],
 )
 def test_a_value_without_bytes_is_refused(
-    kernel: ModuleType, kind: Any, value: object, error: type[Exception]
+    kernel: ModuleType, message: Message, value: object, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        kernel.write_message(Message("Odd", (Field("field", kind),)), 0, {"field": value})
+        kernel.write_message(message, 0, {"field": value})

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.topics.message.schema import Array, Field, Scalar, Struct
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.kafka.wire.known import Known, Place
 from tests.kafka.wire.peers import Fields
 
@@ -311,13 +311,13 @@ class Generator:
     def request(self, random: Random) -> Generated:
         """Make a request."""
         (key,) = random.choices(self._keys, self._weights)
-        message = APIS[key].request
+        message = Api(key).request
         version = random.randint(message.first_version, message.last_version)
         return Generated(key, version, self.fields(key, version, random))
 
     def fields(self, key: int, version: int, random: Random) -> Fields:
         """Make the fields of a request."""
-        message = APIS[key].request
+        message = Api(key).request
         return _struct(message.name, message.fields, version, Draw(self._known, random))
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from engine.coding.varint import encode_unsigned_varint
 from engine.topics.message.decoding import read_message
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.messages import encode
 
 ANSWER_SECONDS = 60.0
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 def request_bytes(key: int, version: int, number: int, fields: Fields) -> bytes:
     """A request with its length and header."""
-    message = APIS[key].request
+    message = Api(key).request
     name = CLIENT.encode()
     head = struct.pack(">hhih", key, version, number, len(name)) + name
     if message.is_flexible(version):
@@ -123,7 +123,7 @@ class Peer:
 
 def decoded(key: int, version: int, data: bytes) -> Answer:
     """The answer in bytes, which must be its shortest encoding: what our declarations do not know is told."""
-    message = APIS[key].response
+    message = Api(key).response
     version = version if message.knows(version) else message.first_version
     start = 5 if message.is_flexible(version) and key != API_VERSIONS_KEY else 4
     fields, end = read_message(message, version, data, start)

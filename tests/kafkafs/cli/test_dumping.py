@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from engine.topics.message import consumer_groups as consumer
 from tests import builders
 from tests.builders import Rec
 from tests.kafkafs.dump.dumped import dump
 from tests.message_bytes import coordinator_key
+from tests.messages import NAMED
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    key = coordinator_key(3, consumer.CONSUMER_GROUP_METADATA_KEY, groupId="group")
+    key = coordinator_key(3, NAMED["ConsumerGroupMetadataKey"], groupId="group")
     return builders.write_segment(tmp_path, [builders.batch([Rec(None, key)])])
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from engine.topics.message import consumer_groups as consumer
 from tests import builders, fixtures_data
 from tests.builders import Aborted, Producer, Rec, SnapshotEntry, patched, values
 from tests.kafkafs.dump.dumped import dump
 from tests.message_bytes import coordinator_key, coordinator_value
+from tests.messages import NAMED
 
 
 def lines_of(path: Path, *options: str) -> list[dict[str, Any]]:
@@ -122,8 +122,8 @@ def test_control_records_say_what_they_are(tmp_path: Path) -> None:
 def test_records_of_internal_topics_are_decoded_by_their_folders_name(tmp_path: Path) -> None:
     folder = tmp_path / "__consumer_offsets-7"
     folder.mkdir()
-    key = coordinator_key(3, consumer.CONSUMER_GROUP_METADATA_KEY, groupId="group")
-    value = coordinator_value(0, consumer.CONSUMER_GROUP_METADATA_VALUE, epoch=10)
+    key = coordinator_key(3, NAMED["ConsumerGroupMetadataKey"], groupId="group")
+    value = coordinator_value(0, NAMED["ConsumerGroupMetadataValue"], epoch=10)
     path = written(folder, builders.batch([Rec(value, key), Rec(b"?", b"\x7f\xff")]))
     *_, good, unknown = lines_of(path)
     assert good["decoded"] == {

@@ -18,14 +18,14 @@ from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.file_slice import FileSlice, Piece
 from kafkafs.serve.handlers.fetch import IDS_SINCE, Fetches, WaitingFetch
+from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import read_request, write_response
-from kafkafs.serve.protocol.messages.records import FETCH
 from kafkafs.serve.quick import extension
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules, PartitionFetch
 from kafkafs.tree.context import TreeOptions
 from tests.kafkafs.serve.connection import request
 
-VERSIONS = range(FETCH.request.first_version, FETCH.request.last_version + 1)
+VERSIONS = range(Api.FETCH.request.first_version, Api.FETCH.request.last_version + 1)
 REFUSED, WAITS = b"refused", b"waits"
 """In place of an answer: of a request that is no Fetch, and of one that waits for records."""
 MOST_BYTES = (0, 1, 200, 5_000, 20_000, 1 << 20)
@@ -87,7 +87,7 @@ class BothWays:
 
 
 def _by_python(fetches: Fetches, frame: bytes, begun: Any = None) -> bytes:
-    if len(frame) < 2 or read_int16(frame, 0) != FETCH.key:
+    if len(frame) < 2 or read_int16(frame, 0) != Api.FETCH:
         return REFUSED
     try:
         asked = read_request(frame, DEFAULT_SERVE_BUDGETS.request_elements)
@@ -98,7 +98,7 @@ def _by_python(fetches: Fetches, frame: bytes, begun: Any = None) -> bytes:
     found = fetches.answer_now(Asked(asked.version, asked.fields, "localhost", 9092), begun)
     if isinstance(found, WaitingFetch):
         return WAITS
-    return bytes_of(write_response(FETCH.key, asked.version, asked.correlation, found))
+    return bytes_of(write_response(Api.FETCH, asked.version, asked.correlation, found))
 
 
 def bytes_of(pieces: list[Piece]) -> bytes:
@@ -141,7 +141,7 @@ class Requests:
             for topic, number, _ in chance.sample(self._partitions, chance.choice([0, 0, 0, 1]))
         ]
         made = request(
-            FETCH.key, self._version, self._number, replicaId=-1, maxWaitMs=0,
+            Api.FETCH, self._version, self._number, replicaId=-1, maxWaitMs=0,
             minBytes=chance.choice([0, 1, 1, 1000]), maxBytes=chance.choice([*MOST_BYTES, 50 << 20]),
             isolationLevel=chance.choice([0, 0, 1]), sessionId=self._session, sessionEpoch=self._epoch,
             topics=self._topics(), forgottenTopicsData=forgotten if self._session else [],
@@ -175,8 +175,8 @@ class Requests:
         if self._version < 7 or self._epoch == -1 or answer in (REFUSED, WAITS):
             self._epoch += self._epoch > 0 and answer == WAITS
             return
-        start = 8 + FETCH.request.is_flexible(self._version)
-        fields, _ = kernel.read_message(FETCH.response, self._version, answer, start)
+        start = 8 + Api.FETCH.request.is_flexible(self._version)
+        fields, _ = kernel.read_message(Api.FETCH.response, self._version, answer, start)
         if fields["errorCode"] or not fields["sessionId"]:
             self._session, self._epoch = 0, self._random.choice([-1, 0])
         else:

@@ -8,7 +8,7 @@ import struct
 from typing import Any, Self
 
 from engine.topics.message.decoding import read_message
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.kafkafs.serve.serving import START_SECONDS, Served
 from tests.message_bytes import message_bytes
 
@@ -67,7 +67,7 @@ class Connection:
         data = self.receive(size)
         assert len(data) == size
         assert struct.unpack_from(">i", data)[0] == number
-        message = APIS[key].response
+        message = Api(key).response
         start = 5 if message.is_flexible(version) and key != 18 else 4
         found, end = read_message(message, version, data, start)
         assert end == size
@@ -76,7 +76,7 @@ class Connection:
 
 def request(key: int, version: int, number: int, **fields: Any) -> bytes:
     """A request with its length and header."""
-    message = APIS[key].request
+    message = Api(key).request
     head = struct.pack(">hhih", key, version, number, 4) + b"test"
     if message.is_flexible(version):
         head += b"\0"

@@ -6,14 +6,13 @@ import pytest
 
 from engine.topics.message.decoding import read_message
 from kafkafs.serve.error_codes import ErrorCode
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import read_request, write_response
-from kafkafs.serve.protocol.messages.cluster import API_VERSIONS
 from tests.kafkafs.serve.connection import request
 
 VERSIONS = [
-    (key, version)
-    for key, api in APIS.items()
+    (api, version)
+    for api in Api
     for version in range(api.request.first_version, api.request.last_version + 1)
 ]
 
@@ -21,8 +20,8 @@ VERSIONS = [
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 def test_an_answer_without_fields_has_their_defaults(key, version):
     data = b"".join(write_response(key, version, 77, {}))
-    message = APIS[key].response
-    start = 9 if message.is_flexible(version) and key != API_VERSIONS.key else 8
+    message = Api(key).response
+    start = 9 if message.is_flexible(version) and key != Api.API_VERSIONS else 8
     assert int.from_bytes(data[:4], "big") == len(data) - 4
     assert int.from_bytes(data[4:8], "big") == 77
     fields, end = read_message(message, version, data, start)
@@ -34,7 +33,7 @@ def test_an_answer_without_fields_has_their_defaults(key, version):
 def test_a_request_is_read_with_its_header(key, version):
     got = read_request(request(key, version, 5)[4:])
     assert (got.key, got.version, got.correlation, got.client_id) == (key, version, 5, "test")
-    message = APIS[key].request
+    message = Api(key).request
     assert got.fields == {field.name: field.absent() for field in message.fields}
 
 
@@ -51,7 +50,7 @@ def test_records_stand_between_the_bytes_around_them(version):
     }
     pieces = write_response(1, version, 1, answer)
     data = b"".join(pieces)
-    fields, end = read_message(APIS[1].response, version, data, 9 if version >= 12 else 8)
+    fields, end = read_message(Api(1).response, version, data, 9 if version >= 12 else 8)
     assert end == len(data)
     found = fields["responses"][0]["partitions"][0]
     assert (found["records"], found["highWatermark"]) == (b"firstsecond", 9)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.fixtures_data import log_dir
 from tests.kafka.wire.generator import Generator
 from tests.kafka.wire.known import known
@@ -32,7 +32,7 @@ def test_every_generated_request_is_answered_or_ends_its_connection(served):
         generator, random = Generator(known(peer), {}), Random(1)
         answered = 0
         for key in [each["apiKey"] for each in stated["apiKeys"]]:
-            request = APIS[key].request
+            request = Api(key).request
             for version in range(request.first_version, request.last_version + 1):
                 for _ in range(EACH):
                     found = peer.ask(key, version, generator.fields(key, version, random))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.fixtures_data import log_dir
 from tests.kafkafs.serve.connection import Connection
 from tests.kafkafs.serve.serving import Served, serving
@@ -19,7 +19,7 @@ ZERO_ID = "A" * 22
 
 def versions(key: int) -> range:
     """All versions of an API."""
-    request = APIS[key].request
+    request = Api(key).request
     return range(request.first_version, request.last_version + 1)
 
 

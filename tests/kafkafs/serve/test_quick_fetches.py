@@ -12,7 +12,7 @@ import pytest
 from engine.index.offset_index import ENTRY
 from engine.log.partition_log import MAX_AGE
 from engine.log.segment.open_segments import SMALL_INDEX
-from kafkafs.serve.protocol.messages.records import FETCH
+from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.quick import extension
 from kafkafs.serve.records.conversions import OldFormats
 from kafkafs.serve.records.partition_fetch import FetchRules
@@ -32,7 +32,7 @@ def fetch(offset: int, *, topic: str = "orders", most: int = 1 << 20, version: i
     """A Fetch of a topic's first partition, without its length."""
     partition = {"partition": 0, "fetchOffset": offset, "partitionMaxBytes": most}
     return request(
-        FETCH.key, version, 1, replicaId=-1, minBytes=1, maxBytes=1 << 20, sessionEpoch=-1,
+        Api.FETCH, version, 1, replicaId=-1, minBytes=1, maxBytes=1 << 20, sessionEpoch=-1,
         topics=[{"topic": topic, "partitions": [partition]}],
     )[4:]  # fmt: skip
 

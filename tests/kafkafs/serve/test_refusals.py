@@ -16,9 +16,6 @@ from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import READ_ONLY, refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import read_request, write_response
-from kafkafs.serve.protocol.messages.groups.classic_groups import DELETE_GROUPS
-from kafkafs.serve.protocol.messages.records import PRODUCE
-from kafkafs.serve.protocol.messages.topics import CREATE_TOPICS
 from tests.kafkafs.serve.connection import request
 from tests.messages import random_fields
 
@@ -44,11 +41,11 @@ def one(field: Field) -> Any:
 
 def answered(api: Api, version: int, fields: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request, as a client reads it."""
-    asked = read_request(request(api.key, version, 1, **fields)[4:]).fields
+    asked = read_request(request(api, version, 1, **fields)[4:]).fields
     assert asked is not None
     answer = refuse(REFUSALS[api], None, Asked(version, asked, "", 0))  # type: ignore[arg-type]
     assert answer is not None
-    data = b"".join(map(bytes, write_response(api.key, version, 1, answer)))
+    data = b"".join(map(bytes, write_response(api, version, 1, answer)))
     start = 9 if api.response.is_flexible(version) else 8
     return read_message(api.response, version, data, start)[0]
 
@@ -70,7 +67,7 @@ def test_an_answer_has_the_error_at_each_place_and_says_that_the_server_is_read_
     chance = random.Random(version)
     for _ in range(5):
         asked = random_fields(api.request, version, chance)
-        if api is PRODUCE:
+        if api is Api.PRODUCE:
             asked["acks"] = 1
         found = list(facts(api.response.fields, answered(api, version, asked), version))
         errors = {fact for name, fact in found if name != "errorMessage"}
@@ -81,7 +78,7 @@ def test_an_answer_has_the_error_at_each_place_and_says_that_the_server_is_read_
 @pytest.mark.parametrize(("api", "version"), VERSIONS)
 def test_something_in_an_answer_has_an_error(api, version):
     asked = one_of_each(api.request.fields)
-    if api is PRODUCE:
+    if api is Api.PRODUCE:
         asked["acks"] = 1
     found = dict(facts(api.response.fields, answered(api, version, asked), version))
     assert REFUSALS[api].error in found.values()
@@ -89,13 +86,13 @@ def test_something_in_an_answer_has_an_error(api, version):
 
 def test_each_item_of_a_request_has_the_error_under_its_name():
     topics = [{"name": name, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []} for name in "ab"]  # fmt: skip
-    found = answered(CREATE_TOPICS, 7, {"topics": topics})["topics"]
+    found = answered(Api.CREATE_TOPICS, 7, {"topics": topics})["topics"]
     assert [each["name"] for each in found] == ["a", "b"]
     assert {each["errorCode"] for each in found} == {ErrorCode.POLICY_VIOLATION}
-    found = answered(DELETE_GROUPS, 2, {"groupsNames": ["g", "h"]})["results"]
+    found = answered(Api.DELETE_GROUPS, 2, {"groupsNames": ["g", "h"]})["results"]
     assert [each["groupId"] for each in found] == ["g", "h"]
 
 
 def test_a_producer_that_wants_no_answer_gets_none():
     asked = Asked(13, {"acks": 0, "topicData": []}, "", 0)
-    assert refuse(REFUSALS[PRODUCE], None, asked) is None  # type: ignore[arg-type]
+    assert refuse(REFUSALS[Api.PRODUCE], None, asked) is None  # type: ignore[arg-type]

@@ -21,46 +21,28 @@ from kafkafs.serve.handlers.admin import (
     transactions,
 )
 from kafkafs.serve.protocol.api import Api
-from kafkafs.serve.protocol.messages.acls import DESCRIBE_ACLS
-from kafkafs.serve.protocol.messages.cluster import DESCRIBE_TOPIC_PARTITIONS
-from kafkafs.serve.protocol.messages.configs import LIST_CONFIG_RESOURCES
-from kafkafs.serve.protocol.messages.credentials import (
-    DESCRIBE_DELEGATION_TOKEN,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-)
-from kafkafs.serve.protocol.messages.groups.share_groups import SHARE_GROUP_DESCRIBE
-from kafkafs.serve.protocol.messages.groups.share_offsets import DESCRIBE_SHARE_GROUP_OFFSETS
-from kafkafs.serve.protocol.messages.groups.streams_groups import STREAMS_GROUP_DESCRIBE
-from kafkafs.serve.protocol.messages.producers import DESCRIBE_PRODUCERS
-from kafkafs.serve.protocol.messages.quorum import DESCRIBE_QUORUM
-from kafkafs.serve.protocol.messages.quotas import (
-    DESCRIBE_CLIENT_QUOTAS,
-    GET_TELEMETRY_SUBSCRIPTIONS,
-)
-from kafkafs.serve.protocol.messages.replicas import DESCRIBE_LOG_DIRS, LIST_PARTITION_REASSIGNMENTS
-from kafkafs.serve.protocol.messages.transactions import DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 
 logger = logging.getLogger(__name__)
 
 AdminAnswer: TypeAlias = Callable[[ClusterView, Asked], Fields]
 
 ADMIN_ANSWERS: Mapping[Api, AdminAnswer] = {
-    DESCRIBE_ACLS: security.describe_acls,
-    DESCRIBE_CLIENT_QUOTAS: quotas.describe_client_quotas,
-    DESCRIBE_DELEGATION_TOKEN: security.describe_tokens,
-    DESCRIBE_LOG_DIRS: log_dirs.describe_log_dirs,
-    DESCRIBE_PRODUCERS: transactions.describe_producers,
-    DESCRIBE_QUORUM: quorum.describe_quorum,
-    DESCRIBE_SHARE_GROUP_OFFSETS: share_groups.describe_share_offsets,
-    DESCRIBE_TOPIC_PARTITIONS: topic_partitions.describe_topic_partitions,
-    DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
-    DESCRIBE_USER_SCRAM_CREDENTIALS: security.describe_scram,
-    GET_TELEMETRY_SUBSCRIPTIONS: quotas.telemetry_subscriptions,
-    LIST_CONFIG_RESOURCES: config_resources.list_config_resources,
-    LIST_PARTITION_REASSIGNMENTS: quorum.list_reassignments,
-    LIST_TRANSACTIONS: transactions.list_transactions,
-    SHARE_GROUP_DESCRIBE: share_groups.describe_share_groups,
-    STREAMS_GROUP_DESCRIBE: share_groups.describe_streams_groups,
+    Api.DESCRIBE_ACLS: security.describe_acls,
+    Api.DESCRIBE_CLIENT_QUOTAS: quotas.describe_client_quotas,
+    Api.DESCRIBE_DELEGATION_TOKEN: security.describe_tokens,
+    Api.DESCRIBE_LOG_DIRS: log_dirs.describe_log_dirs,
+    Api.DESCRIBE_PRODUCERS: transactions.describe_producers,
+    Api.DESCRIBE_QUORUM: quorum.describe_quorum,
+    Api.DESCRIBE_SHARE_GROUP_OFFSETS: share_groups.describe_share_offsets,
+    Api.DESCRIBE_TOPIC_PARTITIONS: topic_partitions.describe_topic_partitions,
+    Api.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
+    Api.DESCRIBE_USER_SCRAM_CREDENTIALS: security.describe_scram,
+    Api.GET_TELEMETRY_SUBSCRIPTIONS: quotas.telemetry_subscriptions,
+    Api.LIST_CONFIG_RESOURCES: config_resources.list_config_resources,
+    Api.LIST_PARTITION_REASSIGNMENTS: quorum.list_reassignments,
+    Api.LIST_TRANSACTIONS: transactions.list_transactions,
+    Api.SHARE_GROUP_DESCRIBE: share_groups.describe_share_groups,
+    Api.STREAMS_GROUP_DESCRIBE: share_groups.describe_streams_groups,
 }
 """Answers that read the source, in a thread."""
 

@@ -10,19 +10,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from engine.errors import CorruptMessageError, UnknownVersionError
-from engine.topics.message.cluster_metadata import CLIENT_QUOTA_RECORD, REGISTER_BROKER_RECORD
-from engine.topics.message.consumer_groups import CONSUMER_GROUP_MEMBER_METADATA_VALUE
-from engine.topics.message.consumer_offsets import (
-    GROUP_METADATA_VALUE,
-    OFFSET_COMMIT_KEY,
-    OFFSET_COMMIT_VALUE,
-)
 from engine.topics.message.decoding import read_message
 from engine.topics.message.json_form import json_form, read_json
 from engine.topics.message.schema import Array, Field, Message, Scalar, Struct
-from engine.topics.message.transaction_log import TRANSACTION_LOG_VALUE
 from tests.internal_records import damaged
-from tests.messages import MESSAGES, VERSIONS, encode, names, random_fields
+from tests.messages import MESSAGES, NAMED, VERSIONS, encode, names, random_fields
 
 FEW = settings(max_examples=3)
 EACH = pytest.mark.parametrize(("message", "version"), VERSIONS, ids=names())
@@ -122,41 +114,41 @@ def test_a_version_that_is_not_known_is_refused(version: int) -> None:
     with pytest.raises(
         UnknownVersionError, match=f"version {version} of OffsetCommitValue"
     ) as raised:
-        read_message(OFFSET_COMMIT_VALUE, version, bytes(100))
+        read_message(NAMED["OffsetCommitValue"], version, bytes(100))
     assert (raised.value.expected, raised.value.found) == ("0 to 4", version)
 
 
 def test_a_lenient_reading_takes_a_newer_version_for_the_last() -> None:
-    fields = random_fields(OFFSET_COMMIT_VALUE, 4, Random(1))
-    data = encode(OFFSET_COMMIT_VALUE, 4, fields)
-    assert read_message(OFFSET_COMMIT_VALUE, 9, data, lenient=True) == (fields, len(data))
+    fields = random_fields(NAMED["OffsetCommitValue"], 4, Random(1))
+    data = encode(NAMED["OffsetCommitValue"], 4, fields)
+    assert read_message(NAMED["OffsetCommitValue"], 9, data, lenient=True) == (fields, len(data))
 
 
 def test_a_lenient_reading_stops_at_a_structure_inside() -> None:
-    fields = random_fields(REGISTER_BROKER_RECORD, 4, Random(1))
+    fields = random_fields(NAMED["RegisterBrokerRecord"], 4, Random(1))
     fields["endPoints"] = [{"name": "", "host": "", "port": 1, "securityProtocol": 0}]
-    data = encode(REGISTER_BROKER_RECORD, 4, fields)
+    data = encode(NAMED["RegisterBrokerRecord"], 4, fields)
     with pytest.raises(CorruptMessageError) as raised:
-        read_message(REGISTER_BROKER_RECORD, 5, data, lenient=True)
+        read_message(NAMED["RegisterBrokerRecord"], 5, data, lenient=True)
     assert raised.value.kafka_says == "Can't read version 5 of BrokerEndpoint"
 
 
 REFUSED = {
-    "the end": (OFFSET_COMMIT_KEY, 0, b"\0\3gr", 2, "the message ends inside group", "3 bytes", "2 bytes"),
-    "a number": (OFFSET_COMMIT_VALUE, 0, bytes(4), 0, "the message ends inside offset", "8 bytes", "4 bytes"),
-    "null": (OFFSET_COMMIT_KEY, 0, b"\xff\xff", 0, "group is null", None, None),
+    "the end": (NAMED["OffsetCommitKey"], 0, b"\0\3gr", 2, "the message ends inside group", "3 bytes", "2 bytes"),
+    "a number": (NAMED["OffsetCommitValue"], 0, bytes(4), 0, "the message ends inside offset", "8 bytes", "4 bytes"),
+    "null": (NAMED["OffsetCommitKey"], 0, b"\xff\xff", 0, "group is null", None, None),
     "a long string": (
-        CONSUMER_GROUP_MEMBER_METADATA_VALUE, 0, b"\0\0\x81\x80\x02" + bytes(40_000), 2,
+        NAMED["ConsumerGroupMemberMetadataValue"], 0, b"\0\0\x81\x80\x02" + bytes(40_000), 2,
         "clientId is too long for a string", "at most 32767 bytes", 32_768,
     ),
     "a count": (
-        CLIENT_QUOTA_RECORD, 0, b"\x09\0\0", 0, "entity has more elements than bytes are left", "at most 2", 8,
+        NAMED["ClientQuotaRecord"], 0, b"\x09\0\0", 0, "entity has more elements than bytes are left", "at most 2", 8,
     ),
     "a long varint": (
-        CLIENT_QUOTA_RECORD, 0, b"\xff" * 6, 0, "the length of entity is longer than 5 bytes", None, None,
+        NAMED["ClientQuotaRecord"], 0, b"\xff" * 6, 0, "the length of entity is longer than 5 bytes", None, None,
     ),
     "a foreign tag": (
-        REGISTER_BROKER_RECORD, 0, bytes(28) + b"\1\1\0\1\1\1\1", 33, "tag 1 does not belong to version 0", None, None,
+        NAMED["RegisterBrokerRecord"], 0, bytes(28) + b"\1\1\0\1\1\1\1", 33, "tag 1 does not belong to version 0", None, None,
     ),
 }  # fmt: skip
 
@@ -172,7 +164,7 @@ def test_what_is_refused_says_where_and_what(case: str) -> None:
 
 
 def test_fields_that_a_version_lacks_have_their_defaults() -> None:
-    fields, _ = read_message(OFFSET_COMMIT_VALUE, 0, bytes(18))
+    fields, _ = read_message(NAMED["OffsetCommitValue"], 0, bytes(18))
     assert fields == {
         "offset": 0,
         "leaderEpoch": -1,
@@ -185,16 +177,18 @@ def test_fields_that_a_version_lacks_have_their_defaults() -> None:
 
 def test_lists_of_one_reading_are_not_those_of_another() -> None:
     data = bytes(28) + b"\1\1\0\1\0"
-    first, _ = read_message(REGISTER_BROKER_RECORD, 0, data)
+    first, _ = read_message(NAMED["RegisterBrokerRecord"], 0, data)
     first["logDirs"].append("mine")
-    second, _ = read_message(REGISTER_BROKER_RECORD, 0, data)
+    second, _ = read_message(NAMED["RegisterBrokerRecord"], 0, data)
     assert second["logDirs"] == []
 
 
 def test_a_tag_is_read_whatever_size_it_states() -> None:
-    plain = encode(OFFSET_COMMIT_VALUE, 4, random_fields(OFFSET_COMMIT_VALUE, 0, Random(1)))
+    plain = encode(
+        NAMED["OffsetCommitValue"], 4, random_fields(NAMED["OffsetCommitValue"], 0, Random(1))
+    )
     tagged = plain[:-1] + b"\1\0\x7f" + b"\1" * 16
-    fields, end = read_message(OFFSET_COMMIT_VALUE, 4, tagged)
+    fields, end = read_message(NAMED["OffsetCommitValue"], 4, tagged)
     assert (fields["topicId"], end) == ("AQEBAQEBAQEBAQEBAQEBAQ", len(tagged))
 
 
@@ -212,7 +206,7 @@ def test_a_tag_is_read_whatever_size_it_states() -> None:
 )
 def test_bytes_that_are_no_text_are_shown_as_java_shows_them(raw: bytes, shown: str) -> None:
     data = len(raw).to_bytes(2, "big") + raw + b"\0\0" + bytes(4)
-    assert read_message(OFFSET_COMMIT_KEY, 0, data)[0]["group"] == shown
+    assert read_message(NAMED["OffsetCommitKey"], 0, data)[0]["group"] == shown
 
 
 def test_only_bad_bytes_are_replaced() -> None:
@@ -221,7 +215,7 @@ def test_only_bad_bytes_are_replaced() -> None:
 
 
 def test_a_schema_with_an_array_of_arrays_is_refused() -> None:
-    nested = Message("Nested", (Field("lists", Array(Array(Scalar.INT8))),))
+    nested = Message("Nested", lambda: (Field("lists", Array(Array(Scalar.INT8))),))
     with pytest.raises(TypeError, match="lists: an array of arrays"):
         read_message(nested, 0, bytes(8))
 
@@ -266,34 +260,34 @@ def first_of(message: Message, kind: Scalar, value: Any) -> Any:
     ],
 )
 def test_numbers_that_json_cannot_write_are_text(value: float, shown: object) -> None:
-    assert first_of(CLIENT_QUOTA_RECORD, Scalar.FLOAT64, value) == shown
+    assert first_of(NAMED["ClientQuotaRecord"], Scalar.FLOAT64, value) == shown
 
 
 def test_bytes_are_base64() -> None:
-    fields = random_fields(GROUP_METADATA_VALUE, 3, Random(3))
+    fields = random_fields(NAMED["GroupMetadataValue"], 3, Random(3))
     fields["members"] = [
         {
             "memberId": "m", "groupInstanceId": None, "clientId": "c", "clientHost": "/h",
             "rebalanceTimeout": 1, "sessionTimeout": 2, "subscription": b"\xff\xfe\xfd!", "assignment": b"",
         }
     ]  # fmt: skip
-    (member,) = json_form(GROUP_METADATA_VALUE, 3, fields)["members"]
+    (member,) = json_form(NAMED["GroupMetadataValue"], 3, fields)["members"]
     assert (member["subscription"], member["assignment"]) == ("//79IQ==", "")
 
 
 def test_tagged_fields_are_left_out_when_they_say_nothing() -> None:
-    fields = random_fields(TRANSACTION_LOG_VALUE, 1, Random(3))
+    fields = random_fields(NAMED["TransactionLogValue"], 1, Random(3))
     plain = fields | {
         "previousProducerId": -1,
         "nextProducerId": -1,
         "nextProducerEpoch": -1,
         "clientTransactionVersion": 0,
     }
-    assert set(fields) - set(json_form(TRANSACTION_LOG_VALUE, 1, plain)) == {
+    assert set(fields) - set(json_form(NAMED["TransactionLogValue"], 1, plain)) == {
         "previousProducerId",
         "nextProducerId",
         "nextProducerEpoch",
         "clientTransactionVersion",
     }
-    stated = json_form(TRANSACTION_LOG_VALUE, 1, plain | {"nextProducerEpoch": 0})
+    stated = json_form(NAMED["TransactionLogValue"], 1, plain | {"nextProducerEpoch": 0})
     assert stated["nextProducerEpoch"] == 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
-from kafkafs.serve.protocol.apis import APIS
+from kafkafs.serve.protocol.api import Api
 from tests.kafka.wire.embedded import assigned, assignment, subscription
 from tests.kafka.wire.known import Known
 from tests.kafka.wire.members.crowd import TOPICS, Client, Crowd, Next
@@ -123,7 +123,7 @@ class Requests:
 
     def _version(self, key: int, least: int = 0) -> int:
         """Any version of an API, mostly one that has the fields that are needed."""
-        request = APIS[key].request
+        request = Api(key).request
         first = request.first_version if self._is(0.1) else max(least, request.first_version)
         return self._random.randint(first, request.last_version)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.topics.message import remote_log_metadata as remote
 from kafkafs.dump.records.decoded import decoded_text
 from tests.message_bytes import framed
+from tests.messages import NAMED
 
 TOPIC_ID, SEGMENT_ID = "Uj5wn_FqTXirEASvVZRY1w", "sgf5MsZgRTuEMv68ZXKJbQ"
 PARTITION = {"name": "foo", "id": TOPIC_ID, "partition": 0}
@@ -33,7 +33,7 @@ def segment(**fields: object) -> bytes:
         "segmentSizeInBytes": 1024,
         "remoteLogSegmentState": 1,
     }
-    return framed(0, 0, remote.REMOTE_LOG_SEGMENT_METADATA_RECORD, **(values | fields))
+    return framed(0, 0, NAMED["RemoteLogSegmentMetadataRecord"], **(values | fields))
 
 
 def test_a_segment_is_shown_as_kafkas_object() -> None:
@@ -47,7 +47,7 @@ def test_a_segment_is_shown_as_kafkas_object() -> None:
 
 def test_an_update_is_shown_as_kafkas_object() -> None:
     value = framed(
-        *(1, 0, remote.REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD),
+        *(1, 0, NAMED["RemoteLogSegmentMetadataUpdateRecord"]),
         remoteLogSegmentId=SEGMENT,
         customMetadata=bytes(4),
         remoteLogSegmentState=1,
@@ -60,7 +60,7 @@ def test_an_update_is_shown_as_kafkas_object() -> None:
 
 
 def test_a_deletion_is_shown_as_kafkas_object() -> None:
-    value = framed(2, 0, remote.REMOTE_PARTITION_DELETE_METADATA_RECORD, topicIdPartition=PARTITION)
+    value = framed(2, 0, NAMED["RemotePartitionDeleteMetadataRecord"], topicIdPartition=PARTITION)
     assert shown(value) == (
         f"RemotePartitionDeleteMetadata{{topicPartition={TOPIC_ID}:foo-0,"
         " state=DELETE_PARTITION_MARKED, eventTimestampMs=0, brokerId=0}"
@@ -69,7 +69,7 @@ def test_a_deletion_is_shown_as_kafkas_object() -> None:
 
 def test_a_segment_in_a_snapshot_is_shown_as_kafkas_object() -> None:
     value = framed(
-        *(3, 0, remote.REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD),
+        *(3, 0, NAMED["RemoteLogSegmentMetadataSnapshotRecord"]),
         segmentId=SEGMENT_ID,
         segmentLeaderEpochs=[{"leaderEpoch": 0, "offset": 0}],
     )

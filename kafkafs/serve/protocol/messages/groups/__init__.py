@@ -1,1 +1,0 @@
-"""The messages of groups: classic, consumer, streams and share groups."""
