@@ -76,7 +76,6 @@ DECLARING = {
     "engine/coding/checksums.py",
     "engine/topics/message/decoding.py",  # readers compiled from schemas
     "engine/record/control_records.py",
-    "engine/writing/records/quorum_records.py",
     # Tables in memory and structures of the system, not of Kafka.
     "engine/columns/batch_table.py",
     "engine/columns/columns.py",

@@ -7,18 +7,18 @@ of Kafka's protocol in the flexible encoding (compact arrays and strings, tagged
 
 from __future__ import annotations
 
-import base64
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engine.coding.fixed_width import read_int16, read_int32, read_int64, read_uint16
+from engine.coding.fixed_width import read_int16, read_int32
 from engine.coding.layout import Int16, Int32, Layout
-from engine.coding.varint import read_unsigned_varint
-from engine.errors import InvalidRecordError
+from engine.errors import CorruptMessageError, InvalidRecordError
 from engine.record.record import Record
+
+if TYPE_CHECKING:
+    from engine.topics.message.schema import Message
 
 CURRENT_KEY_VERSION = 0
 
@@ -70,6 +70,14 @@ class ControlRecordType(IntEnum):
         return ControlKey(CURRENT_KEY_VERSION, self, self.value).pack()
 
 
+_QUORUM_RECORDS = {
+    ControlRecordType.LEADER_CHANGE: "LeaderChangeMessage",
+    ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
+    ControlRecordType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
+    ControlRecordType.KRAFT_VERSION: "KRaftVersionRecord",
+    ControlRecordType.KRAFT_VOTERS: "VotersRecord",
+}
+"""Messages that are the values of quorum records; the first field of each is its version."""
 _TYPES = {kind.value: kind for kind in ControlRecordType if kind is not ControlRecordType.UNKNOWN}
 
 
@@ -150,133 +158,15 @@ def end_marker_of(record: Record) -> EndTransactionMarker:
     return parse_end_marker(parse_control_key(record.key).type, record.value)
 
 
-class _Message:
-    """Reader for a message of Kafka's protocol in the flexible encoding, from front to end."""
+def quorum_message(kind: ControlRecordType) -> Message:
+    """Return the schema of a quorum record's value. Raises ValueError when the type is not one of the quorum's."""
+    from engine.topics import message as messages
+    from engine.topics.message.notation import read_messages
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.position = 0
-
-    def version(self) -> int:
-        """Return the version, the first field of every message. Raises ValueError when it is negative."""
-        version = self.int16()
-        if version < 0:
-            raise ValueError(f"a version of {version}")
-        return version
-
-    def number(self, read: Callable[[bytes, int], int], size: int) -> int:
-        value = read(self.data, self.position)
-        self.position += size
-        return value
-
-    def int16(self) -> int:
-        return self.number(read_int16, 2)
-
-    def int32(self) -> int:
-        return self.number(read_int32, 4)
-
-    def int64(self) -> int:
-        return self.number(read_int64, 8)
-
-    def uint16(self) -> int:
-        return self.number(read_uint16, 2)
-
-    def varint(self) -> int:
-        value, self.position = read_unsigned_varint(self.data, self.position)
-        return value
-
-    def count(self) -> int:
-        """Return the length of a non-nullable array or string, checked against the bytes left."""
-        count = self.varint() - 1
-        if not 0 <= count <= len(self.data) - self.position:
-            raise ValueError(f"a length of {count}")
-        return count
-
-    def bytes(self, size: int) -> bytes:
-        if not 0 <= size <= len(self.data) - self.position:
-            raise ValueError(f"a length of {size}")
-        value = self.data[self.position : self.position + size]
-        self.position += size
-        return value
-
-    def string(self) -> str:
-        return self.bytes(self.count()).decode()
-
-    def uuid(self) -> str:
-        return base64.urlsafe_b64encode(self.bytes(16)).rstrip(b"=").decode()
-
-    def tags(self) -> None:
-        """Skip the tagged fields; none is known."""
-        for _ in range(self.varint()):
-            self.varint()
-            self.bytes(self.varint())
-
-    def array(self, item: Callable[[_Message], dict[str, Any]]) -> list[dict[str, Any]]:
-        return [item(self) for _ in range(self.count())]
-
-
-def _leader_change(message: _Message) -> dict[str, Any]:
-    version = message.version()
-
-    def voter(message: _Message) -> dict[str, Any]:
-        found: dict[str, Any] = {"voterId": message.int32()}
-        if version >= 1:  # KIP-853
-            found["voterDirectoryId"] = message.uuid()
-        message.tags()
-        return found
-
-    return {
-        "version": version,
-        "leaderId": message.int32(),
-        "voters": message.array(voter),
-        "grantingVoters": message.array(voter),
-    }
-
-
-def _snapshot_header(message: _Message) -> dict[str, Any]:
-    return {"version": message.version(), "lastContainedLogTimestamp": message.int64()}
-
-
-def _snapshot_footer(message: _Message) -> dict[str, Any]:
-    return {"version": message.version()}
-
-
-def _kraft_version(message: _Message) -> dict[str, Any]:
-    return {"version": message.version(), "kRaftVersion": message.int16()}
-
-
-def _endpoint(message: _Message) -> dict[str, Any]:
-    found = {"name": message.string(), "host": message.string(), "port": message.uint16()}
-    message.tags()
-    return found
-
-
-def _voter(message: _Message) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "voterId": message.int32(),
-        "voterDirectoryId": message.uuid(),
-        "endpoints": message.array(_endpoint),
-    }
-    found["kRaftVersionFeature"] = {
-        "minSupportedVersion": message.int16(),
-        "maxSupportedVersion": message.int16(),
-    }
-    message.tags()  # of the feature
-    message.tags()
-    return found
-
-
-def _kraft_voters(message: _Message) -> dict[str, Any]:
-    return {"version": message.version(), "voters": message.array(_voter)}
-
-
-_QUORUM_RECORDS: dict[ControlRecordType, Callable[[_Message], dict[str, Any]]] = {
-    ControlRecordType.LEADER_CHANGE: _leader_change,
-    ControlRecordType.SNAPSHOT_HEADER: _snapshot_header,
-    ControlRecordType.SNAPSHOT_FOOTER: _snapshot_footer,
-    ControlRecordType.KRAFT_VERSION: _kraft_version,
-    ControlRecordType.KRAFT_VOTERS: _kraft_voters,
-}
+    name = _QUORUM_RECORDS.get(kind)
+    if name is None:
+        raise ValueError(f"{kind.name} is not a quorum record")
+    return read_messages(messages.__name__, "control_records.txt")[name]
 
 
 def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[str, Any]:
@@ -286,16 +176,15 @@ def parse_quorum_record(kind: ControlRecordType, value: bytes | None) -> dict[st
         ValueError: the type is not one of the quorum's.
         InvalidRecordError: the value is null or does not parse.
     """
-    read = _QUORUM_RECORDS.get(kind)
-    if read is None:
-        raise ValueError(f"{kind.name} is not a quorum record")
+    from engine.topics.message.json_form import read_json
+
+    message = quorum_message(kind)
     if value is None:
         raise InvalidRecordError(f"a {kind.name} record has a null value")
-    message = _Message(value)
+    version = int.from_bytes(value[:2], "big", signed=True)
     try:
-        found = read(message)
-        message.tags()
-    except (IndexError, ValueError, struct.error) as error:
+        found, _ = read_json(message, min(version, message.last_version), value)
+    except CorruptMessageError as error:
         raise InvalidRecordError(f"the value of a {kind.name} record does not parse") from error
     return found
 

@@ -92,7 +92,7 @@ def _write(message: Message, kind: Type, version: int, value: Any, pieces: Piece
         for each in value or ():
             _write(message, kind.element, version, each, pieces)
     elif kind is Scalar.UUID:
-        _put(pieces, base64.urlsafe_b64decode(value + "=="))
+        _put(pieces, _uuid_bytes(value))
     elif kind is Scalar.STRING:
         data = None if value is None else value.encode()
         _put(pieces, _length(message, version, None if data is None else len(data), 2))
@@ -103,6 +103,13 @@ def _write(message: Message, kind: Type, version: int, value: Any, pieces: Piece
         _write_bytes(message, version, value, pieces)
     else:
         _put(pieces, int(value).to_bytes(_SIZES[kind], "big", signed=kind not in _UNSIGNED))
+
+
+def _uuid_bytes(text: str) -> bytes:
+    data = base64.urlsafe_b64decode(text + "==")
+    if len(data) != 16:
+        raise ValueError(f"{text!r} is not a UUID")
+    return data
 
 
 def _write_bytes(message: Message, version: int, value: Any, pieces: Pieces) -> None:  # noqa: ANN401

@@ -150,7 +150,12 @@ def test_bytes_that_are_elsewhere_stand_between_the_others(kernel: ModuleType) -
 @each_kernel
 @pytest.mark.parametrize(
     ("message", "value", "error"),
-    [(SHORT, 40_000, OverflowError), (TEXT, "\ud800", ValueError), (ID, "short", ValueError)],
+    [
+        (SHORT, 40_000, OverflowError),
+        (TEXT, "\ud800", ValueError),
+        (ID, "short", ValueError),
+        (ID, "AAAA", ValueError),
+    ],
 )
 def test_a_value_without_bytes_is_refused(
     kernel: ModuleType, message: Message, value: object, error: type[Exception]
