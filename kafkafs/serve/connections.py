@@ -46,7 +46,8 @@ from kafkafs.serve.security.tls import why_no_handshake
 logger = logging.getLogger(__name__)
 
 _SMALL_REQUEST = 64 * 1024
-_SMALL_ANSWERS = {Api.FETCH, Api.API_VERSIONS, Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE}
+_FETCH = Api.FETCH  # looked up once: each Fetch needs it
+_SMALL_ANSWERS = {_FETCH, Api.API_VERSIONS, Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE}
 """APIs whose answers take microseconds to write, the batches of Fetch being in files."""
 _UNLIMITED = 2**31 - 1
 _SEND_BUFFER = 160 * 1024
@@ -229,7 +230,7 @@ class Connections:
 
         self.counters.bytes_sent += size_of(pieces)
         answered: list[tuple[int, int, bool]] = []
-        statistics = self._statistics(Api.FETCH)
+        statistics = self._statistics(_FETCH)
         following: Following[_LaterFetch] = Following(pieces)
         try:
             if sender.exchange is not None:
@@ -247,7 +248,7 @@ class Connections:
             return []
         found = await self.gone.answer(client.socket, self._broker.fetches.finish(later.waiting))
         statistics.add(perf_counter_ns() - later.start)
-        return write_response(Api.FETCH, later.version, later.correlation, found)
+        return write_response(_FETCH, later.version, later.correlation, found)
 
     async def _share(
         self,
@@ -280,7 +281,7 @@ class Connections:
         self, frame: bytes, begun: Begun, client: _Client, answered: list[tuple[int, int, bool]]
     ) -> Following[_LaterFetch] | None:
         """Answer a Fetch in the caller's thread; None for another request."""
-        if client.login is not None or read_int16(frame, 0) != Api.FETCH:
+        if client.login is not None or read_int16(frame, 0) != _FETCH:
             return None
         most = self._budgets.request_elements
         _, version, correlation, client_id, fields = read_request(frame, most)
@@ -292,7 +293,7 @@ class Connections:
         )
         if isinstance(found, WaitingFetch):
             return Following(later=_LaterFetch(version, correlation, found, start))
-        pieces = write_response(Api.FETCH, version, correlation, found)
+        pieces = write_response(_FETCH, version, correlation, found)
         is_failed = found["errorCode"] != ErrorCode.NONE
         answered.append((perf_counter_ns() - start, size_of(pieces), is_failed))
         return Following(pieces)
@@ -323,7 +324,7 @@ class Connections:
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
         asked = _asked(client, version, client_id, fields, len(frame))
-        statistics = self._statistics(key)
+        statistics = self._statistics(Api(key))
         start = perf_counter_ns()
         is_failed = True
         try:
@@ -350,8 +351,8 @@ class Connections:
             return read_request(frame, most)
         return await trio.to_thread.run_sync(read_request, frame, most, limiter=self._threads)
 
-    def _statistics(self, key: int) -> OperationStatistics:
-        return self.counters.operations[Api(key).title]
+    def _statistics(self, api: Api) -> OperationStatistics:
+        return self.counters.operations[api.title]
 
     async def _log_in(
         self, key: int, correlation: int, asked: Asked, login: Login, client: _Client

@@ -118,11 +118,18 @@ def write_response(key: int, version: int, correlation: int, fields: Fields) -> 
     Args:
         fields: fields by name; those that are missing have their defaults. Records are a tuple of pieces, other bytes are bytes.
     """
-    message = Api(key).response
+    message, has_tags = _answer_of(key, version)
     head = bytes(_SIZE) + correlation.to_bytes(4, "big", signed=True)
-    # A client that does not know the versions yet cannot know whether the header has tags.
-    if message.is_flexible(version) and key != Api.API_VERSIONS:
+    if has_tags:
         head += b"\0"
     pieces = kernel.write_message(message, version, fields, head)
     pieces[0][:_SIZE] = (size_of(pieces) - _SIZE).to_bytes(_SIZE, "big")
     return pieces
+
+
+@lru_cache(maxsize=1024)
+def _answer_of(key: int, version: int) -> tuple[Message, bool]:
+    """Return the answer of an API, and whether its header has tagged fields."""
+    message = Api(key).response
+    # A client that does not know the versions yet cannot know whether the header has tags.
+    return message, message.is_flexible(version) and key != Api.API_VERSIONS
