@@ -74,7 +74,7 @@ def test_a_wheel_has_one_top_level_package(installed: Path) -> None:
         installed, "import kafkafs.engine, importlib.util as u; print(u.find_spec('engine'))"
     )
     assert done.stdout == "None\n", done.stderr
-    for name in ("py.typed", "engine/py.typed", "engine/kernel/compiled.pyi", "docs/rebuild.md", "spark/log4j2.properties"):  # fmt: skip
+    for name in ("py.typed", "engine/py.typed", "engine/kernel/compiled.pyi", "docs/rebuild.md", "spark/log4j2.properties", "engine/topics/message/control_records.txt", "serve/protocol/messages/Fetch.txt"):  # fmt: skip
         assert (installed / "kafkafs" / name).is_file()
 
 

@@ -88,6 +88,20 @@ def test_a_node_reads_and_checks_with_the_zip_file_alone(node: Path, tmp_path: P
     assert int(answer[3]) >= int(answer[2])
 
 
+def test_the_texts_of_kafkas_messages_are_read_from_the_zip_file(
+    node: Path, tmp_path: Path
+) -> None:
+    archive, _ = write_code(str(tmp_path / "job"))
+    command = (
+        "import sys; sys.path.insert(1, sys.argv[1])\n"
+        "from engine.topics.internal_topics import METADATA_RECORDS\n"
+        "from kafkafs.serve.protocol.api import Api\n"
+        "print([each.name for each in METADATA_RECORDS[2].message.fields], Api.FETCH.request.name)"
+    )
+    shown = _run(node, "-c", command, archive, folder=tmp_path)
+    assert shown == "['name', 'topicId'] FetchRequest\n"
+
+
 def test_a_node_has_nothing_of_it_by_itself(node: Path, tmp_path: Path) -> None:
     command = "import importlib.util as u; print(u.find_spec('kafkafs'), u.find_spec('crc32c'))"
     assert _run(node, "-c", command, folder=tmp_path).split() == ["None", "None"]
