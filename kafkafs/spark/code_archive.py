@@ -18,7 +18,7 @@ from engine.writing.disk import DISK, Disk
 ZIP, JOB = "kafkafs.zip", "kafkafs_job.py"
 # In a wheel the engine is inside kafkafs.
 _PACKAGES = tuple(dict.fromkeys((engine.__name__.partition(".")[0], "kafkafs", "click")))
-_ENDINGS = (".py", ".so", ".properties", ".txt", ".typed")
+_ENDINGS = (".py", ".so", ".properties", ".txt", ".typed", "RULES.md")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _JOB_TEXT = '''"""An application for spark-submit: `kafkafs spark` with the arguments after this file."""
 

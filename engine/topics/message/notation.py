@@ -23,8 +23,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache, partial
-from pkgutil import get_data
 
+from engine.package_text import package_text
 from engine.topics.message.schema import (
     NO_DEFAULT,
     Array,
@@ -51,13 +51,10 @@ def read_messages(package: str, name: str) -> Mapping[str, Message]:
     """Return the messages of a text file in a package, by their names.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        OSError: there is no such file.
         ValueError: a line is no message.
     """
-    data = get_data(package, name)
-    if data is None:
-        raise FileNotFoundError(f"{name} of the package {package}")
-    return parse_messages(data.decode())
+    return parse_messages(package_text(package, name))
 
 
 def parse_messages(text: str) -> dict[str, Message]:

@@ -8,11 +8,17 @@ from pathlib import Path
 from engine.check.log_check import PartitionSummary
 from engine.check.log_dir_check import CheckOptions, SourceCheck
 from engine.check.rules.finding import Finding
-from engine.check.rules.rules import Severity
+from engine.check.rules.rules import RULES, Severity
 from engine.log.log_directory import open_source
 from tests.builders import Producer, Rec, batch, write_segment
 
 NOW = 1_700_000_100_000
+SIDE_FILE_RULES = {
+    rule.id
+    for rule in RULES.values()
+    if rule.group not in ("batches", "records", "offsets", "epochs and producers", "files")
+}
+"""The rules for files beside the batches, and for copies of a partition."""
 SIDE_GROUPS = ("indexes", "snapshots", "checkpoints")
 
 

@@ -6,13 +6,12 @@ import os
 import shutil
 from pathlib import Path
 
-from engine.check.rules.side_file_rules import SIDE_FILE_RULES
-from tests.engine.check.logs import bad, found
+from tests.engine.check.logs import SIDE_FILE_RULES, bad, found
 from tests.random_scripts import RandomScript
 
 SCRIPTS = int(os.environ.get("KAFKAFS_CHECK_SCRIPTS", "24"))
 FIRST_SEED = int(os.environ.get("KAFKAFS_CHECK_SEED", "0"))
-OWN = {rule for _, _, group in SIDE_FILE_RULES for rule in group} | {
+OWN = SIDE_FILE_RULES | {
     "log-start-short",
     "log-end-short",
 }

@@ -9,7 +9,6 @@ import pytest
 
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
-from engine.check.rules.side_file_rules import SIDE_FILE_RULES
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
 from tests import fixtures_data
@@ -24,7 +23,7 @@ from tests.engine.check.files.side_logs import (
     rules,
     write_checkpoint,
 )
-from tests.engine.check.logs import bad, change, found, plain, write
+from tests.engine.check.logs import SIDE_FILE_RULES, bad, change, found, plain, write
 
 EPOCHS = "side-0/leader-epoch-checkpoint"
 METADATA = "side-0/partition.metadata"
@@ -536,6 +535,5 @@ def test_topic_ids_are_held_to_the_cluster_metadata(tmp_path: Path) -> None:
 def test_each_rule_of_side_files_is_named_in_a_test() -> None:
     texts = [path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py")]
     named = {"index-empty", "index-entry", "snapshot-not-compared"}  # large logs: below
-    for _, _, group in SIDE_FILE_RULES:
-        for rule in group:
-            assert rule in named or any(f'"{rule}"' in text for text in texts), rule
+    for rule in SIDE_FILE_RULES:
+        assert rule in named or any(f'"{rule}"' in text for text in texts), rule

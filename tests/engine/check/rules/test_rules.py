@@ -1,4 +1,4 @@
-"""The rules: ids, words, and the page that lists them."""
+"""The rules: ids, words, and the page that declares them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import pytest
 
 import engine.check
 from engine.check.rules.finding import found
-from engine.check.rules.rule_registry import declare
-from engine.check.rules.rules import RULES, Rule, Severity
-from engine.check.rules.rules_page import rules_page
+from engine.check.rules.rules import RULES, Rule, Severity, rules_of
 
 PAGE = Path(engine.check.__file__).parent / "RULES.md"
 
@@ -25,13 +23,29 @@ def test_a_rule_has_an_id_of_lower_case_words_and_says_what_to_do(rule: Rule) ->
     assert rule.advice.endswith(".")
 
 
-def test_the_page_of_rules_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == rules_page()
+def test_each_row_of_the_page_is_a_rule_of_its_group() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert rules_of(page) == RULES
+    tables = [part.split("\n") for part in page.split("\n## ") if "\n| rule |" in part]
+    rows = [
+        (title.lower(), row) for title, *rows in tables for row in rows if row.startswith("| `")
+    ]
+    assert [(group, row.split("`")[1]) for group, row in rows] == [
+        (rule.group, rule.id) for rule in RULES.values()
+    ]
+
+
+ROW = "| `some-rule` | note | a title | An advice. |"
 
 
 def test_two_rules_cannot_have_one_id() -> None:
-    with pytest.raises(ValueError, match="two rules"):
-        declare("batches", Severity.NOTE, {"batch-checksum": ("a title", "An advice.")})
+    with pytest.raises(ValueError, match="two rules are called some-rule"):
+        rules_of(f"{ROW}\n{ROW}")
+
+
+def test_a_severity_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="fatal"):
+        rules_of(ROW.replace("note", "fatal"))
 
 
 def test_a_finding_has_the_severity_and_advice_of_its_rule_unless_others_are_given() -> None:
