@@ -16,7 +16,8 @@ value it is, `retired` says that Kafka 4.4.0 no longer has it. A field has its n
 (otherwise all), its tag, and its default if that is not zero or empty. `[]` is an array, `?` may be null. The fields of a
 structure are below the first field with that type; later fields of the message may name it again. `#` begins a comment.
 
-The facts come from the JSON schemas that Kafka 4.4.0 generates its classes from."""
+The facts come from the JSON schemas that Kafka 4.4.0 generates its classes from.
+"""
 
 from __future__ import annotations
 
