@@ -68,6 +68,13 @@ def schema_files(kind: str) -> Path | None:
     return folder if folder.is_dir() else None
 
 
+def schema_paths(kind: str) -> list[str]:
+    """The paths of all schemas of a log dir, and of a mapping for topics of no naming strategy."""
+    mapping = DATA / kind / "subjects.toml"
+    found = [schema_files(kind) or schema_log_dir(kind), *([mapping] if mapping.exists() else [])]
+    return list(map(str, found))
+
+
 def schema_topics(kind: str) -> list[str]:
     """The topics of that log dir whose truth is known, sorted; each has one partition."""
     return sorted(

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from engine.log.partition_choice import NamePattern
 from engine.replay.bounded_cache import BoundedCache
 from engine.replay.log_replay import MOST_INSTANTS
 from engine.units import Offset, Position, Timestamp
@@ -25,6 +24,7 @@ from kafkafs.schemas.schema import (
     in_context,
     split_subject,
 )
+from kafkafs.schemas.topic_subjects import BY_CHANCE, NEWEST_VERSION, Mapped, TopicSubjects
 
 Key = TypeVar("Key")
 
@@ -33,9 +33,6 @@ MOST_REFERENCES = 1000
 
 _MOST_LIKELY = 10_000
 """Most topics whose subjects are kept."""
-
-NEWEST_VERSION = -1
-"""Version of a reference to the newest version of a subject."""
 
 
 class SchemaProblem(NamedTuple):
@@ -67,24 +64,6 @@ class SchemaProblem(NamedTuple):
         return f"{self.file}{place}: {self.reason}"
 
 
-class Mapped(NamedTuple):
-    """What a user says about the keys or values of some topics.
-
-    Attributes:
-        topic: name or pattern of the topics.
-        is_key: whether it is about keys.
-        subject, version: the schema of bare ones; a subject of None for those that name their schema.
-        message: name of their Protobuf message; None for the first one of the file. Of those that name their schema, which
-            may be of several messages, it is the one that columns have.
-    """
-
-    topic: NamePattern
-    is_key: bool
-    subject: str | None
-    version: int = NEWEST_VERSION
-    message: str | None = None
-
-
 class SchemaStore:
     """All known schemas.
 
@@ -109,7 +88,7 @@ class SchemaStore:
         self._association_changes: Associations = associations or {}
         self.mapped: Sequence[Mapped] = tuple(mapped)
         self._problems = tuple(problems)
-        self._likely: dict[tuple[str, bool], list[str]] = {}
+        self._topics: dict[tuple[str, bool], TopicSubjects] = {}
         self._at_times = BoundedCache(MOST_INSTANTS, self._made_at)
 
     def __len__(self) -> int:
@@ -236,11 +215,11 @@ class SchemaStore:
             is_key: whether it is a key.
             at: time of the record.
         """
-        subjects = self.subjects_of(topic, is_key=is_key)
+        subjects = self.topic_subjects(topic, is_key=is_key)
         if framing.guid is not None:
-            return self.by_guid(framing.guid, at, subjects=subjects)
+            return self.by_guid(framing.guid, at, subjects=subjects.likely)
         if framing.id is not None:
-            return self.by_id(None, framing.id, at, subjects=subjects)
+            return _ranked(self._with_id(framing, subjects), at, subjects.likely)
         if framing.fingerprint is not None:
             return self.by_fingerprint(framing.fingerprint)
         if framing.artifact is not None:
@@ -260,10 +239,11 @@ class SchemaStore:
         if framing.guid is not None:
             schemas = self._by_guid.get(framing.guid, [])
         else:
-            schemas = [] if framing.id is None else self._in_contexts.get(framing.id, [])
+            subjects = self.topic_subjects(topic, is_key=is_key)
+            schemas = [] if framing.id is None else self._with_id(framing, subjects)
         if len(schemas) > 1 and len({schema.content for schema in schemas}) == 1:
-            subjects = self.subjects_of(topic, is_key=is_key)
-            schemas = [schema for schema in schemas if schema.subject in subjects]
+            likely = self.subjects_of(topic, is_key=is_key)
+            schemas = [schema for schema in schemas if schema.subject in likely]
         return schemas[0] if len(schemas) == 1 else None
 
     def is_only_version(self, schema: Schema) -> bool:
@@ -292,20 +272,41 @@ class SchemaStore:
     def message_of_columns(self, topic: str, *, is_key: bool = False) -> str | None:
         """Return the Protobuf message that a user chose for the columns of a topic's keys or values; None without."""
         for mapped in self.mapped:
-            if mapped.subject is None and mapped.is_key is is_key and mapped.topic.matches(topic):
+            is_asked = mapped.message is not None and mapped.subject is None
+            if is_asked and mapped.is_key is is_key and mapped.topic.matches(topic):
                 return mapped.message
         return None
 
     def subjects_of(self, topic: str, *, is_key: bool = False) -> list[str]:
         """Return the subjects that the keys or values of a topic are likely to have, in all contexts."""
-        known = self._likely.get((topic, is_key))
+        return list(self.topic_subjects(topic, is_key=is_key).likely)
+
+    def topic_subjects(self, topic: str, *, is_key: bool = False) -> TopicSubjects:
+        """Return the subjects that the keys or values of a topic may have."""
+        known = self._topics.get((topic, is_key))
         if known is None:
             name = f"{topic}-{'key' if is_key else 'value'}"
             named = [in_context(context, name) for context in self._contexts]
-            known = [*self.associations.get((topic, is_key), ()), *named]
-            if len(self._likely) < _MOST_LIKELY:
-                self._likely[topic, is_key] = known
+            likely = [*self.associations.get((topic, is_key), ()), *named]
+            mapped = (each for each in self.mapped if each.is_key is is_key)
+            patterns = [
+                some for each in mapped if each.topic.matches(topic) for some in each.subjects
+            ]
+            is_named = any(each in self._by_subject for each in likely)
+            known = TopicSubjects(topic, is_key, likely, is_named, patterns)
+            if len(self._topics) < _MOST_LIKELY:
+                self._topics[topic, is_key] = known
         return known
+
+    def _with_id(self, framing: Framing, subjects: TopicSubjects) -> list[Schema]:
+        """Return the schemas with the id of a form that may be a topic's."""
+        found = self._in_contexts.get(framing.id or 0, [])
+        is_chance = framing.form in BY_CHANCE
+        return [schema for schema in found if subjects.has(schema)] if is_chance else found
+
+    def is_foreign(self, framing: Framing) -> bool:
+        """Return whether a form that no schema of a topic has asks for one of other subjects."""
+        return framing.form in BY_CHANCE and framing.id in self._in_contexts
 
     def newest(self, topic: str, *, is_key: bool = False) -> Schema | None:
         """Return the newest schema of a topic's keys or values, by its mapping or its subject; None without one."""

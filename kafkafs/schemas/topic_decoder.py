@@ -22,7 +22,7 @@ from engine.units import Timestamp
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.decoders.limits import MOST_BYTES, check_size
 from kafkafs.schemas.decoders.value_decoder import Payloads, PayloadTexts, ValueDecoder
-from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.errors import UndecodableError, printable, undecodable
 from kafkafs.schemas.framing import (
     KEY_HEADERS,
     PREFIXES,
@@ -38,6 +38,7 @@ from kafkafs.schemas.framing import (
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import Candidate, Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
+from kafkafs.schemas.topic_subjects import missing_note
 
 MARKS = Marks(b"\x00\x01\x03\xc3O", (b"__key_schema_id", b"__value_schema_id", b"apicurio."))
 """First bytes and header keys of all wire forms."""
@@ -65,14 +66,15 @@ class _Found(NamedTuple):
     Attributes:
         text: its JSON.
         left: bytes behind it.
-        candidate, framing: the schema and the form.
+        notes: why parts of it are not shown as their type says.
+        candidate: the schema.
         made_by: as of DecodedField.
     """
 
     text: bytes
     left: int
+    notes: Sequence[str]
     candidate: Candidate
-    framing: Framing
     made_by: object
 
 
@@ -220,7 +222,10 @@ class TopicSchemas(LineDecoder):
         fields, groups, alone = self.same_frames(columns, slice(None), is_key=field == 0)
         found.alone[:, field] = alone
         for group in groups:
-            made = group.texts(fields, _suffix(group.schema, is_key=field == 0), enough)
+            try:
+                made = group.texts(fields, _suffix(group.schema, is_key=field == 0), enough)
+            except Exception:  # noqa: BLE001 - each says why it does not decode
+                made = None
             if made is None:
                 found.alone[group.rows, field] = True
             else:
@@ -358,6 +363,8 @@ class TopicSchemas(LineDecoder):
             return self._field(data, headers, timestamp if timestamp >= 0 else None, is_key=is_key)
         except OSError as error:
             return DecodedField(None, note=f"the schemas cannot be read: {error}")
+        except Exception as error:  # noqa: BLE001 - the net around what finds a schema
+            return DecodedField(None, note=undecodable(error, "the value").reason)
 
     def _field(
         self, data: bytes, headers: Sequence[Header], at: Timestamp | None, *, is_key: bool
@@ -376,7 +383,10 @@ class TopicSchemas(LineDecoder):
                 return self._one(data, framing, candidates, store)
             if missed is None and framing.form in _SURE_FORMS:
                 missed = framing
-        return None if missed is None else DecodedField(None, note=_unknown(missed))
+        if missed is None:
+            return None
+        store = self._store_of(missed, is_key=is_key)
+        return DecodedField(None, note=missing_note(missed, is_foreign=store.is_foreign(missed)))
 
     def _candidates(
         self, framing: Framing, at: Timestamp | None, *, is_key: bool
@@ -405,8 +415,8 @@ class TopicSchemas(LineDecoder):
         for candidate in candidates:
             try:
                 found.append(self._decoded(data, framing, candidate, store))
-            except UndecodableError as error:
-                failure = failure or (candidate.schema, error)
+            except Exception as error:  # noqa: BLE001 - the one net around the decoders of values
+                failure = failure or (candidate.schema, undecodable(error, "the value"))
                 continue
             if not found[-1].left and (candidate.is_of_time or len(candidates) == 1):
                 break
@@ -419,7 +429,7 @@ class TopicSchemas(LineDecoder):
         return DecodedField(
             best.text,
             schema.kind.value.encode(),
-            "; ".join(notes) or None,
+            printable("; ".join(notes)) or None,
             _schema_json(schema),
             best.made_by,
         )
@@ -435,17 +445,16 @@ class TopicSchemas(LineDecoder):
             from kafkafs.schemas.decoders.avro import AvroDecoder
 
             if isinstance(decoder, AvroDecoder) and decoder.is_bytes:
-                text, left = decoder.json_of_bytes(body.data)
-                return _Found(text, left, candidate, framing, decoder)
-        text, left = decoder.json(body.data, body.message)
+                return _Found(*decoder.json_of_bytes(body.data), candidate, decoder)
         made_by = decoder.made_of(body.data, body.message)
-        return _Found(text, left, candidate, framing, made_by)
+        return _Found(*decoder.json(body.data, body.message), candidate, made_by)
 
 
 def _notes(best: _Found, candidates: list[Candidate]) -> Iterator[str]:
     """Yield what is odd about a decoded value."""
     if best.left:
         yield f"{best.left} bytes follow the value"
+    yield from best.notes
     others = [each for each in candidates if each is not best.candidate]
     if others and not best.candidate.is_of_time:
         names = ", ".join(each.schema.name for each in others[:3])
@@ -458,19 +467,8 @@ def _avro_file(data: bytes) -> DecodedField:
 
     try:
         return DecodedField(json_bytes(decode_avro_file(data)), b"avro")
-    except UndecodableError as error:
-        return DecodedField(None, note=str(error))
-
-
-def _unknown(framing: Framing) -> str:
-    """Return the note on a value whose schema is not known."""
-    if framing.guid is not None:
-        return f"the schema {framing.guid} is not known"
-    if framing.fingerprint is not None:
-        return f"the schema with the fingerprint {framing.fingerprint:016x} is not known"
-    if framing.artifact is not None:
-        return f"the schema {'/'.join(framing.artifact)[:200]} is not known"
-    return f"the schema id {framing.id} is not known"
+    except Exception as error:  # noqa: BLE001 - the net around values with their own schema
+        return DecodedField(None, note=str(undecodable(error, "the Avro file")))
 
 
 def _suffix(schema: Schema, *, is_key: bool) -> bytes:

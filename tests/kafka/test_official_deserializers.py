@@ -35,6 +35,7 @@ from tests.schema_truth import (
     SideTruth,
     registered,
     schema_log_dir,
+    schema_paths,
     schema_records,
     schema_topics,
 )
@@ -102,7 +103,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[
 @cache
 def lines(topic: str) -> list[dict[str, Any]]:
     """The topic's records as kafkafs shows them."""
-    with kafkafs.open(schema_log_dir(KIND)) as tree:
+    with kafkafs.open(schema_log_dir(KIND), schemas=schema_paths(KIND)) as tree:
         text = tree.read(f"{topic}-0/offset/0..")
     return [json.loads(line, parse_float=Decimal) for line in text.splitlines()]
 

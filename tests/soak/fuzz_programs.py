@@ -40,7 +40,7 @@ from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from tests.kafkafs.schemas.decoders import test_avro_program, test_protobuf_program
 from tests.kafkafs.schemas.decoders.test_protobuf_program import sized, tag, varint
-from tests.schema_truth import REGISTRIES, schema_log_dir, schema_records, schema_topics
+from tests.schema_truth import REGISTRIES, schema_paths, schema_records, schema_topics
 from tests.soak.fuzz_kernel import exact
 from tests.soak.mutator import LARGEST, changed
 from tests.soak.targets import Target
@@ -92,7 +92,7 @@ def golden(kind: SchemaKind) -> Iterator[tuple[ValueDecoder, Message, bytes]]:
     """The keys and values of the golden topics that have a schema, each with its decoder."""
     decoders = DecoderCache()
     for registry in REGISTRIES:
-        store = open_schemas([str(schema_log_dir(registry))])
+        store = open_schemas(schema_paths(registry))
         for topic in schema_topics(registry):
             for record in schema_records(registry, topic):
                 headers = [Header(name.encode(), value) for name, value in record.headers]

@@ -143,7 +143,7 @@ def _list(found: Iterable[Schema], *, as_json: bool) -> None:
 
 
 def _show_version(store: SchemaStore, text: str, *, as_json: bool) -> bool:
-    from kafkafs.schemas.store import NEWEST_VERSION
+    from kafkafs.schemas.topic_subjects import NEWEST_VERSION
 
     subject, version = text, NEWEST_VERSION
     if text not in store.subjects():

@@ -9,7 +9,7 @@ from engine.arrays import np
 from kafkafs.schemas.decoders.avro_program import program_of
 from kafkafs.schemas.decoders.avro_reader import put_long, reader_of
 from kafkafs.schemas.decoders.avro_schema import AvroPrimitive, parse_avro
-from kafkafs.schemas.decoders.limits import ITEM_COST, MOST_BYTES, MOST_COST, check_size, pay
+from kafkafs.schemas.decoders.limits import ITEM_COST, MOST_BYTES, Purse, check_size, pay
 from kafkafs.schemas.decoders.value_decoder import (
     DecodedJson,
     Payloads,
@@ -69,9 +69,9 @@ class AvroDecoder(ValueDecoder):
         sizes = np.where(sizes > MOST_BYTES, -1, sizes)
         return PayloadTexts(*self._program.texts(arena, starts, sizes, suffix, enough))
 
-    def read(self, payload: bytes, message: Message) -> tuple[JsonValue, int]:
+    def read(self, payload: bytes, message: Message, purse: Purse) -> tuple[JsonValue, int]:
         try:
-            value, end = self._read(payload, 0, 0, [MOST_COST])
+            value, end = self._read(payload, 0, 0, purse)
         except (IndexError, struct.error):
             raise UndecodableError("the bytes end before the value does", len(payload)) from None
         return value, len(payload) - end

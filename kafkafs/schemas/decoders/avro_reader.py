@@ -208,7 +208,7 @@ def _bytes(form: Callable[[bytes], Any]) -> Read:
 
 
 def _fixed(schema: AvroFixed) -> Read:
-    size, form = schema.size, _bytes_form(schema.logical, schema.scale)
+    size, form = schema.size, bytes_form(schema.logical, schema.scale)
 
     def read(data: bytes, at: int, depth: int, purse: list[int]) -> tuple[Any, int]:
         end = at + size
@@ -219,7 +219,8 @@ def _fixed(schema: AvroFixed) -> Read:
     return read
 
 
-def _bytes_form(logical: Logical | None, scale: int) -> Callable[[bytes], Any]:
+def bytes_form(logical: Logical | None, scale: int) -> Callable[[bytes], Any]:
+    """Return what makes the JSON of bytes or of a fixed value."""
     if logical is Logical.DECIMAL:
         return partial(decimal_text, scale)
     if logical is Logical.BIG_DECIMAL:
@@ -247,7 +248,7 @@ def _primitive(schema: AvroPrimitive) -> Read:
     if name == "string":
         return _string
     if name == "bytes":
-        return _bytes(_bytes_form(logical, schema.scale))
+        return _bytes(bytes_form(logical, schema.scale))
     if name == "int":
         return _number(_read_int, logical)
     if name == "long":

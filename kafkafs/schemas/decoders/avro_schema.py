@@ -81,10 +81,11 @@ class AvroFixed(NamedTuple):
 
 
 class AvroEnum(NamedTuple):
-    """An enum, with its symbols by index."""
+    """An enum, with its symbols by index; `default` is read in place of symbols that it lacks."""
 
     name: str
     symbols: tuple[str, ...]
+    default: str | None = None
 
 
 class AvroArray(NamedTuple):
@@ -228,7 +229,8 @@ class _Parser:
         symbols = _required(schema, "symbols")
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
             raise UndecodableError(f"the symbols of {_short(name)} are no list of strings")
-        found = AvroEnum(name, tuple(symbols))
+        default = schema.get("default")
+        found = AvroEnum(name, tuple(symbols), default if default in symbols else None)
         self._names[name] = found
         return found
 

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 
 from kafkafs.schemas.decoders.value_decoder import ValueDecoder
-from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.errors import UndecodableError, undecodable
 from kafkafs.schemas.schema import Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
 
@@ -43,9 +43,7 @@ class DecoderCache:
             try:
                 found = make_decoder(schema, store)
             except UndecodableError as error:
-                found = UndecodableError(error.reason, error.position)
-            except RecursionError:
-                found = UndecodableError("the schema is nested too deeply")
+                found = undecodable(error, "the schema")
             with self._lock:
                 self._made[schema] = found
                 while len(self._made) > self._most:
@@ -57,6 +55,13 @@ class DecoderCache:
 
 def make_decoder(schema: Schema, store: SchemaStore) -> ValueDecoder:
     """Return a new decoder of a schema; raises as `DecoderCache.decoder`."""
+    try:
+        return _made(schema, store)
+    except Exception as error:
+        raise undecodable(error, "the schema") from error
+
+
+def _made(schema: Schema, store: SchemaStore) -> ValueDecoder:
     if schema.is_encrypted:
         raise UndecodableError("the schema is encrypted with a key of the registry")
     if schema.kind is SchemaKind.JSON_SCHEMA:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from engine.lines.json_text import hide, minified_container
-from kafkafs.schemas.decoders.limits import check_size
+from kafkafs.schemas.decoders.limits import Purse, check_size
 from kafkafs.schemas.decoders.value_decoder import DecodedJson, ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Message
@@ -24,7 +24,7 @@ class JsonSchemaDecoder(ValueDecoder):
         check_size(len(payload))
         return DecodedJson(hide(_minified(payload)).encode())
 
-    def read(self, payload: bytes, message: Message) -> tuple[JsonValue, int]:
+    def read(self, payload: bytes, message: Message, purse: Purse) -> tuple[JsonValue, int]:
         return json.loads(_minified(payload)), 0
 
 

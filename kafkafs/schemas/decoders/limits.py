@@ -18,6 +18,8 @@ MOST_COST = 64 * 1024 * 1024
 CONTAINER_COST = 64
 """Cost of an array or object: as an object it takes more memory than its text."""
 ITEM_COST = 4
+_MOST_NOTES = 3
+"""Most notes on the parts of a value."""
 MOST_SCHEMA_BYTES = 4 * 1024 * 1024
 """Most bytes of the text of a schema together with its references."""
 
@@ -39,6 +41,23 @@ def check_size(size: int) -> None:
     """Check the size of a key or value. Raises UndecodableError."""
     if size > MOST_BYTES:
         raise UndecodableError(f"{size} bytes are not decoded, the limit is {MOST_BYTES}")
+
+
+class Purse(list[int]):
+    """What is left of a value's cost, as its only item, and what is odd about parts of the value.
+
+    Attributes:
+        notes: why parts are not shown as their type says, each once.
+    """
+
+    def __init__(self) -> None:
+        super().__init__([MOST_COST])
+        self.notes: list[str] = []
+
+    def note(self, reason: str) -> None:
+        """Note why a part is not shown as its type says."""
+        if len(self.notes) < _MOST_NOTES and reason not in self.notes:
+            self.notes.append(reason)
 
 
 def pay(purse: list[int], cost: int, at: int) -> None:

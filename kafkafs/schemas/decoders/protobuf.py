@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.arrays import np
-from kafkafs.schemas.decoders.limits import MOST_BYTES, MOST_COST, check_size
+from kafkafs.schemas.decoders.limits import MOST_BYTES, Purse, check_size
 from kafkafs.schemas.decoders.protobuf_files import link
 from kafkafs.schemas.decoders.protobuf_json import MessagePrinter
 from kafkafs.schemas.decoders.protobuf_program import compile_program
@@ -152,7 +152,7 @@ class ProtobufDecoder(ValueDecoder):
     def made_of(self, payload: bytes, message: MessagePlace = None) -> object:
         return ProtobufPayload(self, payload, message)
 
-    def read(self, payload: bytes, message: MessagePlace) -> tuple[JsonValue, int]:
+    def read(self, payload: bytes, message: MessagePlace, purse: Purse) -> tuple[JsonValue, int]:
         from google.protobuf.message import DecodeError
 
         kind = self._classes.get(message)
@@ -168,10 +168,7 @@ class ProtobufDecoder(ValueDecoder):
         except DecodeError:
             name = value.DESCRIPTOR.full_name
             raise UndecodableError(f"the bytes are no message {name}") from None
-        if not value.IsInitialized():
-            missing = ", ".join(value.FindInitializationErrors()[:3])
-            raise UndecodableError(f"required fields are missing: {missing[:200]}")
-        return self.printer.json(value, 0, [MOST_COST]), 0
+        return self.printer.json(value, 0, purse), 0
 
 
 def _outermost(message: Descriptor) -> Descriptor:

@@ -217,7 +217,7 @@ def _compiled_once(
     except (OSError, ValueError) as error:
         raise UndecodableError(f"the schema's files cannot be written: {error}") from None
     except (protoc.ProtocErrors, protoc.ProtocWarning) as error:
-        raise UndecodableError(_first_error(error)) from None
+        raise UndecodableError(_not_compiling(_said(error))) from None
     return found
 
 
@@ -261,8 +261,16 @@ def _serialized(code: bytes) -> bytes:
     raise ValueError("protoc made no descriptor")
 
 
-def _first_error(error: Exception) -> str:
-    return _not_compiling(str(error).splitlines())
+def _said(error: Exception) -> list[str]:
+    """Return the lines of what protoc says; its own `str` fails at bytes above 7F, which it quotes from the text."""
+    found = []
+    for each in error.errors() if hasattr(error, "errors") else [error]:
+        given = [
+            part.decode("utf-8", "replace") if isinstance(part, bytes) else part
+            for part in each.args
+        ]
+        found.append("{}:{}:{} error: {}".format(*given) if len(given) == 4 else str(given))
+    return found
 
 
 def _not_compiling(lines: list[str]) -> str:

@@ -3,7 +3,9 @@
 Fields come in the order of their numbers, with their JSON names. Fields that are not set are shown with their defaults,
 except for messages and members of a oneof (`optional` of proto3 is one), as
 `JsonFormat.printer().includingDefaultValueFields()` of Java does. Unknown fields are left out.
-Well-known types have their own forms. Unlike `google.protobuf.json_format` the cost is bounded: a message of
+Well-known types have their own forms. A part that has no such form costs itself, not the value: a time out of range and a
+mask that is none have the fields of any message, an Any of an unknown type has its bytes in base64, a required field that
+is missing is null; a note says so. Unlike `google.protobuf.json_format` the cost is bounded: a message of
 two bytes may have thousands of default values.
 """
 
@@ -14,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkafs.schemas.decoders.avro_reader import double_json, float_json
-from kafkafs.schemas.decoders.limits import CONTAINER_COST, MOST_COST, MOST_DEPTH, pay
+from kafkafs.schemas.decoders.limits import CONTAINER_COST, MOST_DEPTH, Purse, pay
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.schema import JsonValue
 
@@ -27,7 +29,7 @@ Proto: TypeAlias = Any
 """A message: its class is made at run time."""
 Item: TypeAlias = Any
 """A field's value, or one of its values."""
-Form: TypeAlias = Callable[[Item, int, list[int]], JsonValue]
+Form: TypeAlias = Callable[[Item, int, Purse], JsonValue]
 """Makes JSON of a field's item: (item, depth, purse)."""
 
 _DEFAULT_COST = 8
@@ -48,15 +50,15 @@ class MessagePrinter:
             "google.protobuf.Struct": self._struct,
             "google.protobuf.Value": self._value,
             "google.protobuf.ListValue": self._list_value,
-            **dict.fromkeys(_IN_A_STRING, _as_string),
+            **dict.fromkeys(_IN_A_STRING, self._as_string),
             **dict.fromkeys(_WRAPPERS, self._wrapper),
         }
 
-    def json(self, message: Message, depth: int, purse: list[int]) -> JsonValue:
+    def json(self, message: Message, depth: int, purse: Purse) -> JsonValue:
         """Return a message as plain JSON.
 
         Raises:
-            UndecodableError: it is too deep, costs too much, or an Any holds an unknown type.
+            UndecodableError: it is too deep, or costs too much.
         """
         if depth > MOST_DEPTH:
             raise UndecodableError(f"the value is nested deeper than {MOST_DEPTH} levels")
@@ -70,7 +72,7 @@ class MessagePrinter:
         """Return the defaults that a type's messages show, by JSON name, in the order of the fields' numbers."""
         from google.protobuf.message_factory import GetMessageClass
 
-        return self._fields(descriptor).json(GetMessageClass(descriptor)(), 0, [MOST_COST])
+        return self._fields(descriptor).json(GetMessageClass(descriptor)(), 0, Purse())
 
     def cost(self, descriptor: Descriptor) -> int:
         """Return the cost of a message of a type, without its values."""
@@ -84,16 +86,19 @@ class MessagePrinter:
 
     # Well-known types
 
-    def _any(self, message: Proto, depth: int, purse: list[int]) -> JsonValue:
+    def _any(self, message: Proto, depth: int, purse: Purse) -> JsonValue:
         if not message.type_url and not message.value:
             return {}
-        inner = self._unpacked(message)
+        inner = self._unpacked(message, purse)
+        if inner is None:
+            return {"@type": message.type_url, "value": b64encode(message.value).decode()}
         shown = self.json(inner, depth + 1, purse)
         if inner.DESCRIPTOR.full_name in self._special:
             shown = {"value": shown}
         return {"@type": message.type_url, **shown}
 
-    def _unpacked(self, message: Proto) -> Message:
+    def _unpacked(self, message: Proto, purse: Purse) -> Message | None:
+        """Return what an Any holds; None, with a note, if that is not known."""
         from google.protobuf.message import DecodeError
         from google.protobuf.message_factory import GetMessageClass
 
@@ -102,30 +107,38 @@ class MessagePrinter:
             inner = GetMessageClass(self._pool.FindMessageTypeByName(name))()
             inner.ParseFromString(message.value)
         except KeyError:
-            raise UndecodableError(
-                f"an Any holds a type that the schema does not have: {name[:200]}"
-            ) from None
+            purse.note(f"an Any holds a type that the schema does not have: {name[:200]}")
+            return None
         except DecodeError:
-            raise UndecodableError(f"an Any holds bytes that are no {name[:200]}") from None
+            purse.note(f"an Any holds bytes that are no {name[:200]}")
+            return None
         return inner
 
-    def _wrapper(self, message: Proto, depth: int, purse: list[int]) -> JsonValue:
+    def _as_string(self, message: Proto, depth: int, purse: Purse) -> JsonValue:
+        try:
+            return message.ToJsonString()
+        except ValueError as error:
+            purse.note(f"a {message.DESCRIPTOR.full_name}: {error}")
+            return self._fields(message.DESCRIPTOR).json(message, depth, purse)
+
+    def _wrapper(self, message: Proto, depth: int, purse: Purse) -> JsonValue:
         field = message.DESCRIPTOR.fields_by_name["value"]
         return _form(field, self.json)(message.value, depth, purse)
 
-    def _struct(self, message: Proto, depth: int, purse: list[int]) -> JsonValue:
+    def _struct(self, message: Proto, depth: int, purse: Purse) -> JsonValue:
         pay(purse, CONTAINER_COST, 0)
         fields = message.fields
         return {key: self.json(fields[key], depth + 1, purse) for key in sorted(fields)}
 
-    def _list_value(self, message: Proto, depth: int, purse: list[int]) -> JsonValue:
+    def _list_value(self, message: Proto, depth: int, purse: Purse) -> JsonValue:
         pay(purse, CONTAINER_COST, 0)
         return [self.json(item, depth + 1, purse) for item in message.values]
 
-    def _value(self, message: Proto, depth: int, purse: list[int]) -> JsonValue:
+    def _value(self, message: Proto, depth: int, purse: Purse) -> JsonValue:
         kind = message.WhichOneof("kind")
         if kind is None:
-            raise UndecodableError("a google.protobuf.Value holds nothing")
+            purse.note("a google.protobuf.Value holds nothing")
+            return None
         if kind == "null_value":
             return None
         item = getattr(message, kind)
@@ -134,7 +147,7 @@ class MessagePrinter:
         if kind == "number_value":
             number = double_json(item)
             if isinstance(number, str):
-                raise UndecodableError("a google.protobuf.Value holds a number that is not finite")
+                purse.note("a google.protobuf.Value holds a number that is not finite")
             return number
         return item
 
@@ -144,13 +157,6 @@ _WRAPPERS = [
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 ]
 _IN_A_STRING = [f"google.protobuf.{name}" for name in ("Timestamp", "Duration", "FieldMask")]
-
-
-def _as_string(message: Proto, depth: int, purse: list[int]) -> JsonValue:
-    try:
-        return message.ToJsonString()
-    except ValueError as error:
-        raise UndecodableError(f"a {message.DESCRIPTOR.full_name}: {error}") from None
 
 
 class _Fields:
@@ -165,12 +171,15 @@ class _Fields:
         self._has_extensions = bool(descriptor.extension_ranges)
         self._message = message
 
-    def json(self, message: Proto, depth: int, purse: list[int]) -> dict[str, JsonValue]:
+    def json(self, message: Proto, depth: int, purse: Purse) -> dict[str, JsonValue]:
         """Return a message's fields as an object."""
         pay(purse, self.cost, 0)
         found: dict[str, JsonValue] = {}
         for plan in self._plan:
-            if not plan.may_lack or message.HasField(plan.field_name):
+            if plan.is_required and not message.HasField(plan.field_name):
+                found[plan.name] = None
+                purse.note(f"required fields are missing: {plan.field_name[:200]}")
+            elif not plan.may_lack or message.HasField(plan.field_name):
                 found[plan.name] = plan.json(getattr(message, plan.field_name), depth + 1, purse)
         if self._has_extensions:
             for field, item in message.ListFields():
@@ -183,27 +192,32 @@ class _Fields:
 class _FieldPlan:
     """How one field is printed."""
 
-    __slots__ = ("_form", "_is_map", "_is_repeated", "field_name", "may_lack", "name")
+    __slots__ = (
+        "_form", "_is_map", "_is_repeated", "field_name", "is_required", "may_lack", "name",
+    )  # fmt: skip
 
     def __init__(self, field: FieldDescriptor, message: Form) -> None:
         self.field_name, self.name = field.name, field.json_name
         kind = field.message_type
         is_message = kind is not None and not field.is_repeated
         self.may_lack = is_message or field.containing_oneof is not None
+        self.is_required = field.is_required
         self._is_map = kind is not None and kind.GetOptions().map_entry
         self._is_repeated = field.is_repeated
         if self._is_map:
             field = kind.fields_by_name["value"]
         self._form = _form(field, message)
 
-    def json(self, item: Item, depth: int, purse: list[int]) -> JsonValue:
+    def json(self, item: Item, depth: int, purse: Purse) -> JsonValue:
         """Return a field's item as JSON."""
         form = self._form
         if self._is_map:
             pay(purse, CONTAINER_COST * len(item), 0)
-            for key in item:
-                _text(key)
-            return {_key(key): form(item[key], depth, purse) for key in sorted(item)}
+            try:
+                return {_key(key): form(item[key], depth, purse) for key in sorted(item)}
+            except UnicodeDecodeError:
+                purse.note("a map has a key that is not UTF-8, and is not shown")
+                return None
         if self._is_repeated:
             return [form(each, depth, purse) for each in item]
         return form(item, depth, purse)
@@ -229,14 +243,15 @@ def _form(field: FieldDescriptor, message: Form) -> Form:
     if field.type == field.TYPE_BYTES:
         return lambda item, depth, purse: b64encode(item).decode()
     if field.type == field.TYPE_STRING:
-        return lambda item, depth, purse: _text(item)
+        return lambda item, depth, purse: text_of(item, purse)
     return lambda item, depth, purse: item
 
 
-def _text(item: Item) -> Item:
-    """Return a string. Raises UndecodableError: it is bytes, as proto2 has strings that are not UTF-8."""
+def text_of(item: Item, purse: Purse) -> Item:
+    """Return a string; in base64, with a note, if it is bytes, as proto2 has strings that are not UTF-8."""
     if isinstance(item, bytes):
-        raise UndecodableError("a string is not UTF-8")
+        purse.note("a string is not UTF-8, and shown in base64")
+        return b64encode(item).decode()
     return item
 
 

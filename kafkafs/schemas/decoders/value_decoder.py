@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.arrays import np, npt
 from engine.coding.layout import Buffer
 from engine.lines.json_text import hide
-from kafkafs.schemas.decoders.limits import check_size
-from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.decoders.limits import Purse, check_size
+from kafkafs.schemas.errors import UndecodableError, undecodable
 from kafkafs.schemas.framing import Message
 from kafkafs.schemas.schema import JsonValue
 
@@ -26,10 +27,12 @@ class DecodedJson(NamedTuple):
     Attributes:
         text: one JSON value on one line in UTF-8, safe to print.
         left: number of bytes behind the value, which the deserializers of registries leave out too.
+        notes: why parts of the value are not shown as their type says.
     """
 
     text: bytes
     left: int = 0
+    notes: Sequence[str] = ()
 
 
 class Payloads(NamedTuple):
@@ -82,7 +85,7 @@ class ValueDecoder(ABC):
 
         The arguments are those of `json`.
         """
-        return self._decoded(payload, message)[0]
+        return self._decoded(payload, message, Purse())[0]
 
     def json(self, payload: bytes, message: Message = None) -> DecodedJson:
         """Return the value as JSON text.
@@ -94,19 +97,25 @@ class ValueDecoder(ABC):
         Raises:
             UndecodableError: the bytes do not decode.
         """
-        value, left = self._decoded(payload, message)
-        return DecodedJson(json_bytes(value), left)
+        purse = Purse()
+        value, left = self._decoded(payload, message, purse)
+        return DecodedJson(json_bytes(value), left, tuple(purse.notes))
 
-    def _decoded(self, payload: bytes, message: Message) -> tuple[JsonValue, int]:
+    def _decoded(self, payload: bytes, message: Message, purse: Purse) -> tuple[JsonValue, int]:
         check_size(len(payload))
         try:
-            return self.read(payload, message)
-        except RecursionError:
-            raise UndecodableError("the value is nested too deeply") from None
+            return self.read(payload, message, purse)
+        except Exception as error:  # noqa: BLE001 - hostile bytes, read by libraries
+            raise undecodable(error, "the value") from None
 
     @abstractmethod
-    def read(self, payload: bytes, message: Message) -> tuple[JsonValue, int]:
-        """Return the value as plain JSON, and the number of bytes behind it. Raises UndecodableError."""
+    def read(self, payload: bytes, message: Message, purse: Purse) -> tuple[JsonValue, int]:
+        """Return the value as plain JSON, and the number of bytes behind it. Raises UndecodableError.
+
+        Args:
+            payload, message: as of `json`.
+            purse: what the value may cost; takes the notes on its parts.
+        """
 
 
 def json_bytes(value: JsonValue) -> bytes:

@@ -10,6 +10,9 @@
     [topics.events]
     value = { message = "shop.Paid" }                # of several messages, that of typed columns
 
+    [topics."dlq-*"]
+    value = { subjects = ["orders-value", "/pay.*/"] }   # whose schemas values may have that name one
+
     [[ids]]                                          # an id or a GUID without a registry's topic
     id = 7
     file = "shop/order.proto"
@@ -45,21 +48,23 @@ class Target(NamedTuple):
         file: path of a file, relative to the mapping's directory; None for a subject, or a message alone.
         subject, version: subject of another source, and its version, None for the newest.
         message: name of a Protobuf message; None for the first one of the file.
+        subjects: names or patterns of the subjects whose schemas those may have that name one.
     """
 
     file: str | None
     subject: str | None
     version: int | None
     message: str | None
+    subjects: tuple[NamePattern, ...] = ()
 
     @property
-    def is_message(self) -> bool:
-        """Whether there is a message alone, of keys or values that name their schema."""
+    def is_framed(self) -> bool:
+        """Whether it is about keys or values that name their schema."""
         return self.file is None and self.subject is None
 
 
 class TopicEntry(NamedTuple):
-    """The schema of the bare keys or values of some topics, or the message of those that name their schema."""
+    """The schema of the bare keys or values of some topics, or facts of those that name their schema."""
 
     topic: NamePattern
     is_key: bool
@@ -112,14 +117,25 @@ def parse_mapping(data: bytes, path: str) -> TopicMapping:
 def _target(found: JsonValue) -> Target:
     if isinstance(found, str):
         return Target(found, None, None, None)
-    _only(found, "file", "subject", "version", "message")
+    _only(found, "file", "subject", "version", "message", "subjects")
     file, subject = _text(found, "file"), _text(found, "subject")
-    if list(found) != ["message"] and (file is None) == (subject is None):
-        raise ValueError(f"{found} must name either a file or a subject, or a message alone")
+    is_framed = bool(found) and found.keys() <= {"message", "subjects"}
+    if not is_framed and ((file is None) == (subject is None) or "subjects" in found):
+        raise ValueError(
+            f"{found} must name either a file or a subject, or a message or subjects alone"
+        )
     version = found.get("version")
     if version is not None and (type(version) is not int or not 0 < version <= MAX_INT32):
         raise ValueError(f"{version!r} is not a version")
-    return Target(file, subject, version, _text(found, "message"))
+    return Target(file, subject, version, _text(found, "message"), _patterns(found))
+
+
+def _patterns(found: dict[str, JsonValue]) -> tuple[NamePattern, ...]:
+    given = found.get("subjects", [])
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise ValueError(f"subjects = {given!r} is not a list of names")
+    return tuple(map(NamePattern.parse, names))
 
 
 def _id_entry(found: JsonValue) -> IdEntry:

@@ -34,7 +34,8 @@ from kafkafs.schemas.files.mapping_file import MAPPING_SUFFIX, Target, TopicMapp
 from kafkafs.schemas.files.proto_files import described_files, imports_of
 from kafkafs.schemas.guid import guid_of
 from kafkafs.schemas.schema import Origin, Reference, Schema, SchemaKind
-from kafkafs.schemas.store import NEWEST_VERSION, Mapped, SchemaProblem, SchemaStore
+from kafkafs.schemas.store import SchemaProblem, SchemaStore
+from kafkafs.schemas.topic_subjects import NEWEST_VERSION, Mapped
 
 MOST_FILES = 10_000
 """Most files of schemas in a directory."""
@@ -240,9 +241,9 @@ class _Reading:
         """Yield what the mappings and the names of the files say; add schemas with the mapped ids."""
         for name, mapping in self._mappings:
             for topic, is_key, target in mapping.topics:
-                subject = None if target.is_message else self._subject(target, name)
+                subject = None if target.is_framed else self._subject(target, name)
                 version = target.version or NEWEST_VERSION
-                yield Mapped(topic, is_key, subject, version, target.message)
+                yield Mapped(topic, is_key, subject, version, target.message, target.subjects)
             for number, guid, file in mapping.ids:
                 subject = self._subject(Target(file, None, None, None), name)
                 place, known = next(

@@ -10,12 +10,14 @@ from engine.arrays import np
 from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.avro_schema import AvroType
+from kafkafs.schemas.decoders.limits import Purse
 from kafkafs.schemas.decoders.value_decoder import Payloads
-from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.errors import UndecodableError, undecodable
 from kafkafs.schemas.topic_decoder import SameFrame
 from kafkafs.table.typed.avro_program import column_program
-from kafkafs.table.typed.avro_types import Fit, arrow_type, fit_of
-from kafkafs.table.typed.typed_column import MISFITS, Read, TypedColumn
+from kafkafs.table.typed.avro_rules import Fit
+from kafkafs.table.typed.avro_types import arrow_type, fit_of
+from kafkafs.table.typed.typed_column import Read, TypedColumn
 
 if TYPE_CHECKING:
     from kafkafs.schemas.programs import compiled
@@ -51,12 +53,12 @@ class AvroColumn(TypedColumn):
                 return None
             try:
                 made = column_program(decoder.schema, self._schema, self.tree, self.shapes)
-            except MISFITS:
+            except Exception:  # noqa: BLE001 - hostile schemas
                 made = None  # each value says why it does not fit
             self._programs[decoder] = made
         return self._programs[decoder]
 
-    def value(self, field: DecodedField) -> Any:  # noqa: ANN401
+    def value(self, field: DecodedField, purse: Purse) -> Any:  # noqa: ANN401
         assert field.text is not None
         fit = self._fit(field.made_by)
         if isinstance(fit, str):
@@ -71,10 +73,8 @@ class AvroColumn(TypedColumn):
         if found is None:
             try:
                 found = fit_of(decoder.schema, self._schema)
-            except UndecodableError as error:
-                found = error.reason
-            except MISFITS as error:
-                found = str(error)
+            except Exception as error:  # noqa: BLE001 - hostile schemas
+                found = undecodable(error, "the schema").reason
             if len(self._fits) < _MOST_WRITERS:
                 self._fits[decoder] = found
         return found

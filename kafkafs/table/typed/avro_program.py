@@ -8,6 +8,7 @@ has the value, or the words for what is wrong with it.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from enum import IntEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,17 +31,17 @@ from kafkafs.schemas.decoders.avro_schema import (
 from kafkafs.schemas.decoders.limits import CONTAINER_COST, ITEM_COST, MOST_COST
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.programs import extension
-from kafkafs.table.typed.avro_types import (
+from kafkafs.table.typed.avro_resolved import is_same_form
+from kafkafs.table.typed.avro_rules import (
     DAY_TICKS,
     NULL,
-    Path,
-    default_of,
-    is_text,
-    plain_fit,
+    check_scalar,
+    enum_symbols,
     record_sources,
     type_name,
     without_null,
 )
+from kafkafs.table.typed.avro_types import Path, default_of, is_text
 from kafkafs.table.typed.column_tree import ColumnKind, ColumnTree
 
 if TYPE_CHECKING:
@@ -164,6 +165,8 @@ class _Compiler:
     def _plain(self, writer: AvroType, reader: AvroType, column: ColumnTree, path: Path) -> int:
         """Return the step for types that are not null; the branch of `avro_types` that has the same name."""
         if is_text(reader, path):
+            if not is_same_form(writer, reader):
+                return self._add(_Step(ColumnStep.REFUSED))  # the twin has the reader's names
             return self._add(_Step(ColumnStep.TEXT, column.at, first=self._json.step(writer)))
         inside = (*path, reader)
         if isinstance(reader, AvroRecord) and isinstance(writer, AvroRecord):
@@ -176,11 +179,11 @@ class _Compiler:
             value = self.step(writer.values, reader.values, column.parts[0].parts[1], inside)
             return self._linked(ColumnStep.MAP, column, [value])
         if isinstance(reader, AvroEnum) and isinstance(writer, AvroEnum):
-            return self._enumeration(writer, column)
+            return self._enumeration(enum_symbols(writer, reader).values(), column)
         if isinstance(reader, AvroPrimitive | AvroFixed) and isinstance(
             writer, AvroPrimitive | AvroFixed
         ):
-            plain_fit(writer, reader, path)  # refuses what is not read so
+            check_scalar(writer, reader)
             return self._add(self._scalar(writer, reader, column))
         raise UndecodableError(f"type {type_name(writer)} is not read as {type_name(reader)}")
 
@@ -212,9 +215,9 @@ class _Compiler:
         in_order = [*(steps[name] for name in names), *constants]
         return self._linked(ColumnStep.RECORD, column, in_order, cost=cost)
 
-    def _enumeration(self, writer: AvroEnum, column: ColumnTree) -> int:
+    def _enumeration(self, shown: Iterable[str], column: ColumnTree) -> int:
         try:
-            symbols = [symbol.encode() for symbol in writer.symbols]
+            symbols = [symbol.encode() for symbol in shown]
         except UnicodeEncodeError:
             raise NotServedError from None
         first = len(self._links)

@@ -18,12 +18,9 @@ Values come in the JSON form of `kafkafs.schemas.decoders`.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
 from decimal import Decimal
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from kafkafs.schemas.decoders.avro_logical import decimal_text
@@ -40,6 +37,18 @@ from kafkafs.schemas.decoders.avro_schema import (
 )
 from kafkafs.schemas.decoders.value_decoder import json_bytes
 from kafkafs.schemas.errors import UndecodableError
+from kafkafs.table.typed.avro_resolved import json_default, resolved_json
+from kafkafs.table.typed.avro_rules import (
+    NULL,
+    TICKS,
+    Fit,
+    check_scalar,
+    enum_symbols,
+    record_sources,
+    type_name,
+    wide,
+    without_null,
+)
 
 MOST_NESTED = 32
 """Levels of types in a column; unions and what lies in them count one each."""
@@ -48,16 +57,9 @@ _MOST_DIGITS, _MOST_DIGITS_128 = 76, 38
 _MOST_WIDTH = 1024
 _MOST_DEFAULTS = 1000
 
-Fit: TypeAlias = Callable[[Any], Any]
-"""Function from the JSON form of a value to what PyArrow takes; raises UndecodableError, ValueError or TypeError."""
 Path: TypeAlias = tuple[AvroType, ...]
 """The types that a type lies in."""
 
-TickUnit: TypeAlias = Literal["D", "ms", "us", "ns"]
-
-DAY_TICKS: dict[TickUnit, int] = {"ms": 86_400_000, "us": 86_400_000_000}
-"""Ticks of a day, of the units that times of day have."""
-NULL = AvroPrimitive("null")
 _PRIMITIVES = {
     "null": pa.null(),
     "boolean": pa.bool_(),
@@ -84,14 +86,6 @@ _LOGICAL = {
         [("months", pa.uint32()), ("days", pa.uint32()), ("milliseconds", pa.uint32())]
     ),
 }
-_WIDER = {
-    "int": ("long", "float", "double"),
-    "long": ("float", "double"),
-    "float": ("double",),
-    "string": ("bytes",),
-    "bytes": ("string",),
-}
-"""Types that values of a type may be read as."""
 
 
 def arrow_type(schema: AvroType) -> pa.DataType:
@@ -156,15 +150,6 @@ def _decimal_type(schema: AvroPrimitive | AvroFixed) -> pa.DataType:
     )
 
 
-def without_null(schema: AvroType) -> tuple[AvroType, bool]:
-    """Return a type as it is without null, and whether it may be null; a union of more types stays."""
-    if not isinstance(schema, AvroUnion):
-        return schema, schema == NULL
-    branches = tuple(branch for branch in schema.branches if branch != NULL)
-    plain = branches[0] if len(branches) == 1 else AvroUnion(branches) if branches else NULL
-    return plain, len(branches) < len(schema.branches)
-
-
 def is_text(plain: AvroType, path: Path) -> bool:
     """Return whether a column shows a type as JSON text."""
     if isinstance(plain, AvroUnion) or len(path) >= MOST_NESTED:
@@ -196,7 +181,8 @@ def _fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
 def plain_fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
     """Return the function for values of types without null; None if they stay as they are. Raises as `fit_of`."""
     if is_text(reader, path):
-        return _json_text
+        resolve = resolved_json(writer, reader)
+        return _json_text if resolve is None else lambda value: _json_text(resolve(value))
     if writer == NULL:
         return None
     inside = (*path, reader)
@@ -209,17 +195,13 @@ def plain_fit(writer: AvroType, reader: AvroType, path: Path) -> Fit | None:
         fit = _fit(writer.values, reader.values, inside) or _same
         return lambda value: [(name, fit(each)) for name, each in value.items()]
     if isinstance(reader, AvroEnum) and isinstance(writer, AvroEnum):
-        return None
-    if isinstance(reader, AvroFixed) and isinstance(writer, AvroFixed):
-        if reader.size == writer.size:
-            return _scalar(writer, reader)
-    elif (
-        isinstance(reader, AvroPrimitive)
-        and isinstance(writer, AvroPrimitive)
-        and (reader.name == writer.name or reader.name in _WIDER.get(writer.name, ()))
-    ):
-        return _scalar(writer, reader)
-    raise UndecodableError(f"type {type_name(writer)} is not read as {type_name(reader)}")
+        symbols = enum_symbols(writer, reader)
+        is_same = all(name == shown for name, shown in symbols.items())
+        return None if is_same else symbols.__getitem__
+    check_scalar(writer, reader)
+    assert isinstance(writer, AvroPrimitive | AvroFixed)
+    assert isinstance(reader, AvroPrimitive | AvroFixed)
+    return _scalar(writer, reader)
 
 
 def _record(writer: AvroRecord, reader: AvroRecord, inside: Path) -> Fit:
@@ -245,37 +227,14 @@ def _record(writer: AvroRecord, reader: AvroRecord, inside: Path) -> Fit:
     return read
 
 
-def record_sources(writer: AvroRecord, reader: AvroRecord) -> list[str | None]:
-    """Return for each field of a reader the writer's field that it is read from, by name or alias; None for its default.
-
-    Raises:
-        UndecodableError: a field is not there and has no default.
-    """
-    known = {name for name, _ in writer.fields}
-    sources: list[str | None] = []
-    for name, _ in reader.fields:
-        names = (name, *reader.aliases.get(name, ()))
-        source = next((each for each in names if each in known), None)
-        if source is None and name not in reader.defaults:
-            raise UndecodableError(f"the writer's schema has no field {name}, which has no default")
-        sources.append(source)
-    return sources
-
-
 def _scalar(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> Fit | None:
     logical = reader.logical
-    if writer.logical is not logical and not _is_number_form(writer, logical):
-        raise UndecodableError(f"type {type_name(writer)} is not read as {type_name(reader)}")
     if logical is Logical.DECIMAL:
-        if writer.scale != reader.scale:
-            raise UndecodableError(
-                f"a decimal of scale {writer.scale} is not read with scale {reader.scale}"
-            )
         return _decimal if reader.precision <= _MOST_DIGITS else None
     if logical is not None:
-        return _TICKS.get(logical)
+        return TICKS.get(logical)
     if reader.name == "double" and writer.name == "float":
-        return _wide
+        return wide
     if reader.name in ("float", "double"):
         return float
     if isinstance(writer, AvroFixed) or writer.name == "bytes":
@@ -283,24 +242,8 @@ def _scalar(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed
     return str.encode if (writer.name, reader.name) == ("string", "bytes") else None
 
 
-def _is_number_form(writer: AvroPrimitive | AvroFixed, logical: Logical | None) -> bool:
-    """Return whether numbers or texts without a logical type are those of one, or the other way round."""
-    if Logical.UUID in (logical, writer.logical):
-        return (
-            isinstance(writer, AvroPrimitive)
-            and writer.name == "string"
-            and (None in (logical, writer.logical))
-        )
-    return writer.logical is None and logical in _TICKS
-
-
 def _json_text(value: Any) -> str | None:  # noqa: ANN401
     return None if value is None else json_bytes(value).decode()
-
-
-def _wide(value: str | float) -> float:
-    """Return a number of 32 bits; its JSON has fewer digits than the double of the same number."""
-    return float(np.float32(value))
 
 
 def _text_of_base64(text: str) -> str:
@@ -309,34 +252,6 @@ def _text_of_base64(text: str) -> str:
 
 def _decimal(text: str) -> Decimal:
     return Decimal(text)
-
-
-def _ticks(unit: TickUnit, value: str | int) -> int:
-    """Return the number of a date or time; one that RFC 3339 cannot write is a number already."""
-    if isinstance(value, int):
-        return value
-    return int(np.datetime64(value.removesuffix("Z"), unit).astype(np.int64))
-
-
-def _time_ticks(unit: TickUnit, value: str | int) -> int:
-    if isinstance(value, str):
-        return _ticks(unit, f"1970-01-01T{value}")
-    if not 0 <= value < DAY_TICKS[unit]:
-        raise UndecodableError(f"{value} is no time of day")
-    return value
-
-
-_TICKS: dict[Logical, Fit] = {
-    Logical.DATE: partial(_ticks, "D"),
-    Logical.TIME_MILLIS: partial(_time_ticks, "ms"),
-    Logical.TIME_MICROS: partial(_time_ticks, "us"),
-    Logical.TIMESTAMP_MILLIS: partial(_ticks, "ms"),
-    Logical.TIMESTAMP_MICROS: partial(_ticks, "us"),
-    Logical.TIMESTAMP_NANOS: partial(_ticks, "ns"),
-    Logical.LOCAL_TIMESTAMP_MILLIS: partial(_ticks, "ms"),
-    Logical.LOCAL_TIMESTAMP_MICROS: partial(_ticks, "us"),
-    Logical.LOCAL_TIMESTAMP_NANOS: partial(_ticks, "ns"),
-}
 
 
 # Defaults
@@ -367,7 +282,7 @@ def default_of(
     if value is None and (is_nullable or plain == NULL):
         return None
     if is_text(plain, path):
-        return _json_text(value)
+        return _json_text(json_default(plain, value))
     inside = (*path, plain)
     if isinstance(plain, AvroRecord):
         given = plain.defaults | value
@@ -387,12 +302,3 @@ def default_of(
         if isinstance(plain, AvroFixed) or plain.name == "bytes":
             return value.encode("latin-1")
     return value
-
-
-def type_name(schema: AvroType) -> str:
-    """Return a type's name for messages."""
-    if isinstance(schema, AvroPrimitive | AvroFixed):
-        return schema.name if schema.logical is None else f"{schema.name} ({schema.logical})"
-    if isinstance(schema, AvroRecord | AvroEnum):
-        return schema.name
-    return type(schema).__name__.removeprefix("Avro").lower()

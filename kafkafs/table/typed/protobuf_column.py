@@ -12,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from engine.arrays import np, npt
 from engine.lines.line_decoder import DecodedField
+from kafkafs.schemas.decoders.limits import Purse
 from kafkafs.schemas.decoders.protobuf import MOST_INDEX_BYTES, ProtobufDecoder, ProtobufPayload
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.errors import UndecodableError
@@ -122,14 +123,14 @@ class ProtobufColumn(TypedColumn):
             return None
         return self.program if name == self._descriptor.full_name else None
 
-    def value(self, field: DecodedField) -> Any:  # noqa: ANN401
+    def value(self, field: DecodedField, purse: Purse) -> Any:  # noqa: ANN401
         made = field.made_by
         if not isinstance(made, ProtobufPayload):
             raise UndecodableError("it has no Protobuf schema of its own")
-        return self.value_of(made)
+        return self.value_of(made, purse)
 
-    def value_of(self, made: ProtobufPayload) -> Any:  # noqa: ANN401
-        """Return what PyArrow takes for a payload. Raises one of MISFITS: it does not fit."""
+    def value_of(self, made: ProtobufPayload, purse: Purse) -> Any:  # noqa: ANN401
+        """Return what PyArrow takes for a payload; raises as `value`."""
         name, own = made.decoder.descriptor(made.message).full_name, self._descriptor.full_name
         if name != own:
             raise UndecodableError(f"it is a message {name}, not {own}")
@@ -138,10 +139,7 @@ class ProtobufColumn(TypedColumn):
             message.ParseFromString(made.data)
         except DecodeError:
             raise UndecodableError(f"the bytes are no message {own}") from None
-        if not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors()[:3])
-            raise UndecodableError(f"required fields are missing: {missing[:200]}")
-        return self._value(message)
+        return self._value(message, purse)
 
 
 def _may_have_ref(payloads: Payloads, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,8 @@
 A field with presence (`optional`, in a oneof, of proto2) is null where it is not set; any other has its default.
 
 Microseconds hold all times of Protobuf, of the years 1 to 9999, and are what Spark, Parquet's readers and Python's own
-types take. Nanoseconds, on demand, hold all digits of the years 1677 to 2262.
+types take. Nanoseconds, on demand, hold all digits of the years 1677 to 2262. A time that a column does not hold is null, and
+so is a required field that is missing; the value stays.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from kafkafs.schemas.decoders.limits import MOST_COST
-from kafkafs.schemas.decoders.protobuf_json import MessagePrinter
+from kafkafs.schemas.decoders.limits import Purse
+from kafkafs.schemas.decoders.protobuf_json import MessagePrinter, text_of
 from kafkafs.schemas.decoders.value_decoder import json_bytes
-from kafkafs.schemas.errors import UndecodableError
 from kafkafs.table.typed.retyped import with_leaves
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ _MOST_TYPES = 10_000
 
 Path: TypeAlias = tuple[str, ...]
 """Full names of the messages that a message lies in."""
-ValueOf: TypeAlias = Callable[[Any], Any]
-"""Function from a message, or a field's item, to what PyArrow takes."""
+ValueOf: TypeAlias = Callable[[Any, Purse], Any]
+"""Function from a message, or a field's item, to what PyArrow takes; the purse takes notes on parts that do not fit."""
 
 _GOOGLE = "google.protobuf."
 _WRAPPERS = {
@@ -160,21 +160,23 @@ class _Shown(NamedTuple):
 
 def _value_of(descriptor: Descriptor, shown: _Shown, path: Path) -> ValueOf:
     if is_text(descriptor, path):
-        return lambda message: json_bytes(shown.printer.json(message, 0, [MOST_COST])).decode()
+        return lambda message, purse: json_bytes(shown.printer.json(message, 0, purse)).decode()
     if descriptor.full_name in _TIMES:
-        return lambda message: _ticks(message, shown.unit)
+        return lambda message, purse: _ticks(message, shown.unit, purse)
     if is_wrapper(descriptor):
         wrapped = _item_of(descriptor.fields_by_name["value"], shown, path)
-        return lambda message: wrapped(message.value)
+        return lambda message, purse: wrapped(message.value, purse)
     inside = (*path, descriptor.full_name)
     fields = [
         (field.name, field.has_presence, _field_of(field, shown, inside))
         for field in fields_of(descriptor)
     ]
 
-    def value(message: Any) -> dict[str, Any]:  # noqa: ANN401
+    def value(message: Any, purse: Purse) -> dict[str, Any]:  # noqa: ANN401
         return {
-            name: None if may_lack and not message.HasField(name) else of(getattr(message, name))
+            name: None
+            if may_lack and not message.HasField(name)
+            else of(getattr(message, name), purse)
             for name, may_lack, of in fields
         }
 
@@ -184,9 +186,18 @@ def _value_of(descriptor: Descriptor, shown: _Shown, path: Path) -> ValueOf:
 def _field_of(field: FieldDescriptor, shown: _Shown, path: Path) -> ValueOf:
     if is_map(field):
         key, value = (_item_of(each, shown, path) for each in fields_of(field.message_type))
-        return lambda items: [(key(each), value(items[each])) for each in sorted(items)]
+
+        def pairs(items: Any, purse: Purse) -> list[tuple[Any, Any]] | None:  # noqa: ANN401
+            try:
+                return [(key(each, purse), value(items[each], purse)) for each in sorted(items)]
+            except UnicodeDecodeError:
+                return None  # the note on the JSON says why
+
+        return pairs
     item = _item_of(field, shown, path)
-    return (lambda items: [item(each) for each in items]) if field.is_repeated else item
+    if field.is_repeated:
+        return lambda items, purse: [item(each, purse) for each in items]
+    return item
 
 
 def _item_of(field: FieldDescriptor, shown: _Shown, path: Path) -> ValueOf:
@@ -194,35 +205,31 @@ def _item_of(field: FieldDescriptor, shown: _Shown, path: Path) -> ValueOf:
         return _value_of(field.message_type, shown, path)
     if field.enum_type is not None:
         return _enum_of(field.enum_type)
-    return _string if field.type == field.TYPE_STRING else _same
+    return text_of if field.type == field.TYPE_STRING else _same
 
 
 def _enum_of(kind: EnumDescriptor) -> ValueOf:
     names: dict[int, str] = {}
     for value in kind.values:
         names.setdefault(value.number, value.name)
-    return lambda number: names.get(number, str(number))
+    return lambda number, purse: names.get(number, str(number))
 
 
-def _same(item: Any) -> Any:  # noqa: ANN401
+def _same(item: Any, purse: Purse) -> Any:  # noqa: ANN401
     return item
 
 
-def _string(item: Any) -> Any:  # noqa: ANN401
-    if isinstance(item, bytes):
-        raise UndecodableError("a string is not UTF-8")
-    return item
-
-
-def _ticks(message: Any, unit: str) -> int:  # noqa: ANN401
-    """Return a Timestamp or Duration in a unit, without the digits below, whatever the sign of a Duration."""
+def _ticks(message: Any, unit: str, purse: Purse) -> int | None:  # noqa: ANN401
+    """Return a Timestamp or Duration in a unit, without the digits below, whatever the sign of a Duration; None if out of range."""
     seconds, nanos, name = message.seconds, message.nanos, message.DESCRIPTOR.full_name
+    size = NANOS_A_TICK[unit]
     least = -_MOST_NANOS if name == DURATION else 0
     if not least <= nanos <= _MOST_NANOS or (name == DURATION and seconds * nanos < 0):
-        raise UndecodableError(f"a {name} has {seconds} s and {nanos} ns")
-    size = NANOS_A_TICK[unit]
+        purse.note(f"a {name} has {seconds} s and {nanos} ns")
+        return None
     part = abs(nanos) // size
     found: int = seconds * (_SECOND // size) + (part if nanos > 0 else -part)
     if not -(2**63) <= found < 2**63:
-        raise UndecodableError(f"a {name} of {seconds} s is not counted in {unit}")
+        purse.note(f"a {name} of {seconds} s is not counted in {unit}")
+        return None
     return found

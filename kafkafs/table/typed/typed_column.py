@@ -10,20 +10,15 @@ import pyarrow as pa
 
 from engine.arrays import np, npt
 from engine.lines.line_decoder import DecodedField
-from kafkafs.schemas.decoders.limits import MOST_COST
+from kafkafs.schemas.decoders.limits import MOST_COST, Purse
 from kafkafs.schemas.decoders.value_decoder import Payloads
-from kafkafs.schemas.errors import UndecodableError
+from kafkafs.schemas.errors import UndecodableError, printable, said
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.topic_decoder import SameFrame
 from kafkafs.table.typed.column_tree import ColumnTree
 
 if TYPE_CHECKING:
     from kafkafs.schemas.programs import compiled
-
-MISFITS = (
-    UndecodableError, ValueError, TypeError, KeyError, AttributeError, OverflowError, ArithmeticError, pa.ArrowException,
-)  # fmt: skip
-"""What says that a value has another type."""
 
 TOO_LARGE = f"it takes more than {MOST_COST} bytes"
 
@@ -33,7 +28,7 @@ class Made(NamedTuple):
 
     Attributes:
         value: what PyArrow takes.
-        note: why it does not fit.
+        note: why it, or a part of it, does not fit.
         cost: bytes that it takes in the column, besides texts.
     """
 
@@ -83,8 +78,13 @@ class TypedColumn(ABC):
         """Yield how the payloads of a frame are read; the extension must be there."""
 
     @abstractmethod
-    def value(self, field: DecodedField) -> Any:  # noqa: ANN401
-        """Return what PyArrow takes for a decoded field with a text. Raises one of MISFITS: it does not fit."""
+    def value(self, field: DecodedField, purse: Purse) -> Any:  # noqa: ANN401
+        """Return what PyArrow takes for a decoded field with a text; an exception says why it does not fit.
+
+        Args:
+            field: the field.
+            purse: what the value may cost; takes notes on parts that do not fit.
+        """
 
     def array(self, fields: Iterable[DecodedField | None]) -> tuple[pa.Array, dict[int, str]]:
         """Return the values of decoded fields, and by place the notes on those that do not fit.
@@ -98,14 +98,17 @@ class TypedColumn(ABC):
         """Return what becomes of a decoded field."""
         if field is None or field.text is None:
             return Made(None, None, self.tree.weight)
+        purse = Purse()
         try:
-            value = self.value(field)
+            value = self.value(field, purse)
             cost = self.tree.items_cost(value)
             if cost > MOST_COST:
                 raise UndecodableError(TOO_LARGE)
-        except MISFITS as error:
+        except Exception as error:  # noqa: BLE001 - the one net around values of a column
             return Made(None, misfit(error), self.tree.weight)
-        return Made(value, None, self.tree.weight + cost)
+        told = field.note or ""
+        note = "; ".join(each for each in purse.notes if each not in told) or None
+        return Made(value, note, self.tree.weight + cost)
 
     def array_of(self, made: Sequence[Made]) -> tuple[pa.Array, dict[int, str]]:
         """Return values as a column, and by place the notes on those that do not fit."""
@@ -113,7 +116,7 @@ class TypedColumn(ABC):
         notes = {place: each.note for place, each in enumerate(made) if each.note is not None}
         try:
             return pa.array(values, self.type), notes
-        except MISFITS:
+        except Exception:  # noqa: BLE001
             self._drop_misfits(values, notes)
             return pa.array(values, self.type), notes
 
@@ -121,12 +124,15 @@ class TypedColumn(ABC):
         for place, value in enumerate(values):
             try:
                 pa.array([value], self.type)
-            except MISFITS as error:
+            except Exception as error:  # noqa: BLE001
                 values[place] = None
                 notes[place] = misfit(error)
 
 
-def misfit(error: BaseException | str) -> str:
+def misfit(error: Exception | str) -> str:
     """Return the note on a value that does not fit."""
-    reason = error.reason if isinstance(error, UndecodableError) else str(error)
-    return f"the value does not fit the column: {reason}"[:500]
+    if isinstance(error, UndecodableError):
+        reason = error.reason
+    else:
+        reason = error if isinstance(error, str) else said(error)
+    return printable(f"the value does not fit the column: {reason}"[:500])

@@ -21,16 +21,16 @@ from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import make_decoder
 from kafkafs.schemas.decoders.limits import MOST_COST
-from kafkafs.schemas.decoders.value_decoder import ValueDecoder
+from kafkafs.schemas.decoders.value_decoder import Payloads, ValueDecoder
 from kafkafs.schemas.errors import SchemaFileError, UndecodableError
 from kafkafs.schemas.framing import Message
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.schemas.topic_decoder import TopicSchemas
+from kafkafs.schemas.topic_decoder import SameFrame, TopicSchemas
 from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.typed.avro_column import AvroColumn
-from kafkafs.table.typed.typed_column import TOO_LARGE, Made, TypedColumn, misfit
+from kafkafs.table.typed.typed_column import TOO_LARGE, Made, Read, TypedColumn, misfit
 
 _SIDES = ("key", "value")
 _MOST_PROGRAMS = 64
@@ -167,7 +167,7 @@ def _side(column: TypedColumn, rows: Rows, *, is_key: bool) -> _Side:
     which = np.full(len(rows), -1, np.int32)
     for frame in frames:
         payloads = frame.payloads(fields)
-        for part, skipped, program in column.reads(frame, payloads):
+        for part, skipped, program in _reads(column, frame, payloads):
             chosen = frame.rows[part]
             if program is None or len(programs) == _MOST_PROGRAMS:
                 alone[chosen] = True
@@ -188,6 +188,14 @@ def _side(column: TypedColumn, rows: Rows, *, is_key: bool) -> _Side:
     notes |= dict.fromkeys(np.flatnonzero(states == _TOO_LARGE).tolist(), misfit(TOO_LARGE))
     made = _Side(column.tree.array(parts), notes)
     return _with_others(column, made, alone, rows, is_key=is_key) if alone.any() else made
+
+
+def _reads(column: TypedColumn, frame: SameFrame, payloads: Payloads) -> list[Read]:
+    """Return how the payloads of a frame are read, each alone if no program can be made."""
+    try:
+        return list(column.reads(frame, payloads))
+    except Exception:  # noqa: BLE001 - each value says why it does not fit
+        return [Read(np.flatnonzero(payloads.sizes >= 0), 0, None)]
 
 
 def _with_others(

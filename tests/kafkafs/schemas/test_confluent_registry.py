@@ -13,6 +13,7 @@ from engine.record.record import Header
 from kafkafs.schemas.catalog import facts, state_of
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Framing, framings, payload
+from kafkafs.schemas.opened import open_schemas
 from kafkafs.schemas.schema import Schema, SchemaKind
 from kafkafs.schemas.source_schemas import SourceSchemas
 from kafkafs.schemas.store import SchemaStore
@@ -65,7 +66,8 @@ def source() -> LogSource:
 
 @pytest.fixture(scope="module")
 def store(source: LogSource) -> SchemaStore:
-    return SourceSchemas(source).store()
+    mapping = open_schemas([str(FOLDER / "subjects.toml")])
+    return SchemaStore.union([SourceSchemas(source).store(), mapping])
 
 
 def as_registry(schema: Schema) -> dict[str, Any]:

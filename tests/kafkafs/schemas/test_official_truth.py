@@ -26,8 +26,7 @@ from tests.schema_truth import (
     SchemaRecord,
     SideTruth,
     registered,
-    schema_files,
-    schema_log_dir,
+    schema_paths,
     schema_records,
     schema_topics,
 )
@@ -39,12 +38,14 @@ STRICTER = {("avro-garbage", 15),
             ("json-garbage", 6), ("json-garbage", 9), ("json-garbage", 11)}  # fmt: skip
 # The id that the first records ask for belongs to another schema now, and compaction took theirs.
 MISTAKEN = {("schemas-compacted", "reused-id", offset) for offset in range(3)}
+# Of these a part is not shown, and a note says so; the official deserializers refuse the value.
+PARTS = ("required fields are missing: ", "an Any holds a type that the schema does not have: ")
 FLOATS = ("aFloat", "f")  # fields of 32 bits
 
 
 @cache
 def store_of(kind: str) -> SchemaStore:
-    return open_schemas([str(schema_files(kind) or schema_log_dir(kind))])
+    return open_schemas(schema_paths(kind))
 
 
 def sides(kind: str, topic: str) -> Iterator[tuple[SchemaRecord, SideTruth, DecodedField | None]]:
@@ -97,7 +98,8 @@ def test_each_value_is_what_the_official_deserializer_returned(kind: str, topic:
 def test_a_value_that_the_official_deserializer_refuses_stays_bytes(kind: str, topic: str) -> None:
     for record, truth, field in sides(kind, topic):
         if truth.error is not None or (topic, record.offset) in STRICTER or is_lost(kind, truth):
-            assert field is None or field.text is None, (record, field)
+            is_part = field is not None and field.note is not None and field.note.startswith(PARTS)
+            assert is_part or field is None or field.text is None, (record, field)
 
 
 @pytest.mark.parametrize(("kind", "topic"), [pair for pair in TOPICS if pair[0] in REGISTRIES])

@@ -9,7 +9,8 @@ from kafkafs.schemas.collected import Change
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Form, Framing, framings
 from kafkafs.schemas.schema import Candidate, Origin, Reference, Schema, SchemaKind
-from kafkafs.schemas.store import MOST_REFERENCES, NEWEST_VERSION, Mapped, SchemaStore
+from kafkafs.schemas.store import MOST_REFERENCES, SchemaStore
+from kafkafs.schemas.topic_subjects import NEWEST_VERSION, Mapped
 from tests.schema_records import LONG, NOW, STRING, schema_record, tombstone, written
 
 LATER, MUCH_LATER = NOW + 1000, NOW + 2000

@@ -14,14 +14,17 @@ from engine.log.partition_choice import NamePattern
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.schema import Origin, Schema, SchemaKind
-from kafkafs.schemas.store import Mapped, SchemaStore
+from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
+from kafkafs.schemas.topic_subjects import Mapped
 
 RECORD = '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'
 
 
 def schema(id_: int, text: str = RECORD, **more: Any) -> Schema:
-    return Schema(SchemaKind.AVRO, text, subject=f"s{id_}-value", version=1, id=id_, **more)
+    return Schema(
+        SchemaKind.AVRO, text, id=id_, **{"subject": f"s{id_}-value", "version": 1} | more
+    )
 
 
 def shown(
@@ -76,8 +79,8 @@ def test_an_unknown_id_stays_unknown_so_that_lines_do_not_change() -> None:
 def test_an_id_given_twice_has_the_schema_of_the_record_s_time() -> None:
     store = SchemaStore(
         [
-            schema(7, '"int"', origin=Origin("f", 0, 100), until=200),
-            schema(7, '"boolean"', origin=Origin("f", 1, 200)),
+            schema(7, '"int"', subject="t-value", origin=Origin("f", 0, 100), until=200),
+            schema(7, '"boolean"', subject="t-value", origin=Origin("f", 1, 200)),
         ]
     )
     found = [shown(store, b"\0\0\0\0\7\1", timestamp=time) for time in (150, 250)]

@@ -223,7 +223,7 @@ def test_a_key_that_a_map_has_twice_is_left_to_the_reader() -> None:
     decoder = AvroDecoder('{"type":"map","values":"int"}')
     twice = written({"type": "map", "values": "int"}, {"a": 1, "b": 2}).replace(b"b", b"a")
     assert program_says(decoder, twice) is None
-    assert decoder.json(twice) == (b'{"a":2}', 0)
+    assert decoder.json(twice) == DecodedJson(b'{"a":2}')
     many = written({"type": "map", "values": "int"}, {str(each): each for each in range(5000)})
     assert program_says(decoder, many) == said(decoder, many)
 

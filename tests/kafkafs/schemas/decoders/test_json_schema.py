@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkafs.schemas.decoders.json_schema import JsonSchemaDecoder
+from kafkafs.schemas.decoders.value_decoder import DecodedJson
 from kafkafs.schemas.errors import UndecodableError
 
 DECODER = JsonSchemaDecoder()
@@ -23,7 +24,7 @@ DECODER = JsonSchemaDecoder()
     ],
 )
 def test_the_text_is_shown_without_whitespace(payload: bytes, text: bytes) -> None:
-    assert DECODER.json(payload) == (text, 0)
+    assert DECODER.json(payload) == DecodedJson(text)
 
 
 def test_a_value_is_decoded() -> None:

@@ -8,9 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from engine import kernel
+from engine.lines.line_decoder import LineDecoder
+from engine.units import TopicPartition
+from engine.writing.records.building import records_of
+from engine.writing.records.simple_record import SimpleRecord
 from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.programs import compiled
+from kafkafs.table.rows import Rows
 from kafkafs.table.typed.typed_column import TypedColumn
+from tests.engine.kernel.kernels import table_of
 
 READ, NULL, REFUSED, TOO_LARGE = range(4)
 ENOUGH = 1 << 60
@@ -42,6 +49,16 @@ def read(
     array = column.tree.array(parts)
     array.validate(full=True)
     return ByProgram(array, states.tolist())
+
+
+def rows_of(decoder: LineDecoder, records: Sequence[SimpleRecord]) -> Rows:
+    """The rows of some records of the topic `t`."""
+    table = table_of(bytes(records_of(*records).buffer))
+    columns = kernel.decode(
+        bytes(records_of(*records).buffer), table, 0, len(table), start_position=0
+    )
+    indices = np.arange(len(columns))
+    return Rows(TopicPartition("t", 0), 0, columns, table, None, indices, decoder)
 
 
 def equal(one: pa.Array, other: pa.Array) -> bool:

@@ -40,7 +40,7 @@ def decoder_of(schema: Any) -> AvroDecoder:
 def by_twin(column: AvroColumn, decoder: AvroDecoder, payload: bytes) -> Any:
     """The array of one value by its twin; None if the value is refused, or does not fit."""
     try:
-        text, left = decoder.json(payload)
+        text, left, _ = decoder.json(payload)
     except UndecodableError:
         return None
     array, notes = column.array([DecodedField(text, made_by=decoder)])

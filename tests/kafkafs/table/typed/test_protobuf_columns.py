@@ -186,16 +186,23 @@ def test_nanoseconds_hold_all_digits_of_a_time() -> None:
     assert array.field("took").cast(pa.int64())[0].as_py() == -1
 
 
-def test_a_time_that_its_unit_cannot_count_is_null_with_a_note() -> None:
+def test_a_time_that_its_unit_cannot_count_is_null_and_the_rest_of_its_value_stays() -> None:
     beyond = tag(61, 2) + sized(tag(1, 0) + varint(2**50))
-    for column, data, said in (
-        (IN_NANOS, filled(at="9999-12-31T23:59:59Z"), "253402300799 s is not counted in ns"),
-        (COLUMNS["proto3"], beyond, f"{2**50} s is not counted in us"),
+    late = filled(at="9999-12-31T23:59:59Z")
+    for column, data, without, said in (
+        (IN_NANOS, late, filled(), "253402300799 s is not counted in ns"),
+        (COLUMNS["proto3"], beyond, b"", f"{2**50} s is not counted in us"),
     ):
-        field = DecodedField(b"", made_by=ProtobufPayload(DECODERS["proto3"], data, None))
+        field, whole = (
+            DecodedField(b"", made_by=ProtobufPayload(DECODERS["proto3"], each, None))
+            for each in (data, without)
+        )
         array, notes = column.array([field])
-        assert array.to_pylist() == [None]
-        assert f"a google.protobuf.Timestamp of {said}" in notes[0]
+        (shown,) = array.to_pylist()
+        assert shown["at"] is None
+        (other,) = column.array([whole])[0].to_pylist()
+        assert repr({**shown, "at": 0}) == repr({**other, "at": 0})  # some are not a number
+        assert notes == {0: f"a google.protobuf.Timestamp of {said}"}
         assert read(column, column.program, [data]).states == [REFUSED]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import io
 import json
@@ -19,6 +20,7 @@ import kafkafs
 from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.errors import SchemaFileError
+from kafkafs.schemas.programs import extension
 from tests.schema_truth import REGISTRIES, schema_log_dir, schema_topics
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
@@ -26,7 +28,7 @@ pc = pytest.importorskip("pyarrow.compute")
 
 from kafkafs.table.typed.avro_column import AvroColumn  # noqa: E402
 from kafkafs.table.typed.avro_types import MOST_NESTED, arrow_type  # noqa: E402
-from tests.kafkafs.table.typed.reading import equal  # noqa: E402
+from tests.kafkafs.table.typed.reading import REFUSED, equal, read  # noqa: E402
 
 CONFLUENT = schema_log_dir("schemas-confluent")
 NOW = datetime.datetime(2024, 2, 29, 12, 30, 59, 123456, datetime.UTC)
@@ -150,6 +152,15 @@ def test_nanoseconds_a_uuid_and_a_duration_keep_all_their_digits() -> None:
     assert found.to_pylist() == [{"months": 1, "days": 2, "milliseconds": 2**32 - 1}]
 
 
+def enum(*symbols: str, **more: Any) -> Any:
+    return {"type": "enum", "name": "E", "symbols": list(symbols), **more}
+
+
+def node(*fields: Any) -> Any:
+    """A record that holds itself: what its own inner values become is JSON text in a column."""
+    return record(*fields, {"name": "next", "type": ["null", "R"], "default": None})
+
+
 X = {"name": "x", "type": "int"}
 RESOLVED: list[tuple[Any, Any, Any]] = [
     ("int", "long", 5),
@@ -174,6 +185,14 @@ RESOLVED: list[tuple[Any, Any, Any]] = [
         {"x": 1, "a": 2},
     ),
     ({"type": "array", "items": "int"}, {"type": "array", "items": "double"}, [1, 2]),
+    (enum("A", "NEW"), enum("A", "OTHER", default="OTHER"), "NEW"),
+    (enum("A", "NEW"), enum("A", "OTHER", default="OTHER"), "A"),
+    (enum("B", "A"), enum("A", "B"), "A"),
+    (
+        {"type": "map", "values": enum("A", "NEW")},
+        {"type": "map", "values": enum("OTHER", default="OTHER")},
+        {"k": "NEW"},
+    ),
 ]
 
 
@@ -188,7 +207,81 @@ def test_an_older_schemas_value_is_what_fastavro_resolves_it_to(
     reading = column(reader)
     found, notes = reading.array([decoded(writer, payload)])
     assert notes == {}
-    assert found.equals(pa.array([expected], reading.type))
+    assert found.equals(pa.array([_items(expected)], reading.type))
+    by_program(reading, AvroDecoder(json.dumps(writer)), payload, found)
+
+
+def _items(value: Any) -> Any:
+    return list(value.items()) if isinstance(value, dict) and "k" in value else value
+
+
+def by_program(
+    reading: AvroColumn, decoder: AvroDecoder, payload: bytes, expected: pa.Array
+) -> None:
+    """The program of the schemas has the same value, or leaves it to its twin."""
+    program = reading.program(decoder) if extension is not None else None
+    if program is not None:
+        made, states = read(reading, program, [payload])
+        assert states == [REFUSED] or made.equals(expected)
+
+
+IN_TEXT: list[tuple[str, Any, Any, Any]] = [
+    ("a new name", X, {"name": "z", "type": "int", "aliases": ["x"]}, 1),
+    ("a wider type", X, {"name": "x", "type": "double"}, 1),
+    ("bytes as text", {"name": "x", "type": "bytes"}, {"name": "x", "type": "string"}, b"ab"),
+    ("text as bytes", {"name": "x", "type": "string"}, {"name": "x", "type": "bytes"}, "ab"),
+    ("a symbol that is gone", {"name": "x", "type": enum("A", "NEW")},
+     {"name": "x", "type": enum("A", "OLD", default="OLD")}, "NEW"),
+    ("a union of one more", {"name": "x", "type": ["null", "int"]},
+     {"name": "x", "type": ["null", "long", "string"]}, 1),
+    ("a union of others", {"name": "x", "type": ["int", "string"]},
+     {"name": "x", "type": ["string", "double"]}, 1),
+    ("an array", {"name": "x", "type": {"type": "array", "items": "int"}},
+     {"name": "x", "type": {"type": "array", "items": "double"}}, [1, 2]),
+    ("a map", {"name": "x", "type": {"type": "map", "values": "int"}},
+     {"name": "x", "type": {"type": "map", "values": "double"}}, {"k": 1}),
+    ("the same", X, X, 1),
+]  # fmt: skip
+"""Fields of a record that holds itself, of a writer and of a reader, and a value."""
+
+
+@pytest.mark.parametrize(
+    "more", [None, {"name": "new", "type": "bytes", "default": "\u00ff"}], ids=str
+)
+@pytest.mark.parametrize(("change", "old", "new", "value"), IN_TEXT)
+def test_what_is_text_in_a_column_has_the_readers_names_symbols_and_defaults_as_fastavro(
+    change: str, old: Any, new: Any, value: Any, more: Any
+) -> None:
+    # Each in a record inside of itself, and in a union of several types.
+    inner = {"x": value, "next": {"x": value, "next": None}}
+    for writer, reader, data, path in (
+        (node(old), node(new, *([more] if more else [])), {"x": value, "next": inner}, "next"),
+        (
+            record({"name": "u", "type": ["int", node(old)]}) | {"name": "Outer"},
+            record({"name": "u", "type": ["string", node(new)]}) | {"name": "Outer"},
+            {"u": inner},
+            "u",
+        ),
+    ):
+        payload = written(writer, data)
+        expected = fastavro.schemaless_reader(
+            io.BytesIO(payload), fastavro.parse_schema(writer), fastavro.parse_schema(reader)
+        )
+        reading = column(reader)
+        found, notes = reading.array([decoded(writer, payload)])
+        assert notes == {}, change
+        shown = json.loads(found.to_pylist()[0][path])
+        assert shown == _as_json(expected[path]), change
+        by_program(reading, AvroDecoder(json.dumps(writer)), payload, found)
+
+
+def _as_json(value: Any) -> Any:
+    """A value of fastavro as our JSON: bytes in base64; fastavro leaves the default of bytes as text."""
+    if isinstance(value, dict):
+        return {name: "/w==" if name == "new" else _as_json(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_json(each) for each in value]
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 @pytest.mark.parametrize(
