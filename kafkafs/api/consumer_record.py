@@ -63,11 +63,7 @@ class ConsumerRecord:
 
     @property
     def time(self) -> datetime | None:
-        """The timestamp in UTC; None without one.
-
-        Raises:
-            OverflowError: the time is before the year 1 or after 9999.
-        """
+        """The timestamp in UTC; None without one, and for one before the year 1 or after 9999."""
         return datetime_of(self.timestamp)
 
     def decoded(self, decoder: LineDecoder | None = None) -> Decoded:

@@ -39,9 +39,10 @@ def milliseconds(moment: Moment) -> Timestamp:
 
 
 def datetime_of(timestamp: Timestamp) -> datetime | None:
-    """Return a timestamp as a datetime in UTC; None for no timestamp.
-
-    Raises:
-        OverflowError: the time is before the year 1 or after 9999.
-    """
-    return None if timestamp == NO_TIMESTAMP else _EPOCH + timestamp * _MILLISECOND
+    """Return a timestamp as a datetime in UTC; None for no timestamp, and for one before the year 1 or after 9999."""
+    if timestamp == NO_TIMESTAMP:
+        return None
+    try:
+        return _EPOCH + timestamp * _MILLISECOND
+    except OverflowError:
+        return None

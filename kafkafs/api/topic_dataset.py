@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from engine.lines.record_line import internal_decoder
@@ -15,16 +17,17 @@ from kafkafs.api.scan import Scan
 from kafkafs.api.scan_plan import Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
+from kafkafs.table.arrow_rows import MOST_MILLISECONDS
 from kafkafs.table.rows import TypedValues
 from kafkafs.table.typed.counted_misfits import CountedMisfits
 from kafkafs.table.typed.retyped import with_leaves
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
     from kafkafs.schemas.store import SchemaStore
 
 COLUMNS = tuple(name for name in RECORD_FIELDS if name != CORRUPT)
+_LEAST_MILLISECONDS = -9_223_372_022_400_000
+"""The first of DuckDB's timestamps, in 290309 before Christ."""
 MOST_DAMAGE = 20
 """Damaged places that are kept; all are counted."""
 _FINER: dict[pa.DataType, pa.DataType] = {
@@ -42,6 +45,7 @@ class ReadReport:
         damage: facts of the first damaged places.
         places: number of damaged places.
         failure: the error that ended a scan.
+        untimed: number of timestamps that are null because DuckDB does not hold them, by topic.
     """
 
     def __init__(self) -> None:
@@ -50,6 +54,7 @@ class ReadReport:
         self.damage: list[dict[str, Any]] = []
         self.places = 0
         self.failure: Exception | None = None
+        self.untimed = Counter[str]()
 
     def add_damage(self, text: str) -> None:
         """Count a damaged place.
@@ -139,7 +144,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         **_: object,
     ) -> TopicScanner:
         """Return the scanner of some columns, and of the rows for which a filter is true."""
-        return TopicScanner(self._scan(columns or COLUMNS, filter), self._report)
+        return TopicScanner(self._topic, self._scan(columns or COLUMNS, filter), self._report)
 
     def _scan(self, columns: Sequence[str], where: pc.Expression | None) -> Scan:
         try:
@@ -164,7 +169,8 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
 class TopicScanner:
     """The records of one scan, as DuckDB takes them; damage goes to the report."""
 
-    def __init__(self, scan: Scan, report: ReadReport) -> None:
+    def __init__(self, topic: str, scan: Scan, report: ReadReport) -> None:
+        self._topic = topic
         self._scan = scan
         self._report = report
 
@@ -186,7 +192,25 @@ class TopicScanner:
                     if facts.null_count < len(facts):
                         self._report.add_damage(facts.drop_null()[0].as_py())
                     else:
-                        yield batch.select(names)
+                        yield self._fitting(batch.select(names))
         except Exception as error:
             self._report.failure = error
             raise
+
+    def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch with null for timestamps that would end the query."""
+        place = batch.schema.get_field_index("timestamp")
+        if place < 0:
+            return batch
+        column = batch.column(place)
+        numbers = column.view(pa.int64())
+        least, most = (bound.as_py() or 0 for bound in pc.min_max(numbers).values())
+        if least >= _LEAST_MILLISECONDS and most <= MOST_MILLISECONDS:
+            return batch
+        is_held = pc.and_(
+            pc.greater_equal(numbers, _LEAST_MILLISECONDS),
+            pc.less_equal(numbers, MOST_MILLISECONDS),
+        )
+        held = pc.if_else(is_held, column, pa.scalar(None, column.type))
+        self._report.untimed[self._topic] += held.null_count - column.null_count
+        return batch.set_column(place, batch.schema.field(place), held)

@@ -132,7 +132,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     before anything was written, 3 cannot read, or damage with --on-corrupt fail.
     """
     from kafkafs.export.errors import OptionError
-    from kafkafs.table.errors import LostRecordsError, RecreatedTopicError, TimestampRangeError
+    from kafkafs.table.errors import LostRecordsError, RecreatedTopicError
 
     as_json = given.pop("as_json")
     masks: Masks = given["masks"]
@@ -147,7 +147,7 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
             summary = _export(source, sources, target, progress, **given)
         except OptionError as error:
             raise NothingMatchedError(str(error)) from error
-        except (LostRecordsError, RecreatedTopicError, TimestampRangeError) as error:
+        except (LostRecordsError, RecreatedTopicError) as error:
             fail(str(error))
             raise click.exceptions.Exit(EXIT_CANNOT_READ) from error
         progress.clear()

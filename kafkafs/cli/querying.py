@@ -165,6 +165,10 @@ def sql(
                 f"{topic}: some decoded columns are null: {typed.untold} (keyNote and valueNote have all reasons,"
                 " --decode json has the values)"
             )
+    for topic, number in read.untimed.items():
+        note(
+            f"{topic}: {number} timestamps are null, which DuckDB does not hold; timestampMillis has their numbers"
+        )
     for facts in read.damage:
         report_damage(facts, as_json=False)
     if read.places:

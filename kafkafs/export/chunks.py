@@ -44,6 +44,7 @@ class ExportChunk(NamedTuple):
         damaged: int,
         types: Mapping[str, Mapping[str, str]] | None = None,
         misfits: Mapping[str, int] | None = None,
+        untimed: Mapping[str, int] | None = None,
     ) -> Done:
         """Return what the ledger has of the chunk once its files are written."""
         return Done(
@@ -56,6 +57,7 @@ class ExportChunk(NamedTuple):
             {str(partition): topic_id for partition, topic_id in self.topic_ids.items()},
             {topic: types[topic] for topic in self.topics} if types else {},
             dict(misfits or {}),
+            dict(untimed or {}),
         )
 
 

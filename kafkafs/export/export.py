@@ -190,7 +190,6 @@ def export(
         OptionError: the target has something else, or an export that these logs and options do not continue.
         CorruptBatchError: damage, and `on_corrupt` is "fail"; finished chunks stay.
         LostRecordsError: the broker deleted records since the export began.
-        TimestampRangeError: a timestamp overflows microseconds.
         OSError: the target cannot be written, or no partition can be read.
 
     A partition whose folder cannot be read is left out, with the reason in the log's problems, and the export is
@@ -241,7 +240,8 @@ def _write(
     take_note: Callable[[int], None],
 ) -> Done:
     staged = ledger.staging(number)
-    records, misfits, damaged = dict.fromkeys(chunk.topics, 0), Counter[str](), 0
+    records, damaged = dict.fromkeys(chunk.topics, 0), 0
+    misfits, untimed = Counter[str](), Counter[str]()
     tasks = tasks_of(chunk.splits, options.jobs)
     made = options.files if typed is None else replace(options.files, typed=typed.columns)
     writer = ExportTaskWriter(logs, options.rows, made, f"{files.path}/{staged}")
@@ -252,11 +252,12 @@ def _write(
             for _, result in done:
                 damaged += _added(records, result)
                 misfits.update(result.misfits)
+                untimed.update(result.untimed)
     moved: list[Moved] = list(ledger.moved(number, f"{staged}/records", ""))
     if damaged:
         moved += ledger.moved(number, f"{staged}/damage", DAMAGE)
     types = None if typed is None else typed.types
-    finished = chunk.done(number, records, moved, damaged, types, misfits)
+    finished = chunk.done(number, records, moved, damaged, types, misfits, untimed)
     ledger.record(finished)
     return finished
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -80,11 +81,19 @@ class ExportTask:
 
 @dataclass(slots=True)
 class TaskResult:
-    """What a task wrote: records by topic, damaged places, and by topic keys and values that do not fit their columns."""
+    """What a task wrote: records by topic, damaged places, and by topic what does not fit its columns.
+
+    Attributes:
+        records: number of records.
+        damaged: number of damaged places.
+        misfits: number of keys and values that do not fit their columns.
+        untimed: number of timestamps that do not.
+    """
 
     records: dict[str, int] = field(default_factory=dict)
     damaged: int = 0
     misfits: dict[str, int] = field(default_factory=dict)
+    untimed: Counter[str] = field(default_factory=Counter)
 
 
 class RecordSource(Protocol):
@@ -123,7 +132,7 @@ class ExportTaskWriter:
         """Write the files of a task; note the bytes of each split.
 
         Raises:
-            CorruptBatchError, LostRecordsError, TimestampRangeError, OSError: nothing of the task counts.
+            CorruptBatchError, LostRecordsError, OSError: nothing of the task counts.
         """
         try:
             return self._write(task, take_note)
@@ -153,7 +162,7 @@ class ExportTaskWriter:
                 take_note(split.size)
         if damage is not None:
             damage.close()
-        result.misfits = days.misfits
+        result.misfits, result.untimed = days.misfits, days.untimed
         return result
 
     def _damage_file(self, number: int) -> FileOutput:
@@ -195,6 +204,7 @@ class _DayFiles:
         self._waiting: dict[tuple[str, str], list[Any]] = {}
         self._bytes = 0
         self._schemas: dict[str, pa.Schema] = {}
+        self.untimed = Counter[str]()
 
     def __enter__(self) -> Self:
         return self
@@ -234,7 +244,11 @@ class _DayFiles:
             return
         topic = rows.partition.topic
         typed = self._typed.get(topic)
-        for batch in record_batches(self._schema(topic), rows, typed=typed):
+        schema = self._schema(topic)
+        has_time = "timestamp" in schema.names and schema.field("timestamp").type.unit == "us"
+        for batch in record_batches(schema, rows, typed=typed):
+            if has_time and (nulls := batch.column("timestamp").null_count):
+                self.untimed[topic] += nulls
             yield batch, batch.nbytes
 
     def _schema(self, topic: str) -> pa.Schema:

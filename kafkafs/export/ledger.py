@@ -67,6 +67,7 @@ class Done:
         topic_ids: known topic ids by name of the partition.
         types: types of the decoded columns by topic, if they have types: none where they are JSON.
         misfits: number of keys and values that do not fit these types, by topic.
+        untimed: number of timestamps that are null because microseconds do not hold them, by topic.
     """
 
     number: int
@@ -78,6 +79,7 @@ class Done:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     misfits: Mapping[str, int] = field(default_factory=dict)
+    untimed: Mapping[str, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -169,7 +171,7 @@ class Ledger:
             self._files.sync(moved.staged)
         self._files.sync_names({moved.staged.rpartition("/")[0] for moved in chunk.files})
         facts = asdict(chunk)
-        for name in ("types", "misfits"):
+        for name in ("types", "misfits", "untimed"):
             if not facts[name]:
                 del facts[name]
         self._files.write(f"{FOLDER}/chunk-{chunk.number:06}.json", _rendered(facts))

@@ -66,6 +66,14 @@ class ExportSummary:
             found.update(chunk.misfits)
         return found
 
+    @property
+    def untimed(self) -> Counter[str]:
+        """Number of timestamps that are null because microseconds do not hold them, by topic."""
+        found = Counter[str]()
+        for chunk in self.chunks:
+            found.update(chunk.untimed)
+        return found
+
     def facts(self) -> dict[str, Any]:
         """Return the result as JSON."""
         topics = _by_topic(self.chunks)
@@ -83,6 +91,7 @@ class ExportSummary:
             "gaps": [gap._asdict() for gap in self.gaps],
             "untypedTopics": list(self.untyped),
             "misfits": dict(sorted(self.misfits.items())),
+            "untimed": dict(sorted(self.untimed.items())),
             "topics": topics,
         }
 
@@ -110,6 +119,11 @@ class ExportSummary:
             lines.append(("decoded as JSON", f"{', '.join(self.untyped)}: no schema gives types"))
         for topic, count in sorted(self.misfits.items()):
             text = f"{topic}: {count} keys or values, which are null; their notes say why"
+            lines.append(("do not fit", text))
+        for topic, count in sorted(self.untimed.items()):
+            text = (
+                f"{topic}: {count} timestamps, which are null; the column timestampMillis has them"
+            )
             lines.append(("do not fit", text))
         if self.damaged:
             lines.append(("damaged", f"{self.damaged} places, see {self.target}/{DAMAGE}"))

@@ -122,16 +122,6 @@ def resolved_start_is_greater(partition: TopicPartition, start: Offset, end: Off
     )
 
 
-def malformed_timestamp(partition: TopicPartition, offset: Offset, timestamp: int) -> ValueError:
-    """Return KAFKA_MALFORMED_RECORD_TIMESTAMP: the milliseconds overflow Spark's microseconds."""
-    return ValueError(
-        f"[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic {partition.topic} partition"
-        f" {partition.partition} offset {offset} has timestamp value {timestamp} that overflows when"
-        " converting to Spark's microsecond-precision TimestampType. Ensure the Kafka producer sets the"
-        " timestamp in milliseconds. SQLSTATE: 22008"
-    )
-
-
 def listed(partitions: Iterable[TopicPartition]) -> str:
     """Format sorted partitions as the connector formats a set."""
     return f"Set({', '.join(str(each) for each in sorted(partitions))})"

@@ -27,10 +27,13 @@ RECORD_FIELDS: dict[str, pa.DataType] = {
     "codec": pa.string(),
     "segment": pa.int64(),
     "batchPosition": pa.int64(),
+    "timestampMillis": pa.int64(),
     **DECODED_FIELDS,
     "_corrupt": pa.string(),
 }
-"""All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null."""
+"""All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null. Forms with
+microseconds have null for one that these do not hold; `timestampMillis` is the number of each, -1 for none.
+"""
 
 USUAL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 CORRUPT = "_corrupt"

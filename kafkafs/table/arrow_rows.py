@@ -20,7 +20,6 @@ from kafkafs.table.decoded_rows import (
     refuse_misfits,
     shown_bytes,
 )
-from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.rows import Rows, TypedValues
 
 MOST_ROWS = 10_000
@@ -161,12 +160,12 @@ def _value(rows: Rows) -> pa.Array:
 
 
 def _timestamps(rows: Rows) -> pa.Array:
+    """Return the timestamps in microseconds; null for one that overflows, whose number is `timestampMillis`."""
     milliseconds = rows.numbers("timestamp")
     if max(int(milliseconds.max()), -int(milliseconds.min())) > MOST_MILLISECONDS:
         bad = (milliseconds > MOST_MILLISECONDS) | (milliseconds < -MOST_MILLISECONDS)
-        place = int(np.argmax(bad))
-        offset = int(rows.columns.offset[rows.indices[place]])
-        raise TimestampRangeError(rows.partition, offset, int(milliseconds[place]))
+        fitting = np.where(bad, 0, milliseconds) * 1000
+        return pa.array(fitting, pa.int64(), mask=bad).view(pa.timestamp("us", "UTC"))
     microseconds = pa.py_buffer(milliseconds * 1000)
     return pa.Array.from_buffers(pa.timestamp("us", "UTC"), len(rows), [None, microseconds])
 
@@ -235,6 +234,7 @@ _BUILDERS: dict[str, Callable[[Rows], pa.Array]] = {
     "partition": lambda rows: _same(rows.partition.partition, pa.int32(), len(rows)),
     "offset": lambda rows: pa.array(rows.numbers("offset")),
     "timestamp": _timestamps,
+    "timestampMillis": lambda rows: pa.array(rows.numbers("timestamp")),
     "timestampType": _timestamp_type,
     "headers": _headers,
     "leaderEpoch": _of_batch("leader_epoch", pa.int32()),

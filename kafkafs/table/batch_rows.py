@@ -23,7 +23,6 @@ from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.masking.line_mask import LineMask
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
-from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.splits.header_facts import (
     HeaderFacts,
@@ -53,7 +52,6 @@ class HeaderRun:
         table: rows of the batches, of BATCH_ROW.
         facts: facts of each batch.
         fates: fate of each batch; None when none is transactional or fates are not needed.
-        is_lenient: whether a timestamp that overflows becomes null.
     """
 
     partition: TopicPartition
@@ -61,7 +59,6 @@ class HeaderRun:
     table: Table
     facts: HeaderFacts
     fates: npt.NDArray[np.uint8] | None
-    is_lenient: bool
 
     def __len__(self) -> int:
         return len(self.table)
@@ -109,7 +106,6 @@ class BatchHeaderRows:
             run.table[wanted],
             facts.of(wanted),
             None if fates is None else fates[wanted],
-            self._options.on_corrupt != "fail",
         )
         # A checksum of few bytes tells which ones they are.
         hides = self._mask_of(split) is not None
@@ -148,22 +144,9 @@ class BatchHeaderRows:
             yield one_row(self._schema, known)
 
 
-def instants(milliseconds: Numbers, partition: TopicPartition, offsets: Numbers | None) -> pa.Array:
-    """Return milliseconds as timestamps in microseconds; NO_TIMESTAMP becomes null.
-
-    Args:
-        milliseconds: timestamps.
-        partition: partition of the batches, for the error.
-        offsets: offsets for the error; without them a timestamp that overflows becomes null.
-
-    Raises:
-        TimestampRangeError: a timestamp does not fit.
-    """
-    absurd = np.abs(milliseconds) > MOST_MILLISECONDS
-    if absurd.any() and offsets is not None:
-        place = int(np.argmax(absurd))
-        raise TimestampRangeError(partition, int(offsets[place]), int(milliseconds[place]))
-    nulls = absurd | (milliseconds == NO_TIMESTAMP)
+def instants(milliseconds: Numbers) -> pa.Array:
+    """Return milliseconds as timestamps in microseconds; NO_TIMESTAMP and what overflows become null."""
+    nulls = (np.abs(milliseconds) > MOST_MILLISECONDS) | (milliseconds == NO_TIMESTAMP)
     microseconds = np.where(nulls, 0, milliseconds) * 1000
     return pa.array(microseconds, pa.int64(), mask=nulls).cast(pa.timestamp("us", "UTC"))
 
@@ -172,11 +155,7 @@ def instants(milliseconds: Numbers, partition: TopicPartition, offsets: Numbers 
 
 
 def _times(of: Callable[[Table], Numbers]) -> Callable[[HeaderRun], pa.Array]:
-    def build(batches: HeaderRun) -> pa.Array:
-        offsets = None if batches.is_lenient else batches.facts.base_offset
-        return instants(of(batches.table), batches.partition, offsets)
-
-    return build
+    return lambda batches: instants(of(batches.table))
 
 
 def _timestamp_type(batches: HeaderRun) -> pa.Array:

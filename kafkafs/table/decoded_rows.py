@@ -11,7 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.lines.line_decoder import DecodedField, LineDecoder
+from engine import kernel
+from engine.lines.json_text import Shown, Values
+from engine.lines.line_decoder import HIDDEN, DecodedField, LineDecoder
 from kafkafs.table.errors import UndecodableRecordError
 from kafkafs.table.rows import Fields, Rows
 
@@ -23,12 +25,16 @@ DECODED_FIELDS: dict[str, pa.DataType] = {
     "keyNote": pa.string(),
     "valueNote": pa.string(),
 }
-"""Texts of the record line: the JSON, null where nothing is decoded; the JSON that names its schema; the note."""
+"""Texts of the record line: the JSON, which schemas or the bytes themselves give, null where the line has none; the JSON
+that names its schema; the note.
+"""
 
 _TYPED = {"key": "key", "value": "value", "decodedKey": "key", "decodedValue": "value"}
 """Columns that may have types, and the sides that they show."""
 _SIDES = ("key", "value")
 _NOTHING: tuple[None, None] = (None, None)
+_NEITHER = "the bytes are neither text nor JSON, and name no schema"
+_JSON_STARTS = b"{[ \t\n\r"
 _MOST_BYTES = 16 * 1024 * 1024
 _FIELD_COST = 200
 """Memory in bytes of a decoded key or value, besides its text."""
@@ -130,6 +136,55 @@ def shown_bytes(rows: Rows, side: int) -> pa.Array:
     return pa.array(shown, pa.binary())
 
 
+def embedded_json(data: bytes | None) -> bytes | None:
+    """Return the JSON of a record line for bytes that are one JSON object or array; None for others."""
+    if not data or data[0] not in _JSON_STARTS:
+        return None
+    if kernel.how_shown(data, Values.AUTO) != Shown.JSON:
+        return None
+    parts: list[bytes] = []
+    at, in_string = 0, False
+    while at < len(data):
+        text, _, at, in_string = kernel.text_piece(
+            data, at, _MOST_BYTES, Shown.JSON, in_string=in_string
+        )
+        parts.append(text or b"")
+    return b"".join(parts)
+
+
+def _texts(side: int) -> Callable[[Rows], pa.Array]:
+    """Return the builder of the JSON of keys (0) or values (1)."""
+
+    def text(field: DecodedField | None, rows: Rows, index: int) -> bytes | None:
+        if field is not None and (field.text is not None or field.made_by is HIDDEN):
+            return field.text
+        return embedded_json(_exact(rows, side, index))
+
+    return lambda rows: pa.array([text(*each) for each in _fields_of(rows, side)], pa.string())
+
+
+def _notes(side: int) -> Callable[[Rows], pa.Array]:
+    """Return the builder of the notes on keys (0) or values (1)."""
+
+    def note(field: DecodedField | None, rows: Rows, index: int) -> str | None:
+        if field is not None:
+            return field.note
+        data = _exact(rows, side, index)
+        is_text = data is None or kernel.how_shown(data, Values.TEXT) == Shown.TEXT
+        return None if is_text else _NEITHER
+
+    return lambda rows: pa.array([note(*each) for each in _fields_of(rows, side)], pa.string())
+
+
+def _exact(rows: Rows, side: int, index: int) -> bytes | None:
+    return rows.columns.value(index) if side else rows.columns.key(index)
+
+
+def _fields_of(rows: Rows, side: int) -> Iterator[tuple[DecodedField | None, Rows, int]]:
+    for field, index in zip(_fields(rows, side), rows.indices.tolist(), strict=True):
+        yield field, rows, index
+
+
 def _column(side: int, fact: str) -> Callable[[Rows], pa.Array]:
     of = attrgetter(fact)
     return lambda rows: pa.array(
@@ -143,10 +198,10 @@ def _fields(rows: Rows, side: int) -> Sequence[DecodedField | None]:
 
 
 BUILDERS: dict[str, Callable[[Rows], pa.Array]] = {
-    "decodedKey": _column(0, "text"),
-    "decodedValue": _column(1, "text"),
+    "decodedKey": _texts(0),
+    "decodedValue": _texts(1),
     "keySchema": _column(0, "schema"),
     "valueSchema": _column(1, "schema"),
-    "keyNote": _column(0, "note"),
-    "valueNote": _column(1, "note"),
+    "keyNote": _notes(0),
+    "valueNote": _notes(1),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.errors import CorruptRecordError
-from engine.units import Offset, Timestamp, TopicPartition
+from engine.units import Offset, TopicPartition
 
 
 class LostRecordsError(RuntimeError):
@@ -64,28 +64,6 @@ class OtherLogDirError(RuntimeError):
     def __str__(self) -> str:
         before, now = self.before or "no meta.properties", self.now or "none"
         return f"another log dir is at {self.path}: {before} before, {now} now"
-
-
-class TimestampRangeError(ValueError):
-    """A timestamp in milliseconds that a column in microseconds cannot hold.
-
-    Attributes:
-        partition: topic and partition.
-        offset: offset of the record, or of its batch's first record.
-        timestamp: the timestamp in milliseconds.
-    """
-
-    def __init__(self, partition: TopicPartition, offset: Offset, timestamp: Timestamp) -> None:
-        super().__init__(partition, offset, timestamp)
-        self.partition = partition
-        self.offset = offset
-        self.timestamp = timestamp
-
-    def __str__(self) -> str:
-        return (
-            f"{self.partition}, partition {self.partition.partition} offset {self.offset} has timestamp value"
-            f" {self.timestamp} that overflows microseconds"
-        )
 
 
 class UndecodableRecordError(ValueError):

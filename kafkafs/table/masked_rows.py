@@ -10,7 +10,7 @@ import numpy as np
 from engine import kernel
 from engine.coding.varint import encode_varint
 from engine.columns.columns import Columns
-from engine.lines.line_decoder import DecodedField, LineDecoder
+from engine.lines.line_decoder import HIDDEN, DecodedField, LineDecoder
 from engine.lines.masked_lines import masked_large_line
 from engine.memory_gate import LARGE
 from engine.record.record import Header
@@ -104,7 +104,8 @@ def _decoded(field: MaskedField) -> DecodedField | None:
     note = None if field.done is None else f"masked: {field.done}"
     if note is None and field.json is None:
         return None
-    return DecodedField(field.json, field.encoding, note, field.schema)
+    made_by = None if field.done is None else HIDDEN
+    return DecodedField(field.json, field.encoding, note, field.schema, made_by)
 
 
 def _encoded(header: Header) -> bytes:

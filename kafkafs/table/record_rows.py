@@ -43,7 +43,6 @@ class RecordRows:
 
         Raises:
             LostRecordsError, CorruptBatchError: see `SplitRecords.read`.
-            TimestampRangeError: a timestamp overflows microseconds.
             UndecodableRecordError: a key or value does not decode, and `fail_on_undecodable` is true.
         """
         for item in self._records.read(split, log):

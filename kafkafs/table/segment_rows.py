@@ -13,7 +13,6 @@ from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row
-from kafkafs.table.errors import TimestampRangeError
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.splits.header_facts import (
     Numbers,
@@ -43,7 +42,6 @@ class SegmentTotalRows:
         Raises:
             LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
             CorruptBatchError: the segment is damaged, and `on_corrupt` is fail.
-            TimestampRangeError: a timestamp overflows microseconds, and `on_corrupt` is fail.
         """
         on_corrupt = self._options.on_corrupt
         found = _Totals()
@@ -72,22 +70,17 @@ class SegmentTotalRows:
             "controlBatches": found.control_batches,
             "firstOffset": found.first_offset,
             "lastOffset": found.last_offset,
-            "minTimestamp": self._instant(split, found, found.min_timestamp),
-            "maxTimestamp": self._instant(split, found, found.max_timestamp),
+            "minTimestamp": _instant(found.min_timestamp),
+            "maxTimestamp": _instant(found.max_timestamp),
             "damagedBytes": found.damaged_bytes,
             "damagedPlaces": found.damaged_places,
         }
         yield one_row(self._schema, known)
 
-    def _instant(self, split: Split, found: _Totals, timestamp: Timestamp | None) -> int | None:
-        """Return microseconds since 1970; None without a timestamp, or for one that overflows."""
-        if timestamp is None:
-            return None
-        if abs(timestamp) > MOST_MILLISECONDS:
-            if self._options.on_corrupt == "fail":
-                raise TimestampRangeError(split.partition, found.first_offset or 0, timestamp)
-            return None
-        return timestamp * 1000
+
+def _instant(timestamp: Timestamp | None) -> int | None:
+    """Return microseconds since 1970; None without a timestamp, or for one that overflows."""
+    return None if timestamp is None or abs(timestamp) > MOST_MILLISECONDS else timestamp * 1000
 
 
 @dataclass(slots=True)

@@ -284,11 +284,4 @@ REFUSALS: dict[str, tuple[dict[str, str], str]] = {
         {"subscribe": "orders", "kafka_interceptor_classes": "x"},
         "Kafka option 'interceptor.classes' is not supported",
     ),
-    "a time beyond Spark's": (
-        {"subscribe": ABSURD},
-        (
-            "Record at topic absurd-time partition 0 offset 1 has timestamp value 9223372036854776 that"
-            " overflows when converting to Spark's microsecond-precision TimestampType."
-        ),
-    ),
 }

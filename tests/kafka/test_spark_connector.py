@@ -259,3 +259,10 @@ def test_the_largest_time_that_fits_is_read(pair: Pair) -> None:
     (theirs,) = pair.theirs(**options).selectExpr(microseconds).collect()
     (ours,) = pair.ours(**options).selectExpr(microseconds).collect()
     assert ours["t"] == theirs["t"] == (2**63 - 1) // 1000 * 1000
+
+
+def test_a_time_that_ends_the_connector_s_query_is_null(pair: Pair) -> None:
+    theirs, _ = pair.errors(subscribe=ABSURD)
+    assert "overflows when converting to Spark's microsecond-precision TimestampType" in theirs
+    ours = pair.ours(subscribe=ABSURD).selectExpr("unix_micros(timestamp) AS t").collect()
+    assert [row["t"] for row in ours] == [(2**63 - 1) // 1000 * 1000, None]

@@ -57,6 +57,7 @@ RECORDS: dict[str, DataType] = {
     "codec": StringType(),
     "segment": LongType(),
     "batchPosition": LongType(),
+    "timestampMillis": LongType(),
     **DECODED,
     CORRUPT: StringType(),
 }

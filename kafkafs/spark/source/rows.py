@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from engine.errors import CorruptRecordError, SourceError
-from kafkafs.spark.errors import could_not_read, malformed_timestamp, topics_recreated
+from kafkafs.spark.errors import could_not_read, topics_recreated
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.volume import another_log_dir, not_visible
 from kafkafs.table.batch_rows import BatchHeaderRows
@@ -18,7 +18,6 @@ from kafkafs.table.errors import (
     LostRecordsError,
     OtherLogDirError,
     RecreatedTopicError,
-    TimestampRangeError,
 )
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
@@ -93,8 +92,6 @@ def _in_words_of_the_source(split: Split) -> Iterator[None]:
         raise could_not_read(error.partition, error.start, error.stop, error.why) from error
     except RecreatedTopicError as error:
         raise topics_recreated({error.partition: (error.before, error.now)}) from error
-    except TimestampRangeError as error:
-        raise malformed_timestamp(error.partition, error.offset, error.timestamp) from error
     except OtherLogDirError as error:
         raise another_log_dir(error.path, error.before, error.now) from error
     except SourceError as error:

@@ -207,6 +207,8 @@ def _is_of(value: Any, branch: AvroType) -> bool:  # noqa: ANN401
         return isinstance(value, str) and value in branch.symbols
     if isinstance(branch, AvroPrimitive) and branch.name in ("null", "boolean"):
         return value is None if branch.name == "null" else isinstance(value, bool)
+    if isinstance(branch, AvroUnion):  # a union has none inside
+        return False
     kind = branch.name if isinstance(branch, AvroPrimitive) else "fixed"
     is_real = kind in ("float", "double")
     if isinstance(value, dict):

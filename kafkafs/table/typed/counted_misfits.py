@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkafs.table.rows import Rows, TypedValues
+from kafkafs.table.typed.retyped import NOT_FITTING
 
 _NOTES = {"decodedKey": "keyNote", "decodedValue": "valueNote"}
 
@@ -20,7 +21,7 @@ class CountedMisfits(TypedValues):
         typed: the columns.
 
     Attributes:
-        count: number of keys and values that are null, and have a note.
+        count: number of keys and values that are null, or have a time that is, and have a note.
         untold: one of the notes that were not asked for with their columns; None without any.
     """
 
@@ -51,9 +52,10 @@ class CountedMisfits(TypedValues):
             yield shown, {name: array for name, array in made.items() if name in names}
 
     def _add(self, column: pa.Array, notes: pa.Array, *, is_told: bool) -> None:
-        if notes.null_count == len(notes) or not column.null_count:
+        if notes.null_count == len(notes):
             return
-        found = notes.filter(pc.and_(column.is_null(), notes.is_valid()))
+        is_part = pc.fill_null(pc.match_substring(notes, NOT_FITTING), False)
+        found = notes.filter(pc.or_(pc.and_(column.is_null(), notes.is_valid()), is_part))
         if len(found):
             with self._lock:
                 self.count += len(found)

@@ -10,6 +10,10 @@ import pyarrow.compute as pc
 
 TypeOf: TypeAlias = Callable[[pa.DataType], pa.DataType]
 """Function from a type to the one that is shown in its place."""
+Cast: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
+"""Function that returns scalars in another type."""
+
+NOT_FITTING = "a time does not fit the column"
 _MOST_NOTE = 500
 _UNITS = {"us": "microsecond", "ms": "millisecond", "s": "second"}
 
@@ -31,10 +35,15 @@ def with_leaves(kind: pa.DataType, leaf: TypeOf, key: TypeOf | None = None) -> p
     return leaf(kind)
 
 
-def retyped(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def retyped(array: pa.Array, kind: pa.DataType, cast: Cast | None = None) -> pa.Array:
     """Return an array in a type that `with_leaves` made of its own.
 
     A struct without fields is the JSON of it as text. Times lose the digits that the other type does not have.
+
+    Args:
+        array: the array.
+        kind: the type.
+        cast: returns scalars in another type; by default it refuses times that this does not hold.
 
     Raises:
         pa.ArrowInvalid: a time is outside of the other type.
@@ -44,24 +53,24 @@ def retyped(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_struct(array.type) and not array.type.num_fields:
         return pc.if_else(array.is_valid(), "{}", pa.scalar(None, pa.string()))
     if pa.types.is_struct(array.type):
-        parts = [retyped(array.field(place), each.type) for place, each in enumerate(kind)]
+        parts = [retyped(array.field(place), each.type, cast) for place, each in enumerate(kind)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     if pa.types.is_list(array.type):
-        children = [retyped(array.values, kind.value_type)]
+        children = [retyped(array.values, kind.value_type, cast)]
     elif pa.types.is_map(array.type):
-        sides = retyped(array.keys, kind.key_type), retyped(array.items, kind.item_type)
+        sides = retyped(array.keys, kind.key_type, cast), retyped(array.items, kind.item_type, cast)
         children = [
             pa.StructArray.from_arrays(list(sides), fields=[kind.key_field, kind.item_field])
         ]
     else:
-        return _cast(array, kind)
+        return (cast or _cast)(array, kind)
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], offset=array.offset, children=children
     )
 
 
 def retyped_with_notes(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
-    """Return an array as `retyped`, null where that is not possible, and notes that say why, by place."""
+    """Return an array as `retyped`, with null for times that are not possible, and notes that say why, by place."""
     try:
         return retyped(array, kind), {}
     except pa.ArrowInvalid:
@@ -72,9 +81,34 @@ def retyped_with_notes(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, di
                 # Not a slice: that keeps the values in the lists of all rows.
                 parts.append(retyped(array.take(pa.array([place])), kind))
             except pa.ArrowInvalid as error:
-                parts.append(pa.nulls(1, kind))
-                notes[place] = f"the value does not fit the column: {error}"[:_MOST_NOTE]
+                parts.append(_fitting(array.take(pa.array([place])), kind))
+                notes[place] = f"{NOT_FITTING}: {error}"[:_MOST_NOTE]
         return pa.concat_arrays(parts), notes
+
+
+def _fitting(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return one value with null for the times in it that the other type does not hold."""
+    try:
+        return retyped(array, kind, _cast_or_null)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, kind)
+
+
+def _cast_or_null(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return _cast(array, kind)
+    except pa.ArrowInvalid:
+        if not pa.types.is_temporal(kind):
+            raise
+    cast = [_cast_one(array.slice(place, 1), kind) for place in range(len(array))]
+    return pa.concat_arrays(cast)
+
+
+def _cast_one(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return _cast(array, kind)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, kind)
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -25,6 +25,7 @@ FIELDS = {
     "partition": pa.int32(),
     "offset": pa.int64(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "timestampMillis": pa.int64(),
     "timestampType": pa.int32(),
     "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
 }
@@ -97,10 +98,14 @@ def test_times_that_fit_into_microseconds_are_shown(timestamp: int) -> None:
 
 
 @pytest.mark.parametrize("timestamp", [MOST + 1, -MOST - 1, 2**63 - 1, -(2**63)])
-def test_times_that_do_not_fit_into_microseconds_are_an_error(timestamp: int) -> None:
+def test_a_time_that_does_not_fit_into_microseconds_is_null_and_its_number_stays(
+    timestamp: int,
+) -> None:
     records = [SimpleRecord(b"", b"", 5)] * 2
-    with pytest.raises(ValueError, match=f"partition 3 offset 1 has timestamp value {timestamp} "):
-        batches(*records, names=["timestamp"], last_timestamp=timestamp)
+    names = ["timestamp", "timestampMillis"]
+    (batch,) = batches(*records, names=names, last_timestamp=timestamp)
+    assert batch.column(0).cast(pa.int64()).to_pylist() == [5000, None]
+    assert batch.column(1).to_pylist() == [5, timestamp]
 
 
 def test_a_batch_has_not_too_many_rows_nor_bytes() -> None:

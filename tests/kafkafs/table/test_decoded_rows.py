@@ -20,6 +20,9 @@ from tests.schema_truth import (
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 
+SHOWN_AS_JSON = ("avro", "protobuf", "json-schema", "json")
+NEITHER = "the bytes are neither text nor JSON, and name no schema"
+
 
 @pytest.fixture(scope="module", params=REGISTRIES)
 def registry(request: pytest.FixtureRequest) -> Iterator[tuple[str, OpenedSource]]:
@@ -42,12 +45,14 @@ def test_decoded_columns_are_what_the_record_line_shows(
         assert [(row["key"], row["value"]) for row in rows] == exact
         for row, line in zip(rows, shown, strict=True):
             for side, schema in (("key", "keySchema"), ("value", "schema")):
-                is_decoded = line.get(f"{side}Encoding") in ("avro", "protobuf", "json-schema")
+                is_decoded = line.get(f"{side}Encoding") in SHOWN_AS_JSON
                 found = row[f"decoded{side.title()}"]
                 assert (None if found is None else json.loads(found)) == (
                     line[side] if is_decoded else None
                 )
-                assert row[f"{side}Note"] == line.get(f"{side}Note")
+                is_bytes = line.get(f"{side}Encoding") == "base64"
+                note = line.get(f"{side}Note", NEITHER if is_bytes else None)
+                assert row[f"{side}Note"] == note
                 named = row[f"{side}Schema"]
                 known = {} if named is None else json.loads(named)
                 assert known == line.get(schema, {})

@@ -10,7 +10,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 
-from kafkafs.table.typed.retyped import retyped, retyped_with_notes, with_leaves  # noqa: E402
+from kafkafs.table.typed.retyped import NOT_FITTING, retyped, retyped_with_notes, with_leaves  # noqa: E402
 
 NANOS = pa.timestamp("ns", "UTC")
 MICROS = pa.timestamp("us", "UTC")
@@ -90,20 +90,26 @@ def test_keys_of_maps_are_changed_like_values() -> None:
     assert shown == pa.map_(pa.int64(), pa.int32())
 
 
-def test_what_another_type_cannot_hold_is_null_with_a_note() -> None:
-    kind = pa.struct([("at", pa.timestamp("ms", "UTC"))])
-    array = pa.array([{"at": 1}, {"at": 2**62}, None, {"at": -(2**62)}], kind)
+def test_a_time_that_another_type_cannot_hold_is_null_and_the_rest_of_its_value_stays() -> None:
+    kind = pa.struct([("at", pa.timestamp("ms", "UTC")), ("n", pa.int32())])
+    array = pa.array(
+        [{"at": 1, "n": 1}, {"at": 2**62, "n": 2}, None, {"at": -(2**62), "n": 3}], kind
+    )
     found, notes = retyped_with_notes(array, with_leaves(kind, other))
-    assert found.is_null().to_pylist() == [False, True, True, True]
+    assert found.field("n").to_pylist()[1::2] == [2, 3]
+    assert found.field("at").is_null().to_pylist()[:2] == [False, True]
+    assert found.field("at").is_null().to_pylist()[3]
+    assert found.is_null().to_pylist() == [False, False, True, False]
     assert sorted(notes) == [1, 3]
-    assert all(note.startswith("the value does not fit the column: ") for note in notes.values())
+    assert all(note.startswith(NOT_FITTING) for note in notes.values())
     assert retyped_with_notes(array[:1], with_leaves(kind, other))[1] == {}
 
 
-def test_a_bad_element_of_a_list_costs_its_own_row() -> None:
+def test_a_bad_element_of_a_list_costs_itself() -> None:
     kind = pa.list_(pa.timestamp("ms", "UTC"))
     found, notes = retyped_with_notes(pa.array([[1], [2**62], [2, 3]], kind), pa.list_(MICROS))
-    assert [None if each is None else len(each) for each in found.to_pylist()] == [1, None, 2]
+    assert [None if each is None else len(each) for each in found.to_pylist()] == [1, 1, 2]
+    assert found.to_pylist()[1] == [None]
     assert list(notes) == [1]
 
 
