@@ -73,6 +73,7 @@ def open(  # noqa: A001
     snapshot: bool = False,
     schemas: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = "auto",
     mask: str | os.PathLike[str] | None = None,
+    mask_strict: bool = False,
 ) -> OpenedSource:
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
@@ -83,6 +84,7 @@ def open(  # noqa: A001
         schemas: schemas of keys and values: "auto" for those in the source, "none", or the paths of log dirs, files
             or directories of schemas; "auto" may be among the paths.
         mask: path of a policy of what is shown of records: `kafkafs help masks`. It is read once.
+        mask_strict: whether a key or value that lacks a field of the policy is unreadable.
 
     Returns:
         Topics, partitions, records and tables of the source, and its tree; a context manager.
@@ -102,7 +104,7 @@ def open(  # noqa: A001
     if mask is not None:
         from kafkafs.masking.policy import MaskPolicy
 
-        policy = MaskPolicy(os.fspath(mask))
+        policy = MaskPolicy(os.fspath(mask), is_strict=mask_strict)
     options = TreeOptions(
         values=values,
         snapshot=snapshot,

@@ -265,7 +265,14 @@ class OpenedPartition:
         budgets, decoder_of = self._log.budgets, self._logs.decoder
         mask = self._logs.row_mask
         options = row_options(isolation, on_corrupt, budgets, decoder_of=decoder_of, mask=mask)
-        return records_between(self._log, start, stop, options)
+        return self._warned(records_between(self._log, start, stop, options))
+
+    def _warned(
+        self, records: Generator[ConsumerRecord, None, None]
+    ) -> Generator[ConsumerRecord, None, None]:
+        """Yield records, and warn at their end of fields of the mask that none had."""
+        yield from records
+        self._logs.warn_unmet()
 
     def scan(self, **options: Any) -> Scan:  # noqa: ANN401
         """Return a scan of this partition; the options are those of `Scan`, without topics."""

@@ -40,6 +40,7 @@ class OpenedSource:
 
     def __init__(self, logs: SourceLogs) -> None:
         self._logs = logs
+        logs.warns = True
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +64,7 @@ class OpenedSource:
 
     def close(self) -> None:
         """Close the source; a second call does nothing."""
+        self._logs.warn_unmet()
         self._logs.source.close()
 
     # Topics and partitions

@@ -285,6 +285,7 @@ class Scan:
         with Workers(self._threads, "scan") as workers:
             parts = self._choice.parts(self._logs)
             yield from workers.flat_map(read, _tasks(parts, _SPLIT_BYTES))
+        self._logs.warn_unmet()
 
     def _row_filter(self) -> RowFilter | None:
         keys = None if self._wanted_keys is None else KeyFilter(self._wanted_keys)

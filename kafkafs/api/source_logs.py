@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -33,6 +34,7 @@ class SourceLogs:
         paths: absolute paths.
         options: the options.
         source: the source in the engine.
+        warns: whether `warn_unmet` warns: a command says so itself.
 
     Raises:
         SourceError: the source, or a path of schemas, does not exist or cannot be read.
@@ -44,6 +46,8 @@ class SourceLogs:
     def __init__(self, paths: Sequence[str], options: TreeOptions | None = None) -> None:
         self.paths = tuple(os.path.abspath(path) for path in paths)
         self.options = _with_absolute_paths(options or TreeOptions())
+        self.warns = False
+        self._warned: set[tuple[str, str]] = set()
         self.source: LogSource = open_source(
             paths,
             snapshot=self.options.snapshot,
@@ -113,6 +117,18 @@ class SourceLogs:
         from kafkafs.table.masked_rows import RowMask
 
         return RowMask(self.options.mask, self.decoder)
+
+    def warn_unmet(self) -> None:
+        """Warn of fields of the mask that no record had which was read so far, once of each."""
+        if self.options.mask is None or not self.warns:
+            return
+        from kafkafs.masking.policy import MaskWarning
+
+        for topic, path in self.options.mask.missed():
+            if (topic, path) not in self._warned:
+                self._warned.add((topic, path))
+                text = f"mask: no record of {topic} that was read has {path}"
+                warnings.warn(text, MaskWarning, stacklevel=3)
 
     def refuse_masked(self, what: str, *topics: str) -> None:
         """Refuse what would show bytes of masked records.

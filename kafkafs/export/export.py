@@ -193,7 +193,8 @@ def export(
         OSError: the target cannot be written, or no partition can be read.
 
     A partition whose folder cannot be read is left out, with the reason in the log's problems, and the export is
-    not marked as finished: the next one takes it, if it can be read by then.
+    not marked as finished: the next one takes it, if it can be read by then. Nor is it if a mask names a field that no
+    record has which it wrote.
     """
     ledger = Ledger(files)
     ledger.check(options.manifest, resume=True)
@@ -223,10 +224,13 @@ def export(
                 with suppress(OSError):
                     files.remove(ledger.staging(number))
                 raise
-        if not unread:
+        unmet = [] if options.mask is None else options.mask.policy.missed()
+        if not unread and not unmet:
             ledger.end()
     untyped = [] if typed is None else typed.without
-    return ExportSummary(files.path, options.form, written, before, gaps, untyped, len(unread))
+    return ExportSummary(
+        files.path, options.form, written, before, gaps, untyped, len(unread), unmet
+    )
 
 
 def _write(
@@ -253,6 +257,8 @@ def _write(
                 damaged += _added(records, result)
                 misfits.update(result.misfits)
                 untimed.update(result.untimed)
+                if options.mask is not None:
+                    options.mask.policy.add(result.masked)
     moved: list[Moved] = list(ledger.moved(number, f"{staged}/records", ""))
     if damaged:
         moved += ledger.moved(number, f"{staged}/damage", DAMAGE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -88,12 +88,14 @@ class TaskResult:
         damaged: number of damaged places.
         misfits: number of keys and values that do not fit their columns.
         untimed: number of timestamps that do not.
+        masked: what the mask met, see `MaskPolicy.seen`.
     """
 
     records: dict[str, int] = field(default_factory=dict)
     damaged: int = 0
     misfits: dict[str, int] = field(default_factory=dict)
     untimed: Counter[str] = field(default_factory=Counter)
+    masked: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 class RecordSource(Protocol):
@@ -162,6 +164,8 @@ class ExportTaskWriter:
                 take_note(split.size)
         if damage is not None:
             damage.close()
+        if self._options.mask is not None:
+            result.masked = self._options.mask.policy.seen()
         result.misfits, result.untimed = days.misfits, days.untimed
         return result
 

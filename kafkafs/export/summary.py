@@ -33,6 +33,7 @@ class ExportSummary:
         gaps: offsets that are missing between an earlier run and this one.
         untyped: topics to which no schema gives the types that were asked for.
         unread: number of partitions that could not be read, and are missing.
+        unmet: topics, and fields that the mask names and that no record had.
     """
 
     target: str
@@ -42,6 +43,7 @@ class ExportSummary:
     gaps: Sequence[Gap] = ()
     untyped: Sequence[str] = ()
     unread: int = 0
+    unmet: Sequence[tuple[str, str]] = ()
 
     @property
     def records(self) -> int:
@@ -55,8 +57,8 @@ class ExportSummary:
 
     @property
     def findings(self) -> int:
-        """Number of damaged places and of gaps."""
-        return self.damaged + len(self.gaps)
+        """Number of damaged places, of gaps, and of fields of the mask that no record had."""
+        return self.damaged + len(self.gaps) + len(self.unmet)
 
     @property
     def misfits(self) -> Counter[str]:
@@ -90,6 +92,7 @@ class ExportSummary:
             "unreadPartitions": self.unread,
             "gaps": [gap._asdict() for gap in self.gaps],
             "untypedTopics": list(self.untyped),
+            "unmetMaskFields": [{"topic": topic, "path": path} for topic, path in self.unmet],
             "misfits": dict(sorted(self.misfits.items())),
             "untimed": dict(sorted(self.untimed.items())),
             "topics": topics,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from kafkafs.masking.actions import DROPPED, Action, DroppedField, Json
 
@@ -12,6 +13,10 @@ _STEP = re.compile(
     r'\.?\[(?:\]|("(?:[^"\\]|\\.)*")\])|\.(?:([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*"))'
 )
 _ROOTS = ("key", "value")
+_UNDERSCORES = re.compile("_+(.?)")
+
+Names: TypeAlias = Callable[[str], tuple[str, ...]]
+"""Function from the name in a step to the names that the field may have in JSON."""
 
 
 class EachElement(NamedTuple):
@@ -57,35 +62,75 @@ class FieldPath(NamedTuple):
             raise ValueError(f"{text!r} does not begin with .key or .value")
         return cls(text, str(steps[0]), tuple(steps[1:]))
 
-    def masked(self, field: Json, action: Action) -> tuple[Json | DroppedField, bool]:
-        """Return a key or value with an action on the fields of the path, and whether there was one.
+    def masked(self, field: Json, action: Action, names: Names | None = None) -> MaskedJson:
+        """Return a key or value with an action on the fields of the path.
 
         What lies in the way of the path and is neither null nor an object (for `[]`, an array or an object) is masked
         itself, because it may hold the field in another form.
+
+        Args:
+            field: the key or value.
+            action: the action.
+            names: returns the names in JSON of a field that a step names; by default the step is the name.
         """
-        return _masked(field, self.steps, action)
+        return _masked(field, self.steps, action, names or _alone)
+
+
+class MaskedJson(NamedTuple):
+    """What is left of a key or value.
+
+    Attributes:
+        shown: it.
+        is_met: whether a field of the path was there.
+        is_lacking: whether an object or an element on the way has no field of the path.
+    """
+
+    shown: Json | DroppedField
+    is_met: bool
+    is_lacking: bool
+
+
+def protobuf_names(step: str) -> tuple[str, ...]:
+    """Return the names in ProtoJSON of a field by either of its names: `card_no` is shown as `cardNo`.
+
+    >>> protobuf_names("card_no"), protobuf_names("cardNo")
+    (('card_no', 'cardNo'), ('cardNo',))
+    """
+    made = _UNDERSCORES.sub(lambda match: match[1].upper(), step)
+    return (step,) if made == step else (step, made)
+
+
+def _alone(step: str) -> tuple[str, ...]:
+    return (step,)
 
 
 def _masked(
-    field: Json, steps: tuple[str | EachElement, ...], action: Action
-) -> tuple[Json | DroppedField, bool]:
+    field: Json, steps: tuple[str | EachElement, ...], action: Action, names: Names
+) -> MaskedJson:
     if not steps:
-        return action.apply(field), True
+        return MaskedJson(action.apply(field), True, False)
     if field is None:
-        return None, True
+        return MaskedJson(None, True, False)
     step, rest = steps[0], steps[1:]
     if isinstance(field, dict):
-        names = list(field) if isinstance(step, EachElement) else [step] if step in field else []
-        made = {name: _masked(field[name], rest, action) for name in names}
-        kept = {name: made[name][0] if name in made else each for name, each in field.items()}
-        return (
+        chosen = (
+            list(field)
+            if isinstance(step, EachElement)
+            else [name for name in names(step) if name in field]
+        )
+        made = {name: _masked(field[name], rest, action, names) for name in chosen}
+        kept = {name: made[name].shown if name in made else each for name, each in field.items()}
+        return MaskedJson(
             {name: each for name, each in kept.items() if each is not DROPPED},
-            any(is_met for _, is_met in made.values()),
+            any(each.is_met for each in made.values()),
+            any(each.is_lacking for each in made.values())
+            or not (made or isinstance(step, EachElement)),
         )
     if isinstance(field, list) and isinstance(step, EachElement):
-        elements = [_masked(each, rest, action) for each in field]
-        return (
-            [None if each is DROPPED else each for each, _ in elements],
-            any(is_met for _, is_met in elements),
+        elements = [_masked(each, rest, action, names) for each in field]
+        return MaskedJson(
+            [None if each.shown is DROPPED else each.shown for each in elements],
+            any(each.is_met for each in elements),
+            any(each.is_lacking for each in elements),
         )
-    return action.apply(field), True
+    return MaskedJson(action.apply(field), True, False)

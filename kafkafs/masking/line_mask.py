@@ -22,7 +22,7 @@ from kafkafs.masking.actions import (
     read_json,
     write_json,
 )
-from kafkafs.masking.field_path import FieldPath
+from kafkafs.masking.field_path import FieldPath, protobuf_names
 
 Made = TypeVar("Made")
 
@@ -55,7 +55,8 @@ class MaskedField(NamedTuple):
     """What is left of a key or value.
 
     Attributes:
-        content: bytes: a text, or JSON on one line; None for null and for what is left out.
+        content: bytes: a text, or JSON on one line; `unreadable` for what cannot be shown; None for null and for what
+            is dropped.
         json: the same as JSON if it was decoded with a schema or as one of Kafka's own.
         encoding, schema: those of the JSON.
         done: what was done to all of it: dropped, hashed, replaced or unreadable; None for anything else.
@@ -83,14 +84,16 @@ class LineMask:
 
     Args:
         rules: the rules of the topic, applied one after the other; at least one.
+        is_strict: whether a key or value that lacks a field of a rule is unreadable.
 
     Attributes:
         is_used: whether a record was masked.
         met: texts of the paths that some record had.
     """
 
-    def __init__(self, rules: tuple[MaskRule, ...]) -> None:
+    def __init__(self, rules: tuple[MaskRule, ...], *, is_strict: bool = False) -> None:
         self.rules = rules
+        self._is_strict = is_strict
         self.is_used = False
         self.met: set[str] = set()
 
@@ -129,7 +132,7 @@ class LineMask:
         try:
             found: Any = read_json(line.decode())
             return make(self._rest(found))
-        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        except Exception:  # noqa: BLE001 - what cannot be masked is not shown
             return make({"keyMasked": _UNREADABLE, "valueMasked": _UNREADABLE, "headers": []})
 
     def record(self, line: bytes) -> MaskedRecord:
@@ -146,7 +149,8 @@ class LineMask:
     def _left(self, root: str, rest: Mapping[str, Any]) -> MaskedField:
         done = rest.get(f"{root}Masked")
         if root not in rest:
-            return MaskedField(None, done=done)
+            # Null is a tombstone, which a record is not whose value cannot be shown.
+            return MaskedField(_UNREADABLE.encode() if done == _UNREADABLE else None, done=done)
         encoding, schema = (rest.get(name) for name in _DETAILS[root])
         content, is_exact = _content(rest[root], encoding), not self._actions(root)
         if done is not None or encoding in (None, _JSON):
@@ -164,7 +168,11 @@ class LineMask:
         if "control" in found:
             made["control"] = found["control"]
         for root, details in _DETAILS.items():
-            made |= self._field(root, found, details)
+            try:
+                made |= self._field(root, found, details)
+            except Exception:  # noqa: BLE001 - what an action fails at is not shown
+                made[f"{root}Masked"] = _UNREADABLE
+                self.met.update(path.text for path, _ in self._actions(root))
         made["headers"] = [
             header for each in found["headers"] if (header := self._header(each)) is not None
         ]
@@ -181,10 +189,13 @@ class LineMask:
         if encoding in _BYTES:
             shown, done = self._bytes(root, shown, encoding)
         else:
+            names = protobuf_names if encoding == "protobuf" else None
             for path, action in self._actions(root):
-                shown, is_met = path.masked(shown, action)
+                shown, is_met, is_lacking = path.masked(shown, action, names)
                 if is_met:
                     self.met.add(path.text)
+                if is_lacking and self._is_strict:
+                    return {f"{root}Masked": _UNREADABLE}
                 if isinstance(shown, DroppedField):
                     return {f"{root}Masked": action.name}
                 done = action.name if is_met and isinstance(shown, str) else done
@@ -207,7 +218,13 @@ class LineMask:
         return [each for rule in self.rules for each in rule.fields if each[0].root == root]
 
     def _header(self, header: Mapping[str, Any]) -> dict[str, Json] | None:
-        """Return a header; None for one that is dropped."""
+        """Return a header; None for one that is dropped, or at which an action fails."""
+        try:
+            return self._shown_header(header)
+        except Exception:  # noqa: BLE001
+            return None
+
+    def _shown_header(self, header: Mapping[str, Any]) -> dict[str, Json] | None:
         name = header["key"]
         if "keyEncoding" in header:
             return None

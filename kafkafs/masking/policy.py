@@ -1,6 +1,7 @@
 """The policy file of `--mask`: which fields of which topics are dropped, hashed or replaced.
 
 key_file = "mask.key"
+strict = true
 
 [[rules]]
 topics = ["customers", "orders*"]
@@ -21,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +38,10 @@ LEAST_KEY = 16
 """Bytes of the shortest key for hashes."""
 _MOST_POLICY = 1024 * 1024
 _MOST_KEY = 4096
+
+
+class MaskWarning(UserWarning):
+    """A field of a policy that no masked record had: its name may be misspelt, and the field not masked."""
 
 
 class MaskPolicyError(Exception):
@@ -65,6 +70,10 @@ class _TopicRule(NamedTuple):
 class MaskPolicy:
     """The rules of a policy file. Picklable, with its key: a copy needs no file.
 
+    Args:
+        path: path of the file.
+        is_strict: whether a key or value that lacks a field of a rule is unreadable, also if the file does not say so.
+
     Raises:
         MaskPolicyError: the file or its key cannot be read, or breaks the format.
 
@@ -72,8 +81,9 @@ class MaskPolicy:
         fingerprint: differs for policies with another text or another key.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_strict: bool = False) -> None:
         self._path = Path(path)
+        self._is_strict = is_strict
         self._masks: dict[str, LineMask | None] = {}
         self._key = b""
         text = _content(self._path, _MOST_POLICY)
@@ -81,7 +91,8 @@ class MaskPolicy:
             self._rules = self._read(tomllib.loads(text.decode()))
         except (ValueError, TypeError, RecursionError) as error:
             raise MaskPolicyError(f"{path} is no policy of masks: {error}") from None
-        digest = hmac.digest(self._key or b"no key", text, hashlib.sha256)
+        strict = b"strict " if self._is_strict else b""
+        digest = hmac.digest(self._key or b"no key", strict + text, hashlib.sha256)
         self.fingerprint = digest.hex()[:16]
 
     def mask(self, topic: str) -> LineMask | None:
@@ -90,7 +101,7 @@ class MaskPolicy:
             rules = tuple(
                 each.rule for each in self._rules if any(p.matches(topic) for p in each.topics)
             )
-            self._masks[topic] = LineMask(rules) if rules else None
+            self._masks[topic] = LineMask(rules, is_strict=self._is_strict) if rules else None
         return self._masks[topic]
 
     def drops_all(self) -> LineMask:
@@ -113,8 +124,22 @@ class MaskPolicy:
             if path.text not in mask.met
         ]
 
+    def seen(self) -> dict[str, frozenset[str]]:
+        """Return the topics with masked records, and the paths that some of these had: what another process may `add`."""
+        masks = self._masks.items()
+        return {topic: frozenset(mask.met) for topic, mask in masks if mask and mask.is_used}
+
+    def add(self, seen: Mapping[str, Collection[str]]) -> None:
+        """Take what was masked elsewhere with a copy of the policy."""
+        for topic, met in seen.items():
+            mask = self.mask(topic)
+            if mask is not None:
+                mask.is_used = True
+                mask.met.update(met)
+
     def _read(self, found: Mapping[str, Any]) -> list[_TopicRule]:
-        _only(found, "key_file", "rules")
+        _only(found, "key_file", "rules", "strict")
+        self._is_strict |= _typed(found.get("strict", False), bool, "strict")
         key: bytes | None = None
         if "key_file" in found:
             name = _typed(found["key_file"], str, "key_file")

@@ -196,6 +196,21 @@ def refuse_mask(error: click.NoSuchOption) -> None:
         ) from None
 
 
+_STRICT = "mask_strict"
+
+
+def _keep(ctx: click.Context, param: click.Parameter, is_strict: bool) -> bool:
+    """Keep the flag for the policy, which is read after it."""
+    ctx.meta[_STRICT] = is_strict
+    return is_strict
+
+
+def _masks(ctx: click.Context, param: click.Parameter, policy: MaskPolicy | None) -> Masks:
+    if policy is None and ctx.meta.get(_STRICT):
+        raise click.UsageError("--mask-strict is about what --mask names: give --mask POLICY, too")
+    return Masks(policy)
+
+
 class _PolicyFile(click.ParamType["MaskPolicy"]):
     """Path of a policy, which is read at once."""
 
@@ -211,21 +226,31 @@ class _PolicyFile(click.ParamType["MaskPolicy"]):
 
         if isinstance(value, MaskPolicy):
             return value
+        is_strict = ctx is not None and bool(ctx.meta.get(_STRICT))
         try:
-            return MaskPolicy(value)
+            return MaskPolicy(value, is_strict=is_strict)
         except MaskPolicyError as error:
             return self.fail(str(error), param, ctx)
 
 
 def mask_option(command: Command) -> Command:
-    """Add --mask, the policy of what is shown of records."""
+    """Add --mask, the policy of what is shown of records, and --mask-strict."""
+    command = click.option(
+        "--mask-strict",
+        _STRICT,
+        is_flag=True,
+        is_eager=True,  # read before the policy
+        expose_value=False,
+        callback=_keep,
+        help="With --mask, show nothing of a key or value that lacks a field which the policy names.",
+    )(command)
     return click.option(
         "--mask",
         "masks",
         type=_PolicyFile(),
         metavar="POLICY",
         shell_complete=names.files,
-        callback=lambda _ctx, _param, policy: Masks(policy),
+        callback=_masks,
         help="Drop, hash or replace the fields of records that this file names before anything"
         " is shown: see kafkafs help masks.",
     )(command)

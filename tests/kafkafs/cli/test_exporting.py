@@ -366,7 +366,7 @@ def test_chosen_columns_are_the_only_ones(tmp_path: Path) -> None:
     wanted = {}
     for path in data_files(tmp_path / "lines"):
         for line in map(json.loads, path.read_text().splitlines()):
-            if line.get("valueEncoding") in ("avro", "protobuf", "json-schema"):
+            if line.get("valueEncoding") in ("avro", "protobuf", "json-schema", "json"):
                 wanted[line["topic"], line["offset"]] = line["value"]
     assert decoded == wanted
     assert wanted
