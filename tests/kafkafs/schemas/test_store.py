@@ -49,10 +49,10 @@ def test_an_id_that_was_given_again_is_told_by_the_records_time(
     assert texts(reused.by_id(".", 7, at)) == answer
 
 
-def test_the_subject_of_the_topic_tells_more_than_the_time(reused: SchemaStore) -> None:
+def test_the_subject_of_the_topic_counts_and_not_the_time(reused: SchemaStore) -> None:
     framing = Framing(Form.CONFLUENT, 5, id=7)
     found = reused.asked_for(framing, "orders", at=MUCH_LATER)
-    assert texts(found) == [(STRING, False), (LONG, True)]
+    assert texts(found) == [(STRING, False)]
 
 
 def test_an_id_with_several_schemas_is_a_problem_that_names_them(reused: SchemaStore) -> None:
@@ -97,7 +97,7 @@ def test_an_id_is_looked_for_in_the_default_context_before_others(tmp_path: Path
         schema_record(":.b:orders-value", 1, 7, '"int"'),
     )
     framing = Framing(Form.CONFLUENT, 5, id=7)
-    assert [text for text, _ in texts(store.asked_for(framing, "other"))] == [STRING, LONG, '"int"']
+    assert [text for text, _ in texts(store.asked_for(framing, "other"))] == [STRING, LONG]
     assert texts(store.asked_for(framing, "orders"))[0][0] == '"int"'
     assert texts(store.by_id(".a", 7)) == [(LONG, True)]
     assert store.by_id(".c", 7) == []

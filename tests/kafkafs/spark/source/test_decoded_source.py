@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafkafs.schemas.fixed_schemas import FixedSchemas
+from tests.builders import Rec, batch
 from tests.fixtures_data import log_dir
+from tests.kafkafs.built_logs import BuiltLog
 from tests.schema_truth import schema_log_dir, schema_records
 from tests.spark_session import spark
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[spark]'")
 
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from kafkafs.spark import read
 from kafkafs.spark.data_source import KafkaLogDataSource, KafkaLogReader
@@ -147,3 +149,30 @@ def test_sql_reaches_into_the_decoded_values(spark: SparkSession) -> None:
     truths = [record.value_truth for record in records if record.value_truth is not None]
     assert [json.loads(row.decodedValue) for row in found] == [truth.value for truth in truths]
     assert len({row.version for row in found}) > 1
+
+
+def test_json_without_a_schema_is_decoded_too(tmp_path: Path) -> None:
+    values = [b'{"city": "Oslo"}', b"text", b"\xff", None]
+    BuiltLog(tmp_path).segment([batch([Rec(each, b"[1]") for each in values], 0)], 0)
+    rows = rows_of(tmp_path, subscribe="orders", decode="true")
+    assert [row["decodedValue"] for row in rows] == ['{"city":"Oslo"}', None, None, None]
+    assert [row["decodedKey"] for row in rows] == ["[1]"] * len(values)
+    neither = "the bytes are neither text nor JSON, and name no schema"
+    assert [row["valueNote"] for row in rows] == [None, None, neither, None]
+
+
+def test_a_time_beyond_microseconds_is_null_and_its_number_is_there(tmp_path: Path) -> None:
+    times = [1_700_000_000_123, 1_700_000_000_123_456_789, -(2**63)]
+    batches = [batch([Rec(b"v", timestamp=each)], at) for at, each in enumerate(times)]
+    BuiltLog(tmp_path).segment(batches, 0)
+    reader = KafkaLogDataSource({"path": str(tmp_path), "subscribe": "orders"}).reader(
+        StructType([StructField("timestamp", TimestampType()), StructField("timestampMillis", LongType())])
+    )  # fmt: skip
+    rows = [
+        row
+        for task in reader.partitions()
+        for made in reader.read(task)
+        for row in made.to_pylist()
+    ]
+    assert [row["timestampMillis"] for row in rows] == times
+    assert [row["timestamp"] is None for row in rows] == [False, True, True]
