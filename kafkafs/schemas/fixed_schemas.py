@@ -14,15 +14,17 @@ class FixedSchemas:
 
     Args:
         store: the schemas; None where none are known, not even that there are none.
+        unnamed: names of folders and files that tell no topic.
     """
 
-    def __init__(self, store: SchemaStore | None) -> None:
+    def __init__(self, store: SchemaStore | None, unnamed: frozenset[str] = frozenset()) -> None:
         self.store = store
+        self._unnamed = unnamed
         self._decoders = DecoderCache()
         self._by_topic: dict[str, LineDecoder] = {}
 
-    def __reduce__(self) -> tuple[type[FixedSchemas], tuple[SchemaStore | None]]:
-        return FixedSchemas, (self.store,)
+    def __reduce__(self) -> tuple[type[FixedSchemas], tuple[SchemaStore | None, frozenset[str]]]:
+        return FixedSchemas, (self.store, self._unnamed)
 
     def __call__(self, topic: str) -> LineDecoder | None:
         """Return the decoder of a topic's keys and values; None if they are shown by their bytes."""
@@ -30,6 +32,12 @@ class FixedSchemas:
         if found is None and self.store is not None:
             store = self.store
             is_mapped = store.may_be_bare(topic)
-            found = TopicSchemas(topic, lambda: store, self._decoders, is_mapped=is_mapped)
+            found = TopicSchemas(
+                topic,
+                lambda: store,
+                self._decoders,
+                is_mapped=is_mapped,
+                is_named=topic not in self._unnamed,
+            )
             self._by_topic[topic] = found
         return found

@@ -86,7 +86,7 @@ class KnownSchemas:
         from kafkafs.schemas.fixed_schemas import FixedSchemas
 
         has_some = self._given is not None or self._has_topic()
-        return FixedSchemas(self.store() if has_some else None)
+        return FixedSchemas(self.store() if has_some else None, self._unnamed())
 
     def source_store(self) -> SchemaStore:
         """Return the schemas in the registry's topic of the source as of now, whatever is chosen to decode with.
@@ -121,7 +121,19 @@ class KnownSchemas:
         if self._decoders is None:
             self._decoders = DecoderCache()
         is_mapped = self._given is not None and self._given.may_be_bare(topic)
-        return TopicSchemas(topic, self.store, self._decoders, is_mapped=is_mapped)
+        return TopicSchemas(
+            topic,
+            self.store,
+            self._decoders,
+            is_mapped=is_mapped,
+            is_named=topic not in self._unnamed(),
+        )
+
+    def _unnamed(self) -> frozenset[str]:
+        """Return the names of folders and files that tell no topic."""
+        logs = () if self._source is None else self._source.partitions().values()
+        places = (log.topic_partition for log in logs)
+        return frozenset(place.topic for place in places if place.partition < 0)
 
     def _read(self) -> SchemaStore:
         from kafkafs.schemas.store import SchemaStore

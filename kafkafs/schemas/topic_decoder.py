@@ -177,6 +177,7 @@ class TopicSchemas(LineDecoder):
         store: returns the schemas as of now.
         decoders: cache, perhaps shared with other topics.
         is_mapped: whether the schemas of bare keys or values of the topic are given: any record may have them.
+        is_named: whether the name is a topic's, and not that of a folder which tells no topic.
     """
 
     def __init__(
@@ -186,9 +187,11 @@ class TopicSchemas(LineDecoder):
         decoders: DecoderCache,
         *,
         is_mapped: bool = False,
+        is_named: bool = True,
     ) -> None:
         self.marks = None if is_mapped else MARKS
         self._topic = topic
+        self._asks_as = topic if is_named else ""
         self._store = store
         self._decoders = decoders
         self._is_mapped = is_mapped
@@ -311,7 +314,7 @@ class TopicSchemas(LineDecoder):
         if framing.form is Form.AVRO_FILE or framing.is_compressed:
             return None
         store = self._store_of(framing, is_key=is_key)
-        schema = store.asked_for_at_any_time(framing, self._topic, is_key=is_key)
+        schema = store.asked_for_at_any_time(framing, self._asks_as, is_key=is_key)
         return None if schema is None else self._group_of(framing, schema, store)
 
     def _group_of(
@@ -393,7 +396,7 @@ class TopicSchemas(LineDecoder):
     ) -> tuple[SchemaStore, list[Candidate]]:
         """Return the schemas that a form may ask for, and the store that they are in."""
         store = self._store_of(framing, is_key=is_key)
-        return store, store.asked_for(framing, self._topic, is_key=is_key, at=at)
+        return store, store.asked_for(framing, self._asks_as, is_key=is_key, at=at)
 
     def _store_of(self, framing: Framing, *, is_key: bool) -> SchemaStore:
         """Return the schemas of the time when a record asked first for what a form asks for."""

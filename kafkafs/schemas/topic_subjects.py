@@ -9,6 +9,8 @@ schema. So an id in front of a payload counts only if its schema may be the topi
 - the subjects that a mapping gives the topic;
 - any schema of a file: the user who gave it gave its id.
 
+A file or a folder whose name tells no topic may have any schema.
+
 GUIDs, fingerprints and headers do not come about by chance: the schemas that they name count, whatever their subject.
 """
 
@@ -55,7 +57,7 @@ class TopicSubjects(NamedTuple):
     """The subjects of a topic's keys or values.
 
     Attributes:
-        topic, is_key: the topic, and whether they are of its keys.
+        topic, is_key: the topic, and whether they are of its keys; of an unknown topic, "", they may be any.
         likely: those of TopicNameStrategy in all contexts, and the associated ones.
         is_named: whether the registry has one of these.
         mapped: those that a user gives the topic.
@@ -70,7 +72,12 @@ class TopicSubjects(NamedTuple):
     def has(self, schema: Schema) -> bool:
         """Return whether a schema may be one of the topic's."""
         subject = schema.subject
-        if subject is None or schema.origin.offset is None or subject in self.likely:
+        if (
+            not self.topic
+            or subject is None
+            or schema.origin.offset is None
+            or subject in self.likely
+        ):
             return True
         name = split_subject(subject)[1]
         if any(pattern.matches(each) for pattern in self.mapped for each in (subject, name)):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import kafkafs
 from engine.lines.json_text import Values
 from engine.log.partition_choice import NamePattern
 from engine.writing.records.simple_record import SimpleRecord
@@ -21,7 +23,9 @@ from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
 from kafkafs.schemas.topic_subjects import Mapped
 from kafkafs.table.typed.typed_columns import typed_columns
+from tests.builders import Rec, batch
 from tests.kafkafs.table.typed.reading import rows_of
+from tests.schema_records import schema_record, write_topic
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'
 PROTO = 'syntax = "proto3"; message M { int32 n = 1; }'
@@ -240,3 +244,23 @@ def test_a_subject_that_utf_8_cannot_write_is_in_no_note_as_it_is() -> None:
     assert field.note.encode()
     assert isinstance(topic.texts(rows_of(topic, [SimpleRecord(None, FRAMES[SchemaKind.AVRO])]).columns, Values.AUTO, 1).places,
                       np.ndarray)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["recovered", "orders.bak", "a.log"])
+def test_a_folder_or_file_that_tells_no_topic_may_have_any_schema(
+    tmp_path: Path, name: str
+) -> None:
+    frame = FRAMES[SchemaKind.AVRO].replace(b"\7", b"\1")
+    registry, place = tmp_path / "registry", tmp_path / name
+    write_topic(registry, [schema_record("payments-value", schema=AVRO)])
+    if name.endswith(".log"):
+        place.write_bytes(batch([Rec(frame)], 0))
+    else:
+        place.mkdir()
+        (place / f"{0:020}.log").write_bytes(batch([Rec(frame)], 0))
+    with kafkafs.open(place, schemas=registry) as opened:
+        ((topic, log),) = [(each.topic, each) for each in opened.partitions()]
+        (record,) = list(log)
+        assert record.decoded().value == {"n": 3}
+        (row,) = opened.scan(topic, columns=["decodedValue"]).to_arrow().to_pylist()
+        assert row == {"decodedValue": '{"n":3}'}
