@@ -61,7 +61,7 @@ class ColumnKind:
     def of_twin(self, data: bytes) -> pa.Array | None:
         """The array of one value by the twin; None if it has none."""
         try:
-            text, left = ValueDecoder.json(self.kind.decoder, data, self.kind.message)
+            text, left, _ = ValueDecoder.json(self.kind.decoder, data, self.kind.message)
         except UndecodableError:
             return None
         if left or len(text) > LARGEST_TWIN:
