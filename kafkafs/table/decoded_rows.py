@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from engine import kernel
 from engine.lines.json_text import Shown, Values
 from engine.lines.line_decoder import HIDDEN, DecodedField, LineDecoder
-from kafkafs.table.errors import UndecodableRecordError
+from kafkafs.table.errors import NOT_FITTING, UndecodableRecordError
 from kafkafs.table.rows import Fields, Rows
 
 DECODED_FIELDS: dict[str, pa.DataType] = {
@@ -93,7 +93,7 @@ def _may_decode(rows: Rows, decoder: LineDecoder, sides: Collection[str]) -> npt
 
 
 def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:
-    """Check that no key or value is null in a typed column for another reason than a null in the log.
+    """Check that no key or value, and no time in one, is null in a typed column for another reason than a null in the log.
 
     Args:
         rows: the rows.
@@ -107,7 +107,8 @@ def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:
         if side is None:
             continue
         notes = made[f"{side}Note"]
-        misfits = np.flatnonzero(pc.and_(array.is_null(), notes.is_valid()))
+        is_part = pc.fill_null(pc.match_substring(notes, NOT_FITTING), False)
+        misfits = np.flatnonzero(pc.or_(pc.and_(array.is_null(), notes.is_valid()), is_part))
         if len(misfits):
             place = int(misfits[0])
             offset = int(rows.columns.offset[rows.indices[place]])

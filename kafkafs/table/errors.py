@@ -5,6 +5,9 @@ from __future__ import annotations
 from engine.errors import CorruptRecordError
 from engine.units import Offset, TopicPartition
 
+NOT_FITTING = "a time does not fit the column"
+"""How the note on a value begins in which a time is null."""
+
 
 class LostRecordsError(RuntimeError):
     """Records that were there when the read was planned are gone.

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkafs.table.errors import NOT_FITTING
 from kafkafs.table.rows import Rows, TypedValues
-from kafkafs.table.typed.retyped import NOT_FITTING
 
 _NOTES = {"decodedKey": "keyNote", "decodedValue": "valueNote"}
 

@@ -8,12 +8,13 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkafs.table.errors import NOT_FITTING
+
 TypeOf: TypeAlias = Callable[[pa.DataType], pa.DataType]
 """Function from a type to the one that is shown in its place."""
 Cast: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
 """Function that returns scalars in another type."""
 
-NOT_FITTING = "a time does not fit the column"
 _MOST_NOTE = 500
 _UNITS = {"us": "microsecond", "ms": "millisecond", "s": "second"}
 

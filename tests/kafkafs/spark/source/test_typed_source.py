@@ -81,7 +81,8 @@ def test_columns_are_those_of_a_scan(topic: str) -> None:
             if topic == "avro-complex" and shown is not None:
                 shown = {**shown, "empty": "{}"}
             assert row[decoded] == shown
-    assert any(row["decodedValue"] is not None for row in rows)
+    # Each value of this topic has a subject of its own, of no naming strategy.
+    assert topic == "avro-primitives" or any(row["decodedValue"] is not None for row in rows)
 
 
 def test_types_that_spark_lacks_are_text_or_wider() -> None:
@@ -256,11 +257,11 @@ def test_a_time_that_spark_cannot_hold_is_null_with_a_note(tmp_path: Path) -> No
     rows = rows_of(source_of(tmp_path, "orders"))
     assert [row["decodedValue"] for row in rows] == [
         {"at": EPOCH.replace(microsecond=1000)},
-        None,
+        {"at": None},
         {"at": None},
     ]
     assert [row["valueNote"] is None for row in rows] == [True, False, True]
-    assert rows[1]["valueNote"].startswith("the value does not fit the column: ")
+    assert rows[1]["valueNote"].startswith("a time does not fit the column: ")
     with pytest.raises(UndecodableRecordError, match="orders-0 offset 1"):
         rows_of(source_of(tmp_path, "orders", decodeMode="failfast"))
 
