@@ -200,7 +200,8 @@ class LogCheck:
                 continue
             yield from self._found(segment, damaged.end(item.position))
             assert facts is not None
-            self._note_holes(holes.add(item, facts.first_offset(item.table)))
+            first = int(facts.with_first_offsets(item.table)["base_offset"][0])
+            self._note_holes(holes.add(item, first))
             yield from self._found(segment, self._run(place, segment, item, facts))
             future.add(item.table)
             seconds.add(item.table)
@@ -221,7 +222,7 @@ class LogCheck:
     def _run(
         self, place: int, segment: SegmentUnderCheck, run: BatchRun, facts: RecordFacts
     ) -> Iterator[Breach]:
-        table = facts.with_starts(run.table)
+        table = facts.with_first_offsets(run.table)
         yield from header_breaches(table, segment.base_offset, segment.next_base)
         yield from facts.breaches
         breaches, late = self.order.feed(place, table, self._copies.find)
@@ -229,7 +230,8 @@ class LogCheck:
         if late < len(table):
             self.producers.feed(place, table[late:])
             self.evidence.marked_to = max(self.evidence.marked_to, marked_to(table[late:]))
-        self.evidence.marked_to = max(self.evidence.marked_to, facts.thinned_to)
+        if facts.wrappers is not None:
+            self.evidence.marked_to = max(self.evidence.marked_to, facts.wrappers.thinned_to)
         if facts.keyless is not None and self.evidence.keyless is None:
             self.evidence.keyless = facts.keyless
         segment.take(run)

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from engine import processes
@@ -36,6 +35,10 @@ from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import ProblemEntry
 from engine.units import Offset
 from engine.verdict.cleanup_policies import PolicyOf, cleanup_policies
+from engine.verdict.loss import Loss
+from engine.verdict.missing_folders import Absence, MissingFolder
+from engine.verdict.source_evidence import evidence_of
+from engine.verdict.source_losses import absent_partitions
 from engine.workers import Workers
 
 _SECOND_LOOK_AFTER = 0.5
@@ -76,7 +79,7 @@ class NotLookedAt(NamedTuple):
 
 
 Event: TypeAlias = (
-    Finding | PartitionSummary | CheckProgress | FileRead | PartitionDone | NotLookedAt
+    Finding | PartitionSummary | Loss | CheckProgress | FileRead | PartitionDone | NotLookedAt
 )
 
 
@@ -112,6 +115,7 @@ class CheckOptions:
         ends_at: time on the monotonic clock after which no partition is begun.
         fingerprints: whether partitions that are done are told, with the state of their files.
         opened: the files that are opened; the check hashes them.
+        takes_missing: returns whether to tell of a partition without a folder.
     """
 
     jobs: int = 1
@@ -127,6 +131,7 @@ class CheckOptions:
     ends_at: float = math.inf
     fingerprints: bool = False
     opened: OpenedFiles | None = None
+    takes_missing: Callable[[MissingFolder], bool] = lambda missing: True
 
 
 class SourceCheck:
@@ -200,7 +205,7 @@ class SourceCheck:
         for directory in self.source.roots:
             self.source.checkpoints(directory).read()
         self._policies("")
-        _ = self._has_tiered_storage
+        _ = evidence_of(self.source).has_tiered_storage
 
     def _elsewhere(self, log: PartitionLog) -> Iterator[Event | _Problems | _OpenedElsewhere]:
         """Check one partition in a process of its own; its problems follow."""
@@ -226,8 +231,8 @@ class SourceCheck:
 
     # Beside the partitions
 
-    def beside(self) -> Iterator[Finding]:
-        """Yield findings about log dirs and about the partitions' names."""
+    def beside(self) -> Iterator[Finding | Loss]:
+        """Yield findings about log dirs and about the partitions' names, and the partitions whose folders are lost."""
         for entry in self.source.others:
             yield from _other(entry)
         for log in self._chosen():
@@ -235,6 +240,11 @@ class SourceCheck:
         for log_dir in self.source.log_dirs:
             for check in LOG_DIR_CHECKS if log_dir is not None else ():
                 yield from self._log_dir(check, log_dir)
+        for missing in filter(self.options.takes_missing, absent_partitions(self.source)):
+            if missing.absence is Absence.LOST:
+                yield _lost(missing)
+            if missing.is_certain:
+                yield missing.loss()
 
     def _log_dir(
         self, check: Callable[..., Iterator[Finding]], log_dir: SourceRoot | None
@@ -348,17 +358,8 @@ class SourceCheck:
 
     def _under(self, log: PartitionLog, view: LogView, is_live: bool) -> PartitionUnderCheck:
         log_dir = self._log_dirs[log.root]
-        return PartitionUnderCheck(
-            log, view, log_dir, is_live=is_live, may_be_tiered=self._has_tiered_storage
-        )
-
-    @cached_property
-    def _has_tiered_storage(self) -> bool:
-        """Whether a log dir has the folder that a broker with tiered storage creates in its first one."""
-        roots = [root for root in self.source.log_dirs if root is not None]
-        return any(
-            entry.name == REMOTE_INDEX_CACHE_FOLDER for root in roots for entry in root.list()
-        )
+        may_be_tiered = evidence_of(self.source).has_tiered_storage
+        return PartitionUnderCheck(log, view, log_dir, is_live=is_live, may_be_tiered=may_be_tiered)
 
     def segment(self, log: PartitionLog, base_offset: Offset) -> Iterator[Look]:
         """Check one segment on its own, for a later check of its partition.
@@ -425,6 +426,19 @@ def _other(entry: OtherEntry) -> Iterator[Finding]:
     elif entry.name != REMOTE_INDEX_CACHE_FOLDER:
         sentence = "a folder without a partition's name: a broker does not start with it"
         yield found("file-name", path, sentence)
+
+
+def _lost(missing: MissingFolder) -> Finding:
+    loss = missing.loss()
+    return found(
+        "partition-lost",
+        missing.named_in or missing.log_dir or "",
+        loss.reason,
+        partition=loss.partition,
+        first_offset=loss.first_offset,
+        next_offset=loss.next_offset,
+        severity=None if loss.is_certain else Severity.WARNING,
+    )
 
 
 def _folder(log: PartitionLog) -> Iterator[Finding]:

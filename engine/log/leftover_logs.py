@@ -23,6 +23,8 @@ from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.units import Offset
 
+_MARKS = tuple(each.value for each in FolderState if each is not FolderState.LOG)
+
 
 class LeftoverLog(NamedTuple):
     """Records that are not part of a log.
@@ -58,7 +60,7 @@ def leftover_logs(
             log.problems.add_error(DamageKind.UNREADABLE, log.folder, error)
             continue
         proper = logs.get(str(log.topic_partition))
-        if _is_set_aside(log):
+        if state_of(log) is not FolderState.LOG:
             sizes = [size for _, size in _sizes(log, map(log_file_name, bases))]
             if sizes:
                 yield LeftoverLog(log, proper, len(sizes), sum(sizes))
@@ -79,11 +81,14 @@ def _names(log: PartitionLog) -> tuple[list[str], Sequence[Offset]]:
     return names, listing.base_offsets
 
 
-def _is_set_aside(log: PartitionLog) -> bool:
+def state_of(log: PartitionLog) -> FolderState:
+    """Return the state in the name of a log's folder: LOG for a log, others for folders that a broker set aside."""
+    if not log.folder.endswith(_MARKS):
+        return FolderState.LOG
     try:
-        return bool(log.folder) and parse_folder_name(log.folder).state is not FolderState.LOG
+        return parse_folder_name(log.folder).state
     except InvalidNameError:
-        return False
+        return FolderState.LOG
 
 
 def _sizes(log: PartitionLog, names: Iterable[str]) -> Iterator[tuple[str, int]]:

@@ -199,8 +199,9 @@ class StartPlan:
                 if is_served and folder.name != METADATA_LOG and plan.renamed_to is None:
                     serving.add(log_dir.path)
                 yield log_dir, plan
-        serving |= {each.log_dir for each in self.lost_folders if each.log_dir is not None}
-        if any(each.log_dir is None for each in self.lost_folders):
+        made_in = {each.missing.log_dir for each in self.lost_folders}
+        serving |= {path for path in made_in if path is not None}
+        if None in made_in:
             # LogManager.nextLogDirs: the log dir with the fewest logs
             counts = [sum(map(_is_live, each.folders)) for each in self.log_dirs]
             serving |= {
@@ -311,9 +312,7 @@ class StartPlan:
         ):
             return futures  # no partition is made
         lost = lost_folders(self.log_dirs, self._assignments, found, futures.by_place)
-        self.lost_folders = tuple(
-            each for each in lost if self.choice.takes(NamedPartition(each.name, each.partition))
-        )
+        self.lost_folders = tuple(each for each in lost if self.choice.takes(each.missing))
         return futures
 
     def _topic_id(self, root: SourceRoot, folder: LogFolder) -> str | None:

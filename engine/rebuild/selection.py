@@ -76,9 +76,9 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSele
     _refuse_unmatched(sources, choice)
     taken = {log.topic_partition for each in chosen.values() for log in each.copies}
     left_out += [
-        LeftOut(lost.name, lost.loss.reason, is_loss=True)
+        LeftOut(lost.name, lost.reason, is_loss=True)
         for lost in lost_partitions(sources[0])
-        if lost.loss.is_certain and choice.takes(lost) and lost.topic_partition not in taken
+        if choice.takes(lost) and lost.partition not in taken
     ]
     if not chosen:
         raise RebuildRefusedError(

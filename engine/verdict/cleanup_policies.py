@@ -26,17 +26,22 @@ def cleanup_policies(source: LogSource) -> PolicyOf:
 
     @cache
     def image() -> ClusterImage | None:
-        replay = ClusterReplay(InternalLogs(source))
-        try:
-            return replay.image() if replay.exists else None
-        except (OSError, KafkaStorageError):
-            return None
+        return cluster_image(source)
 
     def policy(topic: str) -> frozenset[str] | None:
         known = image()
         return None if known is None else policy_in(known, topic)
 
     return policy
+
+
+def cluster_image(source: LogSource) -> ClusterImage | None:
+    """Return the cluster in a source's own metadata; None without any, or if it cannot be read."""
+    replay = ClusterReplay(InternalLogs(source))
+    try:
+        return replay.image() if replay.exists else None
+    except (OSError, KafkaStorageError):
+        return None
 
 
 def policy_in(image: ClusterImage, topic: str) -> frozenset[str] | None:

@@ -10,19 +10,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from engine import kernel
-from engine.arrays import np, npt
+from engine.arrays import npt
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileState, log_file_name
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
 from engine.log.proven_end import orphan_indexes
 from engine.log.segment.scan import BatchRun, Damage
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK
+from engine.record.attributes import CONTROL_MASK
 from engine.units import MAX_INT64, Offset
 from engine.verdict.compaction_marks import marked_to
 from engine.verdict.gaps import Evidence, OffsetGap, classify
 from engine.verdict.producer_sequences import Producers
 from engine.verdict.repeated_keys import first_repeated_key
+from engine.verdict.wrappers import wrappers_of
 
 Table: TypeAlias = "npt.NDArray[Any]"
 
@@ -64,9 +65,12 @@ def gather(view: LogView, policy: frozenset[str] | None) -> tuple[Evidence, list
     for segment, item in view.runs(bases[0] if bases else 0, view.log_end_offset):
         if isinstance(item, BatchRun):
             place = bisect_right(bases, segment.base_offset) - 1
-            table = with_first_offsets(item)
+            table, wrappers = item.table, wrappers_of(item)
+            if wrappers is not None:
+                table = wrappers.with_first_offsets(table)
+                evidence.marked_to = max(evidence.marked_to, wrappers.thinned_to)
             producers.feed(place, table)
-            evidence.marked_to = max(evidence.marked_to, marked_to(table), _thinned_to(item))
+            evidence.marked_to = max(evidence.marked_to, marked_to(table))
             if not is_after_damage:
                 gaps += _gap_before(table, expected)
             gaps += gaps_within(table)
@@ -128,42 +132,6 @@ def _gap_before(table: Table, expected: Offset) -> Iterator[OffsetGap]:
     base = int(table["base_offset"][0])
     if base > expected:
         yield OffsetGap(expected, base, int(table["position"][0]))
-
-
-def _wrappers(table: Table) -> npt.NDArray[np.bool_]:
-    """Return which batches are compressed ones of magic 0 or 1; they state their last offset as the base offset."""
-    found: npt.NDArray[np.bool_] = (table["magic"] < 2) & (
-        table["attributes"] & COMPRESSION_MASK != 0
-    )
-    return found
-
-
-def with_first_offsets(run: BatchRun) -> Table:
-    """Return the table of a run with the first record's offset as the base offset of each batch; -1 if unknown."""
-    table = run.table
-    wrappers = _wrappers(table)
-    if not wrappers.any():
-        return table
-    summaries, _ = kernel.summarize(run.buffer, table, start_position=run.start_position)
-    has_records = summaries["count"] > 0
-    table = table.copy()
-    table["base_offset"][wrappers] = np.where(has_records, summaries["first_offset"], -1)[wrappers]
-    return table
-
-
-def _thinned_to(run: BatchRun) -> Offset:
-    """Return one past the last wrapper of magic 0 or 1 that compaction removed records from; -1 without one."""
-    wrappers = _wrappers(run.table)
-    if not wrappers.any():
-        return -1
-    summaries, _ = kernel.summarize(
-        run.buffer, run.table[wrappers], start_position=run.start_position
-    )
-    last = summaries["last_offset"]
-    thinned = last[
-        (summaries["count"] > 0) & (last - summaries["first_offset"] != summaries["count"] - 1)
-    ]
-    return int(thinned[-1]) + 1 if len(thinned) else -1
 
 
 def next_batch_after(view: LogView, offset: Offset) -> Offset:

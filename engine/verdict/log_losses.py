@@ -27,13 +27,13 @@ from engine.verdict.gap_evidence import (
     known_evidence,
     next_batch_after,
     orphans_without_log,
-    with_first_offsets,
 )
 from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
 from engine.verdict.log_start import Certainty, lost_start
 from engine.verdict.loss import Loss, LossKind
 from engine.verdict.source_evidence import evidence_of, source_of
 from engine.verdict.words import offsets_are
+from engine.verdict.wrappers import wrappers_of
 
 _Lost = TypeVar("_Lost")
 
@@ -402,7 +402,8 @@ class _Reading:
         if follows and not (base[1:] > last[:-1] + 1).any():
             yield run
             return
-        stated = with_first_offsets(run)
+        wrappers = wrappers_of(run)
+        stated = table if wrappers is None else wrappers.with_first_offsets(table)
         if not follows and expected is not None and int(stated["base_offset"][0]) > expected:
             yield from self._gap(int(stated["base_offset"][0]), run.position, expected)
         first = 0

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
+
+if TYPE_CHECKING:
+    from engine.verdict.missing_folders import MissingFolder
 
 
 class SourceEvidence:
     """Facts about a source; each is worked out at its first use.
 
     Attributes:
-        lost_partitions: the listing that was looked at and what is lost of it; None before the first look.
+        absent_partitions: the listing that was looked at and the partitions without a folder; None before the first look.
     """
 
     def __init__(self, source: LogSource) -> None:
         self._source_roots = [root for root in source.log_dirs if root is not None]
-        self.lost_partitions: tuple[object, Sequence[object]] | None = None
+        self.absent_partitions: tuple[object, list[MissingFolder]] | None = None
         self._source = source
         self._policy_of: Callable[[str], frozenset[str] | None] | None = None
 

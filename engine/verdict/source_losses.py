@@ -1,78 +1,124 @@
-"""What a source lost besides the contents of its logs: folders of partitions.
-
-A broker writes each partition of a log dir into the log dir's checkpoints. A name there without a folder is a partition
-that was deleted, moved to another log dir or broker, or lost: the cluster's metadata decides. At its next start a broker
-makes the folder of a lost partition anew, empty, and gives offset 0 to the next record.
-"""
+"""What a source lost besides the contents of its logs: folders of partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
-from engine.files.source_files import SourceRoot
+from engine.files.file_names import (
+    CLEANER_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    FolderState,
+)
+from engine.files.folder_entries import EntryKind
+from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry
-from engine.replay.cluster import ClusterImage, ClusterReplay
-from engine.replay.internal_logs import InternalLogs
-from engine.units import Offset, TopicPartition
+from engine.units import TopicPartition
+from engine.verdict.cleanup_policies import cluster_image
 from engine.verdict.log_losses import losses_of
-from engine.verdict.loss import Loss, LossKind
+from engine.verdict.missing_folders import MissingFolder, StatedOffsets, missing_folders
 from engine.verdict.source_evidence import evidence_of
 
 MOST_LOGS = 2000
 """Partitions of a source up to which each is looked at for its problems."""
 
 
-class LostPartition(NamedTuple):
-    """A partition whose folder is gone.
+def lost_partitions(source: LogSource) -> list[MissingFolder]:
+    """Return the partitions of a source whose folders are certainly lost, by name.
 
-    Attributes:
-        name, topic_partition: as of a partition in a source, so that a choice of partitions takes it.
-        loss: its offsets and the evidence.
+    The metadata is read only if a checkpoint names a partition without a folder.
     """
-
-    name: str
-    topic_partition: TopicPartition
-    loss: Loss
-
-
-def lost_partitions(source: LogSource) -> list[LostPartition]:
-    """Return the partitions of a source's log dirs whose folders are gone, by name.
-
-    Partitions that the metadata does not know, or assigns to other brokers or log dirs, are not lost. Without
-    metadata each name in a checkpoint is taken for a loss that is likely, not certain. A log dir that a broker has open
-    is left out: its checkpoints are written after its folders change.
-    """
-    if source.before is not None:
+    folders = _Folders(source)
+    named = (
+        partition
+        for _, stated in folders.stated()
+        for ends in stated.ends.values()
+        for partition in ends
+        if not folders.holds(partition, None, None)
+    )
+    if next(named, None) is None:
         return []
+    return [each for each in absent_partitions(source) if each.is_certain]
+
+
+def absent_partitions(source: LogSource) -> list[MissingFolder]:
+    """Return the partitions that the metadata or a checkpoint of a source names, and that have no folder, by name.
+
+    Without metadata nothing tells what became of them. A log dir that a broker has open is left out: its checkpoints
+    are written after its folders change; and so is a source that ends at a time.
+    """
     facts, logs = evidence_of(source), source.partitions()
-    known = facts.lost_partitions
+    known = facts.absent_partitions
     if known is None or known[0] is not logs:
-        known = facts.lost_partitions = logs, _look_for_lost(source)
-    return [lost for lost in known[1] if isinstance(lost, LostPartition)]
+        known = facts.absent_partitions = logs, _absent(source)
+    return known[1]
 
 
-def _look_for_lost(source: LogSource) -> list[LostPartition]:
-    found: dict[str, LostPartition] = {}
-    there = {log.topic_partition for log in source.partitions().values()}
-    image: list[ClusterImage | None] = []
-    for place, (root, log_dir) in enumerate(zip(source.roots, source.log_dirs, strict=True)):
-        if log_dir is None or log_dir is not root or log_dir.broker_pid() is not None:
-            continue
-        for partition, offsets in _named(source, log_dir).items():
-            if partition in there or str(partition) in found:
-                continue
-            if not image:
-                image.append(_image(source))
-            lost = _lost(source, place, log_dir, partition, offsets, image[0])
-            if lost is not None:
-                found[lost.name] = lost
+def _absent(source: LogSource) -> list[MissingFolder]:
+    folders, by_node = _Folders(source), dict[int | None, list[StatedOffsets]]()
+    for place, stated in folders.stated():
+        meta = source.meta_properties[place]
+        by_node.setdefault(None if meta is None else meta.node_id, []).append(stated)
+    if not by_node:
+        return []
+    image, found = cluster_image(source), dict[str, MissingFolder]()
+    if image is not None and image.missing is not None:
+        image = None
+    for node_id, stated_here in by_node.items():
+        for each in missing_folders(image, node_id, stated_here, folders.holds):
+            found.setdefault(each.name, each)
     return [found[name] for name in sorted(found)]
+
+
+class _Folders:
+    """The folders of a source's log dirs that no broker has open."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+        self._logs: set[TopicPartition] = set()
+        self._futures: set[tuple[TopicPartition, str]] = set()
+        self._links = {each.name for each in source.others if each.kind is EntryKind.SYMLINK}
+        for log in source.partitions().values():
+            state = state_of(log)
+            if state is FolderState.LOG:
+                self._logs.add(log.topic_partition)
+            elif state is FolderState.FUTURE:
+                self._futures.add((log.topic_partition, log.root.path))
+
+    def holds(self, partition: TopicPartition, _topic_id: str | None, log_dir: str | None) -> bool:
+        """Return whether a folder holds a partition: a log, or a future one in its log dir, which becomes the log."""
+        return (
+            partition in self._logs
+            or (log_dir is not None and (partition, log_dir) in self._futures)
+            or str(partition) in self._links
+        )
+
+    def stated(self) -> Iterator[tuple[int, StatedOffsets]]:
+        """Yield what the checkpoints of each log dir state, with the log dir's place in the source."""
+        source = self._source
+        for place, (root, log_dir) in enumerate(zip(source.roots, source.log_dirs, strict=True)):
+            if log_dir is not root or source.before is not None or root.broker_pid() is not None:
+                continue
+            known, meta = source.checkpoints(root), source.meta_properties[place]
+            yield (
+                place,
+                StatedOffsets(
+                    root.path,
+                    None if meta is None else meta.directory_id,
+                    known.stopped_cleanly(),
+                    known.all_log_starts(),
+                    {
+                        REPLICATION_OFFSET_CHECKPOINT: known.all_high_watermarks(),
+                        RECOVERY_POINT_CHECKPOINT: known.all_recovery_points(),
+                        CLEANER_OFFSET_CHECKPOINT: known.all_cleaner_offsets(),
+                    },
+                ),
+            )
 
 
 def source_problems(source: LogSource) -> list[ProblemEntry]:
@@ -85,16 +131,15 @@ def source_problems(source: LogSource) -> list[ProblemEntry]:
         if log.is_loaded or len(logs) <= MOST_LOGS:
             _note_losses(log)
     entries = source.problems
-    for lost in lost_partitions(source):
-        if lost.loss.is_certain:
-            entries.append(
-                {
-                    "partition": lost.name,
-                    "kind": DamageKind.MISSING,
-                    "file": lost.name,
-                    "reason": lost.loss.reason,
-                }
-            )
+    entries += [
+        {
+            "partition": lost.name,
+            "kind": DamageKind.MISSING,
+            "file": lost.name,
+            "reason": lost.reason,
+        }
+        for lost in lost_partitions(source)
+    ]
     return entries
 
 
@@ -106,71 +151,3 @@ def _note_losses(log: PartitionLog) -> None:
     with suppress(OSError, KafkaStorageError):
         for loss in losses.cheap():
             losses.note(loss.damage())
-
-
-def _named(
-    source: LogSource, log_dir: SourceRoot
-) -> Mapping[TopicPartition, tuple[Offset, Offset]]:
-    """Return the log start and the largest offset that a log dir's checkpoints state, by partition."""
-    known = source.checkpoints(log_dir)
-    ends: dict[TopicPartition, tuple[Offset, Offset]] = {}
-    for partition, end in (
-        *known.all_high_watermarks().items(),
-        *known.all_recovery_points().items(),
-    ):
-        start = known.log_start_offset(partition) or 0
-        ends[partition] = start, max(end, ends.get(partition, (0, 0))[1])
-    return ends
-
-
-def _image(source: LogSource) -> ClusterImage | None:
-    replay = ClusterReplay(InternalLogs(source))
-    try:
-        return replay.image() if replay.exists else None
-    except (OSError, KafkaStorageError):
-        return None
-
-
-def _lost(
-    source: LogSource,
-    place: int,
-    log_dir: SourceRoot,
-    partition: TopicPartition,
-    offsets: tuple[Offset, Offset],
-    image: ClusterImage | None,
-) -> LostPartition | None:
-    topic, number = partition
-    meta = source.meta_properties[place]
-    says, is_certain = "no metadata here tells whether it was deleted", False
-    if image is not None:
-        item = image.topics.get(topic)
-        rows = {} if item is None else image.partitions_of(item.facts["topicId"])
-        row = rows.get(number)
-        if row is None:
-            return None
-        node = None if meta is None else meta.node_id
-        replicas = row.facts.get("replicas") or ()
-        if node is not None and replicas and node not in replicas:
-            return None
-        says, is_certain = f"the metadata assigns it to node {node}", True
-    start, end = offsets
-    name = str(partition)
-    held = (
-        f"it held offsets up to {end - 1}"
-        if end > 0
-        else "it held no record that a checkpoint names"
-    )
-    reason = (
-        f"the folder of {name} is gone from {log_dir.path}: its checkpoints name it, {says}; {held},"
-        " and a broker that starts here makes it anew, empty"
-    )
-    loss = Loss(
-        partition=name,
-        kind=LossKind.PARTITION,
-        first_offset=start,
-        next_offset=max(end, start),
-        file="",
-        reason=reason,
-        is_certain=is_certain,
-    )
-    return LostPartition(name, partition, loss)

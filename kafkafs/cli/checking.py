@@ -114,7 +114,6 @@ def check(
     running on SOURCE. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
     to check, 3 something could not be read, or was left when the time was over.
     """
-    from engine.verdict.source_losses import lost_partitions
     from kafkafs.cli.options.check_run import CheckRun
     from kafkafs.cli.printing.check_report import JsonReport, TextReport
 
@@ -134,11 +133,6 @@ def check(
                 run.take_finished(report)
                 _take(run.events(jobs, progress), report, progress)
                 report.scope, report.not_looked_at = run.scope, run.not_looked_at
-                report.lost_partitions += [
-                    lost.loss
-                    for lost in lost_partitions(source)
-                    if lost.loss.is_certain and choice.takes(lost)
-                ]
                 report.end()
                 run.finish(report)
         if report.not_looked_at:
@@ -177,6 +171,7 @@ def _take(events: Iterator[Event], report: CheckReport, progress: Progress) -> N
     from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import CheckProgress
     from engine.check.rules.finding import Finding
+    from engine.verdict.loss import Loss
 
     for event in events:
         if isinstance(event, Finding):
@@ -185,6 +180,8 @@ def _take(events: Iterator[Event], report: CheckReport, progress: Progress) -> N
         elif isinstance(event, PartitionSummary):
             progress.clear()
             report.partition(event)
+        elif isinstance(event, Loss):
+            report.lost_partitions.append(event)
         elif isinstance(event, CheckProgress):
             progress.say(event.file)
             progress.advance(event.size)

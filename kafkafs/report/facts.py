@@ -40,7 +40,6 @@ from engine.replay.source_state import SourceState
 from engine.replay.transactions import OpenTransaction
 from engine.units import Timestamp
 from engine.verdict.loss import Loss
-from engine.verdict.source_losses import lost_partitions
 from engine.version import __version__
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
 
@@ -265,21 +264,25 @@ class FactsReader:
     def _check(self) -> None:
         logs = self._source.partitions()
         opened = None if self._on_file is None else OpenedFiles(self._source.roots)
-        options = CheckOptions(self._jobs, self._takes, self._clock, counts=True, opened=opened)
+        options = CheckOptions(
+            self._jobs,
+            self._takes,
+            self._clock,
+            counts=True,
+            opened=opened,
+            takes_missing=self._takes,
+        )
         for event in SourceCheck(self._source, options).run():
             if isinstance(event, Finding):
                 self._add_finding(event)
             elif isinstance(event, PartitionSummary):
                 self._add_partition(event, logs[event.partition])
+            elif isinstance(event, Loss):
+                self.facts.losses.append(event)
             elif isinstance(event, FileRead) and self._on_file is not None:
                 self._on_file(event)
             elif isinstance(event, CheckProgress):
                 self._advance(event.size)
-        self.facts.losses += [
-            lost.loss
-            for lost in lost_partitions(self._source)
-            if lost.loss.is_certain and self._takes(lost)
-        ]
 
     def _add_finding(self, finding: Finding) -> None:
         key = finding.severity.value, finding.rule

@@ -149,7 +149,7 @@ class Planned:
             self.node_id = plan.node_id
             self.forgets = plan.forgets_topics
             self.is_believed = plan.cluster is not None
-            self.made = {each.name for each in plan.lost_folders}
+            self.made = {each.missing.name for each in plan.lost_folders}
             self.risks = [risk for each in plan.log_dirs for risk in each.risks]
             # Whether a broker comes to a log before its log dir failed is up to the file system.
             self.is_race = any("comes to it first" in each.reason for each in plan.failures)

@@ -94,7 +94,7 @@ def differences(plan: PlannedNode, role: Role, answer: dict[str, Any]) -> list[s
         strays = set() if role.roles == "broker" else {*strays, *planned}
         planned = {path: planned[path] for path in planned if path not in strays}
     planned = {path: ends for path, ends in planned.items() if os.path.dirname(path) not in offline}
-    new = {each.name for each in plan.lost if each.log_dir not in offline}
+    new = {each.missing.name for each in plan.lost if each.missing.log_dir not in offline}
     logs = {path: ends for path, ends in answer["logs"].items() if "-future" not in path}
     for path, ends in logs.items():
         if path not in planned and plan.forgets and ends == [0, 0]:

@@ -18,8 +18,9 @@ from engine.check.batches.refused_frames import refused_breaches
 from engine.check.rules.breach import Breach
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TIMESTAMP_TYPE_MASK
+from engine.record.attributes import CONTROL_MASK, TIMESTAMP_TYPE_MASK
 from engine.units import NO_TIMESTAMP, Offset
+from engine.verdict.wrappers import Wrappers, wrappers_in
 
 Table: TypeAlias = npt.NDArray[Any]
 
@@ -43,37 +44,21 @@ class RecordFacts:
         breaches: in file order.
         count: number of decoded records.
         keyless: offset of the first data record without a key, None if all have one.
-        starts: rows and first offsets of legacy wrappers, which do not state their first offset.
-        thinned_to: one past the last legacy wrapper that compaction removed records from; -1 without one.
+        wrappers: the wrappers of the run; None without any.
         summaries: of each batch of the run; None if nobody counts them.
     """
 
     breaches: list[Breach] = field(default_factory=list)
     count: int = 0
     keyless: Offset | None = None
-    starts: tuple[Table, Table] | None = None
-    thinned_to: Offset = -1
+    wrappers: Wrappers | None = None
     summaries: Table | None = None
 
-    def note_thinned(self, summaries: Table) -> None:
-        """Note legacy wrappers with fewer records than offsets; their headers do not show it."""
-        last = summaries["last_offset"]
-        thinned = last[last - summaries["first_offset"] != summaries["count"] - 1]
-        if len(thinned):
-            self.thinned_to = max(self.thinned_to, int(thinned[-1]) + 1)
-
-    def first_offset(self, table: Table) -> Offset:
-        """Return the offset of the run's first record."""
-        return int(self.with_starts(table[:1] if self.starts is None else table)["base_offset"][0])
-
-    def with_starts(self, table: Table) -> Table:
-        """Return the run's table, with each batch's first offset as its base offset."""
-        if self.starts is None:
+    def with_first_offsets(self, table: Table) -> Table:
+        """Return the run's table, with each batch's first offset as its base offset, where known."""
+        if self.wrappers is None:
             return table
-        known = table.copy()
-        rows, first = self.starts
-        known["base_offset"][rows] = first
-        return known
+        return self.wrappers.with_first_offsets(table, also_unknown=False)
 
 
 def check_records(run: BatchRun, budgets: Budgets, *, keeps_summaries: bool = False) -> RecordFacts:
@@ -91,10 +76,7 @@ def check_records(run: BatchRun, budgets: Budgets, *, keeps_summaries: bool = Fa
     if not len(rows):
         return facts
     attributes = table["attributes"]
-    is_wrapper = has_records & (table["magic"] < 2) & (attributes & COMPRESSION_MASK != 0)
-    if is_wrapper.any():
-        facts.starts = is_wrapper.nonzero()[0], summaries["first_offset"][is_wrapper]
-        facts.note_thinned(summaries[is_wrapper])
+    facts.wrappers = wrappers_in(table, summaries)
     batches = _Batches(table, summaries, rows, {problem.row for problem in problems})
     facts.breaches += batches.offset_breaches()
     facts.breaches += batches.timestamp_breaches()

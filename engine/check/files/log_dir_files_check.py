@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from engine.check.files.meta_properties_check import check_meta_properties
 from engine.check.files.unreadable_file import contents, unreadable_file
@@ -18,11 +18,12 @@ from engine.files.file_names import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
-    folder_name,
 )
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource
 from engine.units import Offset, TopicPartition
+from engine.verdict.missing_folders import Absence, MissingFolder
+from engine.verdict.source_losses import absent_partitions
 
 _CHECKPOINTS = (
     RECOVERY_POINT_CHECKPOINT,
@@ -38,16 +39,19 @@ def check_log_dir_files(source: LogSource, log_dir: SourceRoot) -> Iterator[Find
     If only a part of the log dir is the source, its other folders are not compared.
     """
     is_whole = any(root is log_dir for root in source.roots)
-    is_clean = CLEAN_SHUTDOWN in log_dir.list_apart()[0] and log_dir.broker_pid() is None
-    folders = {entry.name for entry in log_dir.list()}
+    absent = {each.partition: each for each in absent_partitions(source)} if is_whole else {}
+    is_clean = is_whole and source.checkpoints(log_dir).stopped_cleanly()
     for name in _CHECKPOINTS:
-        yield from _checkpoint(log_dir, name, folders if is_whole else None, is_clean)
+        yield from _checkpoint(log_dir, name, absent, is_clean)
     yield from _clean_shutdown(log_dir)
     yield from check_meta_properties(source, log_dir, is_whole=is_whole)
 
 
 def _checkpoint(
-    log_dir: SourceRoot, name: str, folders: set[str] | None, is_clean: bool
+    log_dir: SourceRoot,
+    name: str,
+    absent: Mapping[TopicPartition, MissingFolder],
+    is_clean: bool,
 ) -> Iterator[Finding]:
     seen: dict[TopicPartition, Offset] = {}
     twice: list[TopicPartition] = []
@@ -77,18 +81,19 @@ def _checkpoint(
     for partition, offset in seen.items():
         if offset < 0:
             yield found("checkpoint-negative", path, f"{partition} has the offset {offset}")
-    absent = [
-        str(each) for each in seen if folders is not None and folder_name(each) not in folders
-    ]
-    if absent:
-        is_sure = is_clean and name != CLEANER_OFFSET_CHECKPOINT
-        others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    missing = [absent[each] for each in seen if each in absent]
+    for absence in Absence:
+        same = [each for each in missing if each.absence is absence]
+        if not same or absence is Absence.LOST:  # lost ones have a finding of their own
+            continue
+        others = f"; so are {len(same) - 1} more" if len(same) > 1 else ""
+        is_sure = absence is Absence.UNKNOWN and is_clean
         yield found(
             "checkpoint-without-folder",
             path,
-            f"no folder here for {absent[0]}{others}",
+            f"{same[0].reason}{others}",
             severity=None if is_sure else Severity.NOTE,
-            topicPartitions=absent[:1000],
+            topicPartitions=[each.name for each in same[:1000]],
         )
 
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
 from engine.errors import KafkaStorageError
-from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
 from engine.log import stable_offset
 from engine.log.log_directory import LogSource
 from engine.replay.cluster import ClusterReplay
 from engine.topics.topic_names import CLUSTER_METADATA
+from engine.verdict.source_evidence import evidence_of
 
 
 class StatedTopicId(NamedTuple):
@@ -30,13 +30,10 @@ class KnownFacts:
         self._sources = sources
         self._of_partitions: dict[str, str | None] = {}
 
-    @cached_property
+    @property
     def has_tiered_storage(self) -> bool:
         """Whether a log dir has the folder that a broker with tiered storage creates in its first one."""
-        roots = [root for source in self._sources for root in source.log_dirs if root is not None]
-        return any(
-            entry.name == REMOTE_INDEX_CACHE_FOLDER for root in roots for entry in root.list()
-        )
+        return any(evidence_of(source).has_tiered_storage for source in self._sources)
 
     def topic_id(self, topic: str) -> StatedTopicId | None:
         """Return the id of a topic: from the metadata log, else that of most of the topic's partitions."""

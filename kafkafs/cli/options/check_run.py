@@ -16,6 +16,7 @@ from engine.check.log_dir_check import CheckOptions, Event, NotLookedAt, SourceC
 from engine.check.scope import Scope
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
+from engine.verdict.missing_folders import MissingFolder
 from kafkafs.amounts import counted
 from kafkafs.cli.options.check_progress import CheckProgressFile
 from kafkafs.cli.options.check_scope import CheckExtent
@@ -46,12 +47,13 @@ class CheckRun:
         self,
         source: LogSource,
         paths: Sequence[str],
-        takes: Callable[[PartitionLog], bool],
+        takes: Callable[[PartitionLog | MissingFolder], bool],
         asked: CheckExtent,
         evidence: str | None,
     ) -> None:
         self._source = source
         self._asked = asked
+        self._takes = takes
         limit = math.inf if asked.max_seconds is None else asked.max_seconds
         self._ends_at = time.monotonic() + limit
         self.not_looked_at = 0
@@ -116,6 +118,7 @@ class CheckRun:
             CheckOptions(
                 jobs=jobs,
                 takes=lambda log: log.name in self._names,
+                takes_missing=self._takes,
                 skips=lambda log: log.name in self._held,
                 alone=None if self.scope is None else self.scope.alone,
                 ends_at=self._ends_at,

@@ -241,8 +241,6 @@ class TextReport(CheckReport):
             print_table(_TABLE, rows, has_numbers=True)
             click.echo()
         losses = self.losses
-        for lost in self.lost_partitions:
-            click.echo(f"{printable(lost.partition)}: {printable(lost.reason)}")
         if losses:
             rows = [_loss_row(each) for each in losses[:_SHOWN_LOSSES]]
             print_table(_LOSS_TABLE, rows)

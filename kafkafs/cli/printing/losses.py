@@ -48,9 +48,9 @@ def report_lost_partitions(source: LogSource) -> bool:
     from engine.verdict.source_losses import lost_partitions
 
     choice = chosen()
-    lost = [each for each in lost_partitions(source) if each.loss.is_certain and choice.takes(each)]
+    lost = [each for each in lost_partitions(source) if choice.takes(each)]
     if len(lost) == 1:
-        note(lost[0].loss.reason)
+        note(lost[0].reason)
     elif lost:
         names = ", ".join(each.name for each in lost[:_MOST_NAMES])
         more = f" and {len(lost) - _MOST_NAMES} more" if len(lost) > _MOST_NAMES else ""

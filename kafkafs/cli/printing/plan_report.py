@@ -93,7 +93,7 @@ def _times(losses: Losses | Totals) -> str:
 def start_lines(start: StartPlan) -> Iterator[str]:
     """Yield the text lines about the node, besides its logs: partitions without a folder, and other risks."""
     for lost in start.lost_folders:
-        yield f"{printable(lost.name)}: {printable('; '.join(lost.sentences()))}"
+        yield f"{printable(lost.missing.name)}: {printable('; '.join(lost.sentences()))}"
     for log_dir in start.log_dirs:
         for risk in log_dir.risks:
             yield f"{printable(log_dir.path)}: {printable(risk)}"
@@ -179,8 +179,8 @@ class Totals:
 
     def add_folder(self, lost: LostFolder) -> None:
         """Add a partition without a folder."""
-        self.partitions += not lost.is_harmless
-        self.offsets += lost.lost_offsets
+        self.partitions += not lost.missing.is_harmless
+        self.offsets += lost.missing.lost_offsets
 
 
 @dataclass
@@ -225,7 +225,7 @@ class PlanSummary:
         """Add what concerns the whole node, once all logs are planned."""
         for lost in start.lost_folders:
             self.lost.add_folder(lost)
-            self.lost_folders += not lost.is_harmless
+            self.lost_folders += not lost.missing.is_harmless
         self.risks = sum(len(each.risks) for each in start.log_dirs) + start.forgets_topics
         self.is_harmless = self.is_harmless and not (self.lost_folders or self.risks)
 
@@ -347,17 +347,18 @@ def _lost_facts(losses: Losses | Totals) -> dict[str, Any]:
 
 def folder_facts(lost: LostFolder) -> dict[str, Any]:
     """Return a partition without a folder as JSON."""
+    missing = lost.missing
     return {
         "kind": "lostFolder",
-        "topic": lost.partition.topic,
-        "partition": lost.partition.partition,
-        "topicId": lost.topic_id,
-        "logDir": lost.log_dir,
-        "directoryId": lost.directory_id,
-        "otherReplicas": list(lost.other_replicas),
+        "topic": missing.partition.topic,
+        "partition": missing.partition.partition,
+        "topicId": missing.topic_id,
+        "logDir": missing.log_dir,
+        "directoryId": missing.directory_id,
+        "otherReplicas": list(missing.other_replicas),
         "stray": lost.stray,
-        "harmless": lost.is_harmless,
-        "loss": lost.loss().to_json(),
+        "harmless": missing.is_harmless,
+        "loss": missing.loss().to_json(),
     }
 
 

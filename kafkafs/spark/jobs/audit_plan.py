@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
+from engine.verdict.missing_folders import MissingFolder
 from engine.units import Offset
 from engine.verdict.cleanup_policies import cleanup_policies
 from kafkafs.spark.errors import OptionError
@@ -64,7 +65,7 @@ class AuditPlan:
     size: int
 
 
-def takes(topic: str | None) -> Callable[[PartitionLog], bool]:
+def takes(topic: str | None) -> Callable[[PartitionLog | MissingFolder], bool]:
     """Return the filter of partitions by topic.
 
     Raises:

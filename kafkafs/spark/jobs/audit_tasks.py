@@ -144,6 +144,7 @@ class AuditTasks:
         policies = {unit.topic: unit.policy for unit in units}
         options = CheckOptions(
             takes=takes(self.topic),
+            takes_missing=takes(self.topic),
             clock=_StillClock(self.now_ms),
             policy_of=policies.get,
             row_file_bytes=_ROW_FILE_BYTES,
@@ -178,7 +179,8 @@ class _Opened:
 def _look_at(check: SourceCheck, unit: Unit) -> Iterator[_Seen]:
     if not unit.partition:
         for number, finding in enumerate(check.beside()):
-            yield _event(unit, number, finding)
+            if isinstance(finding, Finding):
+                yield _event(unit, number, finding)
         return
     log = check.source.partitions().get(unit.partition)
     if unit.segments is not None:

@@ -239,7 +239,7 @@ CASES = (
 )  # fmt: skip
 ELSEWHERE = {
     "gap-retention", "below-log-start", "file-unreadable", "folder-twice", "folder-apart", "topic-name",
-    "tiered-copy", "log-start-short", "log-end-short", "gap-held", "unreadable",
+    "tiered-copy", "log-start-short", "partition-lost", "log-end-short", "gap-held", "unreadable",
 }  # fmt: skip
 """Found by tests of whole log dirs, of tiered copies, and of failing disks."""
 

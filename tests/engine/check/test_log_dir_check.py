@@ -40,7 +40,7 @@ from tests.fixtures_data import KINDS, copy_of, log_dir
 @pytest.mark.parametrize("kind", [*KINDS, "sample"])
 def test_what_brokers_left_has_no_errors_or_warnings(kind: str) -> None:
     # Folders were left out of the test data, which the checkpoints name, and first segments of crash-0.
-    expected = {"checkpoint-without-folder"}
+    expected = {"checkpoint-without-folder", "partition-lost"}
     if kind == "crashed":
         expected |= {"torn-tail", "log-start-short"}
     findings = {finding.rule for finding in bad(found(log_dir(kind)))}

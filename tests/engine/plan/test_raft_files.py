@@ -105,10 +105,11 @@ def test_a_partition_folder_without_its_topic_id_is_stray_and_made_anew(log_dir:
     (log_dir / "orders-0" / "partition.metadata").unlink()
     with StartPlan([str(log_dir)]) as start:
         (lost,) = start.lost_folders
-        assert (lost.name, lost.stray, lost.end, lost.lost_offsets) == (
+        missing = lost.missing
+        assert (missing.name, lost.stray, missing.end, missing.lost_offsets) == (
             "orders-0", "orders-0", 1000, 1000,
         )  # fmt: skip
-        assert not lost.is_harmless
+        assert not missing.is_harmless
 
 
 def test_another_empty_metadata_folder_makes_no_log_stray(log_dir: Path) -> None:

@@ -50,7 +50,8 @@ def test_a_log_of_our_own_has_nothing_wrong(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["current", "live", "crashed", "legacy"])
 def test_what_brokers_left_has_nothing_wrong(kind: str) -> None:
     # Of the other partitions only the lines in the checkpoints were kept, of crash-0 only the last segments.
-    expected = {"checkpoint-without-folder"} | ({"log-start-short"} if kind == "crashed" else set())
+    expected = {"checkpoint-without-folder", "partition-lost"}
+    expected |= {"log-start-short"} if kind == "crashed" else set()
     findings = bad(found(fixtures_data.log_dir(kind)))
     assert {each.rule for each in findings} <= expected
 
