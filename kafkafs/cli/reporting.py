@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
 import engine
-from engine.errors import SourceError
 from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument, source_paths
 from kafkafs.cli.options.evidence import EvidenceFile, evidence_option
-from kafkafs.cli.options.outputs import refuse_inside
+from kafkafs.cli.options.outputs import StagedFile, refuse_inside
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
@@ -113,21 +111,9 @@ def _write(text: str, output: str) -> None:
         with open(output, "wb") as device:
             device.write(data)
         return
-    folder = os.path.dirname(os.path.abspath(output))
-    try:
-        with tempfile.NamedTemporaryFile(
-            dir=folder, prefix=".kafkafs-report-", delete=False
-        ) as file:
-            try:
-                file.write(data)
-                file.flush()
-                os.chmod(file.name, 0o666 & ~_umask())
-                os.replace(file.name, output)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise SourceError(f"cannot write {output}: {error.strerror}") from error
+    with StagedFile(output) as file:
+        file.write(data)
+        file.appear(0o666 & ~_umask(), replaces=True)
 
 
 def _umask() -> int:

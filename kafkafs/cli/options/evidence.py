@@ -6,14 +6,11 @@ appears whole at the end of the check, and never in place of another one.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pwd
-import shutil
 import socket
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,12 +21,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import click
 
 from engine.clock import SYSTEM_CLOCK
-from engine.errors import SourceError
 from engine.lines.json_text import time_json
 from engine.version import __version__
 from kafkafs.amounts import counted
 from kafkafs.cli.completing import names
-from kafkafs.cli.options.outputs import refuse_inside
+from kafkafs.cli.options.outputs import StagedFile, refuse_inside
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _TITLE = "# kafkafs evidence, format 1: `sha256sum -c` reads this file; lines that begin with # are facts in JSON"
 _HINT = "--evidence"
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""Errnos of file systems without hard links."""
 _SHOWN = {
     "changed": "changed while they were read",
     "unreadable": "could not be read whole",
@@ -82,12 +76,7 @@ class EvidenceFile:
         self._hashed = 0
         self._unreadable: set[str] = set()
         self._began = time.monotonic()
-        try:
-            self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed in __exit__
-                dir=os.path.dirname(os.path.abspath(path)), prefix=".kafkafs-evidence-"
-            )
-        except OSError as error:
-            raise self._unwritable(error) from error
+        self._file = StagedFile(path)
         self._line(_TITLE.encode())
         self._fact("check", _circumstances(paths))
 
@@ -100,7 +89,7 @@ class EvidenceFile:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        self._file.__exit__(kind, value, trace)
 
     def add(self, file: FileRead) -> None:
         """Write one file: its facts, and its line for sha256sum if the hash is that of what was checked."""
@@ -155,42 +144,18 @@ class EvidenceFile:
                 "hashedBytes": self._hashed,
             },
         )
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            os.chmod(self._file.name, 0o444)
-            self._appear()
-        except OSError as error:
-            raise self._unwritable(error) from error
+        self._file.appear(0o444)
         words = f"{counted(self._states['read'], 'file')} with SHA-256"
         for state, meaning in _SHOWN.items():
             if self._states[state]:
                 words += f"; {self._states[state]:,} {meaning}, and have no line for sha256sum"
         click.echo(f"kafkafs: evidence in {printable(self.path)}: {words}", err=True)
 
-    def _appear(self) -> None:
-        try:
-            os.link(self._file.name, self.path)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            self._file.seek(0)
-            with open(self.path, "xb") as file:
-                shutil.copyfileobj(self._file, file)
-                file.flush()
-                os.fsync(file.fileno())
-
     def _fact(self, kind: str, facts: Mapping[str, Any]) -> None:
         self._line(f"# {json.dumps({'type': kind, **facts})}".encode())
 
     def _line(self, line: bytes) -> None:
-        try:
-            self._file.write(line + b"\n")
-        except OSError as error:
-            raise self._unwritable(error) from error
-
-    def _unwritable(self, error: OSError) -> SourceError:
-        return SourceError(f"cannot write {self.path}: {error.strerror}")
+        self._file.write(line + b"\n")
 
 
 def checksum_line(digest: str, path: bytes) -> bytes:

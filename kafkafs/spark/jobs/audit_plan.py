@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
-from engine.verdict.missing_folders import MissingFolder
 from engine.units import Offset
 from engine.verdict.cleanup_policies import cleanup_policies
+from engine.verdict.missing_folders import MissingFolder
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.planning.volume import Volume
 from kafkafs.table.splits.task_packing import largest_first, packed
