@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from engine.log.segment.damage import Elsewhere, ElsewhereKind
 from engine.units import Timestamp
 from engine.verdict.loss import Loss, LossKind
 from engine.verdict.totals import LossTotals
+from engine.verdict.words import may_be_in
 from kafkafs.amounts import counted, minute
 
 WHAT = {
@@ -14,7 +16,26 @@ WHAT = {
     LossKind.END: "the last batches or segments",
     LossKind.PARTITION: "the folder",
 }
+LOSS_HEADER = ("lost in", "offsets", "number", "written", "what", "may still be in")
 NEXT_STEP = "kafkafs plan tells what a start would take besides, kafkafs rebuild --merge takes from other copies"
+
+
+def sentence_of_loss(loss: Loss) -> str:
+    """Return the sentence about a loss: what is lost, and where it may still be."""
+    return "; ".join(filter(None, (f"{loss.partition}: {loss.reason}", may_be_in(loss.elsewhere))))
+
+
+def loss_row(loss: Loss) -> tuple[str, ...]:
+    """Return the row of a loss in a table with LOSS_HEADER."""
+    number = f"{loss.offsets:,}" if loss.next_offset is not None else "?"
+    number = number if loss.is_certain else f"<= {number}"
+    span = time_span(loss.before, loss.after)
+    places = ", ".join(map(_place, loss.elsewhere))
+    return loss.partition, offsets_of(loss), number, span, WHAT[loss.kind], places
+
+
+def _place(place: Elsewhere) -> str:
+    return f"broker {place.name}" if place.kind is ElsewhereKind.REPLICA else place.name
 
 
 def closing(totals: LossTotals) -> str:

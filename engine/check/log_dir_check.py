@@ -22,7 +22,7 @@ from engine.check.log_check import LogCheck, PartitionSummary
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding, failed_read, found
 from engine.check.rules.finding_limit import FindingLimit
-from engine.check.rules.rules import Severity
+from engine.check.rules.rules import RULES, Severity
 from engine.check.segment_look import EarlierLooks, Look, look_at_segment
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import InvalidNameError, KafkaStorageError
@@ -34,11 +34,12 @@ from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import ProblemEntry
 from engine.units import Offset
-from engine.verdict.cleanup_policies import PolicyOf, cleanup_policies
+from engine.verdict.cleanup_policies import PolicyOf
 from engine.verdict.loss import Loss
 from engine.verdict.missing_folders import Absence, MissingFolder
 from engine.verdict.source_evidence import evidence_of
 from engine.verdict.source_losses import absent_partitions
+from engine.verdict.words import may_be_in
 from engine.workers import Workers
 
 _SECOND_LOOK_AFTER = 0.5
@@ -145,7 +146,7 @@ class SourceCheck:
     def __init__(self, source: LogSource, options: CheckOptions | None = None) -> None:
         self.source = source
         self.options = options or CheckOptions()
-        self._policies = self.options.policy_of or cleanup_policies(source)
+        self._policies = self.options.policy_of or evidence_of(source).policy_of
         self._log_dirs = dict(zip(source.roots, source.log_dirs, strict=True))
 
     def size(self) -> int:
@@ -429,15 +430,18 @@ def _other(entry: OtherEntry) -> Iterator[Finding]:
 
 
 def _lost(missing: MissingFolder) -> Finding:
-    loss = missing.loss()
+    loss, rule = missing.loss(), "partition-lost"
+    here = f" Here: {may_be_in(loss.elsewhere)}." if loss.elsewhere else ""
     return found(
-        "partition-lost",
+        rule,
         missing.named_in or missing.log_dir or "",
         loss.reason,
         partition=loss.partition,
         first_offset=loss.first_offset,
         next_offset=loss.next_offset,
         severity=None if loss.is_certain else Severity.WARNING,
+        advice=RULES[rule].advice + here,
+        elsewhere=[each.to_json() for each in loss.elsewhere] or None,
     )
 
 

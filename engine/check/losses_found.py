@@ -62,7 +62,7 @@ class LossesFound:
         ]
         found.sort(key=lambda loss: (loss.first_offset or 0, loss.next_offset or 0))
         return [
-            with_times(self._view, loss) if place < _MOST_TIMED else loss
+            with_times(self._view, known.placed(loss)) if place < _MOST_TIMED else loss
             for place, loss in enumerate(found[:MOST_LOSSES])
         ]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.check.rules.finding import Finding, found
-from engine.check.rules.rules import Severity
+from engine.check.rules.rules import RULES, Severity
 from engine.columns.batch_table import BATCH_ROW
 from engine.errors import InvalidNameError
 from engine.files.file_names import (
@@ -32,6 +32,8 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import Offset, Position, TopicPartition
+from engine.verdict.log_losses import losses_of
+from engine.verdict.words import may_be_in
 
 Table: TypeAlias = npt.NDArray[Any]
 
@@ -39,6 +41,12 @@ ROWS_PER_CHUNK = 65_536
 ROWS_KEPT = 1_000_000
 """Rows of one partition that stay in memory: 80 MB."""
 _READ = 1 << 20
+_LOSSES = {
+    "log-start-short",
+    "log-end-short",
+    *(kind.rule for kind in DamageKind if not kind.is_tail),
+}
+"""Rules of findings about lost records."""
 _OPAQUE = np.dtype((np.void, BATCH_ROW.size))
 """A row as bytes: numpy copies a structure field by field, 20 times slower."""
 
@@ -265,6 +273,11 @@ class PartitionUnderCheck:
         **more: object,
     ) -> Finding:
         """Make a finding about one of the partition's files ("": its folder); see `rules.finding.found`."""
+        if rule in _LOSSES and first_offset is not None:
+            places = losses_of(self.view).elsewhere(first_offset, next_offset)
+            if places:
+                advice = f"{advice or RULES[rule].advice} Here: {may_be_in(places)}."
+                more["elsewhere"] = [each.to_json() for each in places]
         if rule.endswith("-missing") and (remark := self.root.remark(self.relative(name))):
             severity, sentence = Severity.NOTE, remark
         return found(

@@ -73,6 +73,7 @@ def lost_folders(
     if assignments.cluster is None:
         return
     strays: dict[TopicPartition, str] = {}
+    beside: dict[TopicPartition, list[str]] = {}
     there: set[tuple[TopicPartition, str | None]] = set()
     for each in found:
         future = futures.get(each.place)
@@ -81,6 +82,8 @@ def lost_folders(
             strays[each.log.partition] = each.place.folder
         elif each.log.state is FolderState.LOG or becomes_log:
             there.add((each.log.partition, each.topic_id))
+        if each.log.state is not FolderState.LOG:
+            beside.setdefault(each.log.partition, []).append(each.log.name)
     links = {name for each in log_dirs for name in each.links}
     is_down = any(each.is_abandoned for each in log_dirs)
     stated = [_stated(each, assignments.directory_ids.get(each.path)) for each in log_dirs]
@@ -88,7 +91,8 @@ def lost_folders(
     def has_folder(partition: TopicPartition, topic_id: str | None, _log_dir: str | None) -> bool:
         return (partition, topic_id) in there or folder_name(partition) in links
 
-    for missing in missing_folders(assignments.cluster, assignments.node_id, stated, has_folder):
+    cluster, node_id = assignments.cluster, assignments.node_id
+    for missing in missing_folders(cluster, node_id, stated, has_folder, beside):
         if missing.topic_id is None:
             continue  # the broker does not make it
         if missing.log_dir is None and is_down:

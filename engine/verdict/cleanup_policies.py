@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 from engine.errors import KafkaStorageError
@@ -16,23 +15,6 @@ PolicyOf: TypeAlias = Callable[[str], frozenset[str] | None]
 
 _NAME = "cleanup.policy"
 _DEFAULT = frozenset({"delete"})
-
-
-def cleanup_policies(source: LogSource) -> PolicyOf:
-    """Return a function for the policies in the source's own metadata; the log is read at its first call.
-
-    A topic without the setting gets Kafka's default: a broker's own properties are not in the metadata.
-    """
-
-    @cache
-    def image() -> ClusterImage | None:
-        return cluster_image(source)
-
-    def policy(topic: str) -> frozenset[str] | None:
-        known = image()
-        return None if known is None else policy_in(known, topic)
-
-    return policy
 
 
 def cluster_image(source: LogSource) -> ClusterImage | None:

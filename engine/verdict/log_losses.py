@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from engine.budgets import MiB
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.proven_end import lost_end
-from engine.log.segment.damage import DamageKind
+from engine.log.segment.damage import DamageKind, Elsewhere
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.units import MAX_INT64, Offset, Position
+from engine.verdict.elsewhere import Holding, elsewhere, holdings_of
 from engine.verdict.gap_evidence import (
     gaps_within,
     gather,
@@ -31,6 +33,7 @@ from engine.verdict.gap_evidence import (
 from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
 from engine.verdict.log_start import Certainty, lost_start
 from engine.verdict.loss import Loss, LossKind
+from engine.verdict.segment_ends import SegmentEnd, SegmentEnds
 from engine.verdict.source_evidence import evidence_of, source_of
 from engine.verdict.words import offsets_are
 from engine.verdict.wrappers import wrappers_of
@@ -40,13 +43,6 @@ _Lost = TypeVar("_Lost")
 WHOLE_LOG = (0, MAX_INT64)
 _LOOK_UP_BYTES = 64 * MiB
 """Size of a log up to which a look-up of one offset may read all of it, to explain why the offset is missing."""
-
-
-class _SegmentEnd(NamedTuple):
-    """One past the last offset of a segment and those before it, and whether damage follows its last batch."""
-
-    next_offset: Offset
-    is_damaged: bool
 
 
 def losses_of(view: LogView) -> LogLosses:
@@ -67,7 +63,7 @@ class LogLosses:
 
     def __init__(self, view: LogView) -> None:
         self._view = view
-        self._ends: dict[Offset, _SegmentEnd] = {}
+        self.ends = SegmentEnds(view)
 
     # The cheap part
 
@@ -132,7 +128,7 @@ class LogLosses:
         place = bisect_right(bases, base)
         if not 0 < place < len(bases) or bases[place - 1] == base:
             return None
-        before = self.end_before(place)
+        before = self.ends.before(place)
         if before is None or before.is_damaged or before.next_offset > base:
             return None
         gap = OffsetGap(before.next_offset, bases[place], 0)
@@ -173,12 +169,18 @@ class LogLosses:
                 yield from reading.run(item)
             elif isinstance(item, Damage):
                 told = reading.damage(item, place)
-                yield item if told is item else self.note(told)
+                placed = told if told.is_quiet else self._placed(told)
+                yield placed if told is item else self.note(placed)
             else:
                 reading.disorder()
                 yield item
             del item  # free it before the next read: a batch may be as large as the budget
         yield from reading.end(place, end)
+
+    def _placed(self, damage: Damage) -> Damage:
+        last = damage.last_offset
+        places = self.elsewhere(damage.first_offset, None if last is None else last + 1)
+        return damage._replace(elsewhere=places) if places else damage
 
     def at(self, offset: Offset) -> Loss | None:
         """Return the loss that an offset without a record is in; None if it is in none."""
@@ -272,43 +274,12 @@ class LogLosses:
             is_certain=verdict.is_certain,
         )
 
-    def end_before(self, place: int) -> _SegmentEnd | None:
-        """Return the end of the segments before one, by its index in the log; None for the first one."""
-        if place <= 0:
-            return None
-        segment = self._view.segment_at(place - 1)
-        known = self._ends.get(segment.base_offset)
-        if known is None:
-            known = self._end_of(segment, place - 1)
-            self._ends[segment.base_offset] = known
-        return known
-
-    def _end_of(self, segment: LogSegment, place: int) -> _SegmentEnd:
-        following, is_damaged, has_batch = segment.base_offset, False, False
-        try:
-            for item in segment.scan_from(MAX_INT64 - 1):
-                if isinstance(item, BatchRun):
-                    following, is_damaged, has_batch = item.next_offset, False, True
-                elif isinstance(item, Damage):
-                    is_damaged = True
-                del item
-        except (KafkaStorageError, OSError):
-            return _SegmentEnd(following, True)
-        if has_batch or is_damaged:
-            return _SegmentEnd(following, is_damaged)
-        before = self.end_before(place)
-        return _SegmentEnd(following, False) if before is None else before
-
-    def note_end(self, segment: LogSegment, end: _SegmentEnd) -> None:
-        """Keep the end of a segment that was read."""
-        self._ends.setdefault(segment.base_offset, end)
+    # Helpers
 
     @property
     def of_view(self) -> LogView:
         """The view whose losses these are."""
         return self._view
-
-    # Helpers
 
     def _confirmed(self, find: Callable[[LogView], _Lost | None]) -> _Lost | None:
         """Return what is found in the view; in a live log, what its newest view still shows.
@@ -319,6 +290,25 @@ class LogLosses:
         source = source_of(view) if lost is not None and view.live else None
         log = None if source is None else source.partitions().get(view.name)
         return lost if log is None else find(log.view(max_age=0))
+
+    @cached_property
+    def _holdings(self) -> list[Holding]:
+        return holdings_of(self._view)
+
+    def elsewhere(self, first: Offset | None, following: Offset | None) -> tuple[Elsewhere, ...]:
+        """Return the places that may still hold the offsets [first, next).
+
+        Args:
+            first: the first one; None if any may be lost.
+            following: one past the last one; None if only the first is known.
+        """
+        if first is None:
+            return elsewhere(self._holdings, 0, MAX_INT64)
+        return elsewhere(self._holdings, first, first + 1 if following is None else following)
+
+    def placed(self, loss: Loss) -> Loss:
+        """Return a loss of this log with the places that may still hold its records."""
+        return replace(loss, elsewhere=self.elsewhere(loss.first_offset, loss.next_offset))
 
     def _loss(
         self,
@@ -340,6 +330,7 @@ class LogLosses:
             reason=reason,
             position=position,
             is_certain=is_certain,
+            elsewhere=self.elsewhere(first, following),
         )
 
 
@@ -368,7 +359,7 @@ class _Reading:
         """Begin at the start of the segment; yield what the log lost before it."""
         losses, base = self._losses, self._segment.base_offset
         self.expected = base
-        before = losses.end_before(place)
+        before = losses.ends.before(place)
         if before is None:
             start = losses.start
             if (
@@ -453,7 +444,7 @@ class _Reading:
         bases = view.base_offsets
         is_whole = end >= (segment.tail_end if place + 1 == len(bases) else segment.size)
         if is_whole:
-            self._losses.note_end(segment, _SegmentEnd(expected, self._is_after_damage))
+            self._losses.ends.note(segment, SegmentEnd(expected, self._is_after_damage))
         if self._is_after_damage:
             return
         is_last = place + 1 == len(bases) or (

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.errors import CorruptRecordError
-from engine.log.segment.damage import DamageKind
+from engine.log.segment.damage import DamageKind, Elsewhere
 from engine.log.segment.scan import Damage
 from engine.units import Offset, Position, Timestamp
 
@@ -40,7 +40,7 @@ class Loss:
         is_certain: whether no other cause is possible.
         reason: the loss and its evidence in one sentence.
         before, after: timestamps in milliseconds of the last record before and the first one after; None if unknown.
-        elsewhere: files of the source that may still hold the records.
+        elsewhere: places that may still hold the records.
     """
 
     partition: str
@@ -54,7 +54,7 @@ class Loss:
     is_certain: bool = True
     before: Timestamp | None = None
     after: Timestamp | None = None
-    elsewhere: tuple[str, ...] = ()
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     @property
     def offsets(self) -> int:
@@ -80,6 +80,7 @@ class Loss:
             self.reason,
             first_offset=self.first_offset,
             last_offset=last,
+            elsewhere=self.elsewhere,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class Loss:
         if self.file:
             facts |= {"file": self.file, "position": self.position, "length": self.length}
         if self.elsewhere:
-            facts["elsewhere"] = list(self.elsewhere)
+            facts["elsewhere"] = [each.to_json() for each in self.elsewhere]
         return facts
 
 

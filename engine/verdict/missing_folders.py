@@ -8,14 +8,16 @@ its next start a broker makes the folder of a lost partition anew, empty, and gi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS
 from engine.files.file_names import CLEANER_OFFSET_CHECKPOINT, folder_name
+from engine.log.segment.damage import Elsewhere
 from engine.replay.cluster import ClusterImage
 from engine.units import Offset, TopicPartition
+from engine.verdict.elsewhere import replicas, set_aside
 from engine.verdict.loss import Loss, LossKind
 
 _CHECKPOINTS_MS = 10_000
@@ -75,6 +77,7 @@ class MissingFolder:
         other_replicas: the other nodes that the metadata assigns it to.
         start, end: offsets that it held, as far as checkpoints state them; `end` None if none does.
         proofs: what states the end, in words.
+        beside: folders of the partition that a broker set aside.
     """
 
     partition: TopicPartition
@@ -88,6 +91,7 @@ class MissingFolder:
     start: Offset = 0
     end: Offset | None = None
     proofs: tuple[str, ...] = ()
+    beside: tuple[Elsewhere, ...] = ()
 
     @property
     def name(self) -> str:
@@ -159,6 +163,7 @@ class MissingFolder:
             file="",
             reason=self.reason,
             is_certain=self.is_certain,
+            elsewhere=(*self.beside, *replicas(self.other_replicas)),
         )
 
 
@@ -167,6 +172,7 @@ def missing_folders(
     node_id: int | None,
     stated: Sequence[StatedOffsets],
     has_folder: HasFolder,
+    beside: Mapping[TopicPartition, Sequence[str]],
 ) -> Iterator[MissingFolder]:
     """Yield the partitions without a folder: those that the metadata assigns to a node, then those that checkpoints name.
 
@@ -175,6 +181,7 @@ def missing_folders(
         node_id: the node that has the log dirs; None if unknown.
         stated: what the checkpoints of its log dirs state.
         has_folder: returns whether a partition has a folder.
+        beside: names of the folders that a broker set aside, by partition.
     """
     paths = {each.directory_id: each.log_dir for each in stated if each.directory_id is not None}
     assigned: set[TopicPartition] = set()
@@ -196,6 +203,7 @@ def missing_folders(
             log_dir=log_dir,
             directory_id=directory,
             other_replicas=tuple(each for each in facts["replicas"] if each != node_id),
+            beside=set_aside(beside.get(partition, ())),
             **held,
         )
     # A broker never takes deleted partitions out of the cleaner's checkpoint.
@@ -208,7 +216,8 @@ def missing_folders(
     }
     for partition in sorted(named - assigned):
         if not has_folder(partition, None, None):
-            yield _unassigned(partition, image, node_id, stated)
+            found = _unassigned(partition, image, node_id, stated)
+            yield replace(found, beside=set_aside(beside.get(partition, ())))
 
 
 def _assigned(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
+from engine.units import TopicPartition
 
 if TYPE_CHECKING:
+    from engine.replay.cluster import ClusterImage
     from engine.verdict.missing_folders import MissingFolder
+
+_REMOTE = "remote.storage.enable"
 
 
 class SourceEvidence:
@@ -25,16 +29,48 @@ class SourceEvidence:
         self._source_roots = [root for root in source.log_dirs if root is not None]
         self.absent_partitions: tuple[object, list[MissingFolder]] | None = None
         self._source = source
-        self._policy_of: Callable[[str], frozenset[str] | None] | None = None
+        self._logs: tuple[object, dict[TopicPartition, list[PartitionLog]]] | None = None
+
+    @cached_property
+    def image(self) -> ClusterImage | None:
+        """The cluster in the source's own metadata; None without any."""
+        # Imported here because a source without metadata is read without the replay.
+        from engine.verdict.cleanup_policies import cluster_image
+
+        return cluster_image(self._source)
 
     def policy_of(self, topic: str) -> frozenset[str] | None:
         """Return a topic's cleanup.policy by the source's own metadata; None if unknown."""
-        if self._policy_of is None:
-            # Imported here because a source without metadata is read without the replay.
-            from engine.verdict.cleanup_policies import cleanup_policies
+        from engine.verdict.cleanup_policies import policy_in
 
-            self._policy_of = cleanup_policies(self._source)
-        return self._policy_of(topic)
+        return None if self.image is None else policy_in(self.image, topic)
+
+    def is_tiered(self, topic: str) -> bool | None:
+        """Return whether the metadata has a topic's segments copied to tiered storage; None if unknown."""
+        if self.image is None or topic not in self.image.topics:
+            return None
+        configs = self.image.table("configs").get(("topic", topic))
+        return configs is not None and configs.facts["configs"].get(_REMOTE) == "true"
+
+    def other_replicas(self, partition: TopicPartition) -> list[int]:
+        """Return the nodes to which the metadata assigns a partition, without those of the source."""
+        item = None if self.image is None else self.image.topics.get(partition.topic)
+        if self.image is None or item is None:
+            return []
+        row = self.image.partitions_of(item.facts["topicId"]).get(partition.partition)
+        here = {meta.node_id for meta in self._source.meta_properties if meta is not None}
+        return [] if row is None else [each for each in row.facts["replicas"] if each not in here]
+
+    def logs_of(self, partition: TopicPartition) -> list[PartitionLog]:
+        """Return all logs of a partition in the source, also those in folders that a broker set aside."""
+        logs = self._source.partitions()
+        known = self._logs
+        if known is None or known[0] is not logs:
+            by_partition: dict[TopicPartition, list[PartitionLog]] = {}
+            for log in logs.values():
+                by_partition.setdefault(log.topic_partition, []).append(log)
+            known = self._logs = logs, by_partition
+        return known[1].get(partition, [])
 
     @cached_property
     def has_tiered_storage(self) -> bool:

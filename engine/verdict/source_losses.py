@@ -70,24 +70,31 @@ def _absent(source: LogSource) -> list[MissingFolder]:
     if image is not None and image.missing is not None:
         image = None
     for node_id, stated_here in by_node.items():
-        for each in missing_folders(image, node_id, stated_here, folders.holds):
+        for each in missing_folders(image, node_id, stated_here, folders.holds, folders.beside):
             found.setdefault(each.name, each)
     return [found[name] for name in sorted(found)]
 
 
 class _Folders:
-    """The folders of a source's log dirs that no broker has open."""
+    """The folders of a source's log dirs.
+
+    Attributes:
+        beside: names of the folders that a broker set aside, by partition.
+    """
 
     def __init__(self, source: LogSource) -> None:
         self._source = source
         self._logs: set[TopicPartition] = set()
+        self.beside: dict[TopicPartition, list[str]] = {}
         self._futures: set[tuple[TopicPartition, str]] = set()
         self._links = {each.name for each in source.others if each.kind is EntryKind.SYMLINK}
         for log in source.partitions().values():
             state = state_of(log)
             if state is FolderState.LOG:
                 self._logs.add(log.topic_partition)
-            elif state is FolderState.FUTURE:
+                continue
+            self.beside.setdefault(log.topic_partition, []).append(log.name)
+            if state is FolderState.FUTURE:
                 self._futures.add((log.topic_partition, log.root.path))
 
     def holds(self, partition: TopicPartition, _topic_id: str | None, log_dir: str | None) -> bool:
@@ -137,6 +144,7 @@ def source_problems(source: LogSource) -> list[ProblemEntry]:
             "kind": DamageKind.MISSING,
             "file": lost.name,
             "reason": lost.reason,
+            "elsewhere": [each.to_json() for each in lost.loss().elsewhere],
         }
         for lost in lost_partitions(source)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from engine.log.segment.problems import ProblemEntry
@@ -20,6 +21,8 @@ class SourceProblem:
         position, length: the bytes; None for the whole file.
         expected, found: the values that differ; None where there are none.
         errno: name of the system's error, such as "EIO"; None without one.
+        elsewhere: places that may still hold lost records: their "kind" ("leftover", "copy", "tiered", "replica") and
+            "name".
     """
 
     kind: str
@@ -31,6 +34,7 @@ class SourceProblem:
     expected: object = None
     found: object = None
     errno: str | None = None
+    elsewhere: Sequence[Mapping[str, str]] = ()
 
     @classmethod
     def of(cls, entry: ProblemEntry) -> SourceProblem:

@@ -244,7 +244,9 @@ class Failures:
 
     def report_loss(self, loss: Loss) -> None:
         """Report records that are lost."""
-        fail(f"{loss.partition}: {loss.reason}")
+        from kafkafs.loss_words import sentence_of_loss
+
+        fail(sentence_of_loss(loss))
         self._has_findings = True
 
     def note_reported(self, *, is_unread: bool) -> None:

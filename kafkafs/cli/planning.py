@@ -88,7 +88,7 @@ def plan(
     from engine.plan.loading.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
     from engine.verdict.totals import LossTotals
-    from kafkafs.loss_words import closing
+    from kafkafs.loss_words import closing, sentence_of_loss
 
     logging.getLogger(engine.__name__).setLevel(
         logging.CRITICAL
@@ -111,7 +111,7 @@ def plan(
             if as_json:
                 print_json({"kind": "loss", **loss.to_json()})
             else:
-                click.echo(f"{printable(loss.partition)}: {printable(loss.reason)}")
+                click.echo(printable(sentence_of_loss(loss)))
         if lost and not as_json:
             click.echo(f"{closing(LossTotals.of(lost))}, before any start")
         is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)

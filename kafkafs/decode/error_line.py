@@ -41,6 +41,8 @@ def damage_facts(damage: Damage | Disorder) -> dict[str, Any]:
             {"position": each.position, "length": each.length} for each in damage.stretches
         ]
         facts["unprovenOffsets"] = damage.unproven
+    if isinstance(damage, Damage) and damage.elsewhere:
+        facts["elsewhere"] = [each.to_json() for each in damage.elsewhere]
     return facts
 
 

@@ -32,7 +32,7 @@ _HEAD = re.compile(
 )
 _DETAILS = {"key": ("keyEncoding", "keySchema"), "value": ("valueEncoding", "schema")}
 _AFTER_HEADERS = ("leaderEpoch", "sequence", "transaction", "belowLogStart")
-_PLACE = ("file", "position", "length", "kind", "firstOffset", "lastOffset", "record")
+_PLACE = ("file", "position", "length", "kind", "firstOffset", "lastOffset", "record", "elsewhere")
 _BYTES = ("base64", "hex")
 _JSON = "json"
 _UNREADABLE = "unreadable"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class DamageKind(StrEnum):
@@ -44,6 +45,30 @@ class DamageKind(StrEnum):
     def rule(self) -> str:
         """Id of the check's rule that the bytes break."""
         return _RULES[self]
+
+
+class ElsewhereKind(StrEnum):
+    """What may still hold lost records."""
+
+    LEFTOVER = "leftover"
+    """A file or folder that a broker set aside; `LeftoverLog` has it by this name."""
+    COPY = "copy"
+    """The partition's folder in another log dir of the source."""
+    TIERED = "tiered"
+    """Tiered storage, or a copy of it."""
+    REPLICA = "replica"
+    """Another node, by its number, to which the metadata assigns the partition."""
+
+
+class Elsewhere(NamedTuple):
+    """A place that may still hold lost records; the kind says what its name is."""
+
+    kind: ElsewhereKind
+    name: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return a JSON object."""
+        return {"kind": self.kind.value, "name": self.name}
 
 
 _RULES = {

@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 
 from engine.errors import DamagedFileError, UnreadableError
 from engine.files.read_failures import errno_name, error_name, reason_of
+from engine.log.segment.damage import Elsewhere
 from engine.log.segment.scan import Damage, Disorder
 from engine.units import Position
 
 ProblemEntry: TypeAlias = dict[str, Any]
 """kind, file, reason; position, length, expected, found and partition where known; errno where the system refused to
-read the file."""
+read the file; elsewhere: places that may still hold the records, as JSON."""
 
 MOST_PROBLEMS = 1000
 _LOCK = Lock()
@@ -42,6 +43,7 @@ class Problems:
         expected: object = None,
         found: object = None,
         errno: str | None = None,
+        elsewhere: Iterable[Elsewhere] = (),
     ) -> None:
         """Add a problem, unless one of this kind at this position of the file is there."""
         entry: ProblemEntry = {} if self.partition is None else {"partition": self.partition}
@@ -52,6 +54,7 @@ class Problems:
             "expected": expected,
             "found": found,
             "errno": errno,
+            "elsewhere": [each.to_json() for each in elsewhere] or None,
         }
         self._add(entry | {name: fact for name, fact in facts.items() if fact is not None})
 
@@ -114,6 +117,7 @@ class Problems:
             position=damage.position,
             expected=damage.expected,
             found=damage.found,
+            elsewhere=damage.elsewhere if isinstance(damage, Damage) else (),
         )
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Tab
 from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
-from engine.log.segment.damage import DamageKind
+from engine.log.segment.damage import DamageKind, Elsewhere
 from engine.log.segment.resync import Frame, Resync, ScannedFile, unproven_offsets
 from engine.memory_gate import LARGE, batches_read
 from engine.record.attributes import COMPRESSION_MASK
@@ -114,6 +114,7 @@ class Damage(NamedTuple):
         stretches: unreadable bytes in whole blocks; the first and the last may reach beyond the damage.
         unproven: first and last offsets of records on readable bytes of an uncompressed batch that no
             checksum proves; they are not in the runs.
+        elsewhere: places that may still hold the records; known to `engine.verdict` alone.
     """
 
     path: str
@@ -127,6 +128,7 @@ class Damage(NamedTuple):
     last_offset: Offset | None = None
     stretches: tuple[Stretch, ...] = ()
     unproven: tuple[tuple[Offset, Offset], ...] = ()
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     @property
     def is_quiet(self) -> bool:

@@ -24,10 +24,9 @@ from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import strip
 from kafkafs.cli.printing.table import print_json, print_table
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import NEXT_STEP, WHAT, closing, offsets_of, time_span
+from kafkafs.loss_words import LOSS_HEADER, NEXT_STEP, closing, loss_row
 
 _TABLE = ("partition", "errors", "warnings", "notes", "holes", "bytes lost")
-_LOSS_TABLE = ("lost in", "offsets", "number", "written", "what")
 _SHOWN_LOSSES = 20
 _SHOWN_HOLES = 10
 _SHOWN_STRIPS = 10
@@ -198,7 +197,7 @@ class JsonReport(CheckReport):
 
 
 class TextReport(CheckReport):
-    """Findings under their partition, the advice once for each rule, a table at the end."""
+    """Findings under their partition, each advice once, a table at the end."""
 
     def __init__(self, asked: FindingFilter) -> None:
         super().__init__(asked)
@@ -210,15 +209,15 @@ class TextReport(CheckReport):
         click.secho(f"\n{sentence}\n", fg="red")
 
     def show(self, finding: Finding) -> None:
-        """Print a finding, and its advice when the rule is new."""
+        """Print a finding, and its advice when that is new."""
         if finding.partition != self._partition:
             self._partition = finding.partition
             click.echo(printable(finding.partition) or "log dir")
         severity = click.style(f"{finding.severity.value:<8}", fg=_COLORS[finding.severity])
         click.echo(f"  {severity}{finding.rule}: {printable(finding.text)}")
         click.echo(f"          {printable(_where(finding))}")
-        if finding.rule not in self._advised:
-            self._advised.add(finding.rule)
+        if finding.advice not in self._advised:
+            self._advised.add(finding.advice)
             click.echo(f"          → {finding.advice}")
 
     def partition(self, summary: PartitionSummary) -> None:
@@ -242,8 +241,7 @@ class TextReport(CheckReport):
             click.echo()
         losses = self.losses
         if losses:
-            rows = [_loss_row(each) for each in losses[:_SHOWN_LOSSES]]
-            print_table(_LOSS_TABLE, rows)
+            print_table(LOSS_HEADER, [loss_row(each) for each in losses[:_SHOWN_LOSSES]])
             if len(losses) > _SHOWN_LOSSES:
                 click.echo(f"{len(losses) - _SHOWN_LOSSES} more losses; --json has them all")
             click.echo()
@@ -275,13 +273,6 @@ class TextReport(CheckReport):
         )
         nothing = "" if sums["batches"] or sums["holes"] else " (there was no record to check)"
         return f"{read}, {sums['size']:,} bytes{nothing}: {counts}"
-
-
-def _loss_row(loss: Loss) -> tuple[str, ...]:
-    number = f"{loss.offsets:,}" if loss.next_offset is not None else "?"
-    number = number if loss.is_certain else f"<= {number}"
-    span = time_span(loss.before, loss.after)
-    return loss.partition, offsets_of(loss), number, span, WHAT[loss.kind]
 
 
 def _scope_sentence(scope: Scope) -> str:

@@ -9,7 +9,12 @@ import click
 from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from kafkafs.decode.searching.search import DamageFacts
+
+_TOLD = "kafkafs.places told"
+"""Key of what was printed in click's context."""
 
 
 def report(facts: DamageFacts, *, as_json: bool) -> None:
@@ -20,3 +25,17 @@ def report(facts: DamageFacts, *, as_json: bool) -> None:
         where = printable(f"{facts['file']}: byte {facts['position']}")
         size = f" ({facts['length']} bytes)" if facts["length"] else ""
         click.echo(f"kafkafs: {where}: {facts['reason']}{size}", err=True)
+        _advise(facts.get("elsewhere", ()))
+
+
+def _advise(places: Iterable[Mapping[str, str]]) -> None:
+    """Print once in a command where the records may still be, and what takes them."""
+    from engine.log.segment.damage import Elsewhere, ElsewhereKind
+    from engine.verdict.words import may_be_in
+
+    advice = may_be_in(Elsewhere(ElsewhereKind(each["kind"]), each["name"]) for each in places)
+    context = click.get_current_context(silent=True)
+    told: set[str] = set() if context is None else context.meta.setdefault(_TOLD, set())
+    if advice and advice not in told:
+        told.add(advice)
+        click.echo(f"kafkafs: {printable(advice)}", err=True)

@@ -30,6 +30,7 @@ def chosen() -> PartitionChoice:
 def report_lost_logs(source: LogSource) -> bool:
     """Report the chosen logs that were read, and have lost all their records; return whether there were any."""
     from engine.verdict.log_losses import losses_of
+    from kafkafs.loss_words import sentence_of_loss
 
     choice, is_found = chosen(), False
     for log in source.partitions().values():
@@ -39,18 +40,19 @@ def report_lost_logs(source: LogSource) -> bool:
         lost = losses_of(view).end
         if lost is not None:
             is_found = True
-            fail(f"{lost.partition}: {lost.reason}")
+            fail(sentence_of_loss(lost))
     return is_found
 
 
 def report_lost_partitions(source: LogSource) -> bool:
     """Note the chosen partitions whose folders are certainly lost; return whether there were any."""
     from engine.verdict.source_losses import lost_partitions
+    from kafkafs.loss_words import sentence_of_loss
 
     choice = chosen()
     lost = [each for each in lost_partitions(source) if choice.takes(each)]
     if len(lost) == 1:
-        note(lost[0].reason)
+        note(sentence_of_loss(lost[0].loss()))
     elif lost:
         names = ", ".join(each.name for each in lost[:_MOST_NAMES])
         more = f" and {len(lost) - _MOST_NAMES} more" if len(lost) > _MOST_NAMES else ""

@@ -14,8 +14,8 @@ from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.units import Offset
-from engine.verdict.cleanup_policies import cleanup_policies
 from engine.verdict.missing_folders import MissingFolder
+from engine.verdict.source_evidence import evidence_of
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.planning.volume import Volume
 from kafkafs.table.splits.task_packing import largest_first, packed
@@ -102,7 +102,7 @@ def plan_audit(
         raise OptionError(f"no folder below {where} is a partition{wanted}")
     total = sum(sum(each.values()) for each in sizes.values())
     share = max(task_bytes, total // MOST_TASKS)
-    policy_of = cleanup_policies(source)
+    policy_of = evidence_of(source).policy_of
     units: list[Unit] = []
     for place, name in enumerate(sorted(sizes, key=lambda name: -sum(sizes[name].values()))):
         whose = source.partitions()[name].topic_partition.topic
