@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from engine.log.segment.damage import Elsewhere, ElsewhereKind
 from engine.units import Timestamp
 from engine.verdict.loss import Loss, LossKind
@@ -25,6 +27,14 @@ def sentence_of_loss(loss: Loss) -> str:
     return "; ".join(filter(None, (f"{loss.partition}: {loss.reason}", may_be_in(loss.elsewhere))))
 
 
+def loss_table(losses: Sequence[Loss]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Return the header and the rows of losses; without the last column if nothing is known for it."""
+    rows = [loss_row(each) for each in losses]
+    if any(row[-1] for row in rows):
+        return LOSS_HEADER, rows
+    return LOSS_HEADER[:-1], [row[:-1] for row in rows]
+
+
 def loss_row(loss: Loss) -> tuple[str, ...]:
     """Return the row of a loss in a table with LOSS_HEADER."""
     number = f"{loss.offsets:,}" if loss.next_offset is not None else "?"
@@ -43,7 +53,7 @@ def closing(totals: LossTotals) -> str:
     if not totals.partitions:
         return ""
     amount = counted(totals.offsets, "offset") if totals.offsets else "an unknown number of offsets"
-    up_to = "" if totals.is_exact else "up to "
+    up_to = "" if totals.is_certain else "up to "
     span = time_span(totals.before, totals.after)
     lost = f"lost for good here: {up_to}{amount} in {counted(totals.partitions, 'partition')}"
     return f"{lost}, {span}" if span else lost

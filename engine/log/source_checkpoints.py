@@ -117,10 +117,6 @@ class SourceCheckpoints:
         """Return all recovery points."""
         return self._offsets(self._recovery)
 
-    def all_cleaner_offsets(self) -> Mapping[TopicPartition, Offset]:
-        """Return the offsets that logs are compacted up to."""
-        return self._offsets(self._cleaner)
-
     def all_log_starts(self) -> Mapping[TopicPartition, Offset]:
         """Return all log starts."""
         return self._offsets(self._log_start)

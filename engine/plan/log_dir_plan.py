@@ -47,7 +47,7 @@ class LogDirPlan:
         outcome, java, reason: worst outcome so far, with class and reason of its exception.
         folders: folders of the logs to load, by name; empty if a name ends the start.
         is_abandoned: whether the log dir goes offline before any log is loaded.
-        recovery_points, log_starts, high_watermarks, cleaned: offsets in its checkpoints.
+        recovery_points, log_starts, high_watermarks: offsets in its checkpoints.
         is_offline: whether the log dir fails before its logs are loaded, but loads them.
         failures: all failures of the log dir and its logs.
         late: failures of checkpoints that a broker reads once the logs are loaded, by name.
@@ -69,7 +69,6 @@ class LogDirPlan:
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
     log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
     high_watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
-    cleaned: dict[TopicPartition, Offset] = field(default_factory=dict)
     failures: list[BrokerFailure] = field(default_factory=list)
     late: dict[str, BrokerFailure] = field(default_factory=dict)
     late_failures: list[BrokerFailure] = field(default_factory=list)
@@ -180,7 +179,7 @@ def plan_log_dir(
         plan, root, names, LOG_START_OFFSET_CHECKPOINT, "the first segment's base offset"
     )
     plan.high_watermarks = _late_offsets(plan, root, names, REPLICATION_OFFSET_CHECKPOINT)
-    plan.cleaned = _late_offsets(plan, root, names, CLEANER_OFFSET_CHECKPOINT)
+    _late_offsets(plan, root, names, CLEANER_OFFSET_CHECKPOINT)
     plan.is_offline = plan.outcome is Outcome.LOG_DIR_OFFLINE
     try:
         plan.folders = _folders(plan, names, only, has_metadata=has_metadata)

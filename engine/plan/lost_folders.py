@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from engine.files.file_names import (
-    CLEANER_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     FolderState,
@@ -109,6 +108,5 @@ def _stated(log_dir: LogDirPlan, directory_id: str | None) -> StatedOffsets:
         {
             REPLICATION_OFFSET_CHECKPOINT: log_dir.high_watermarks,
             RECOVERY_POINT_CHECKPOINT: log_dir.recovery_points,
-            CLEANER_OFFSET_CHECKPOINT: log_dir.cleaned,
         },
     )

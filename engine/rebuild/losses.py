@@ -6,18 +6,21 @@ A loss is not certain where compaction or retention may have removed some of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from engine.files.file_names import FileState, log_file_name, offset_index_name, time_index_name
 from engine.log.log_view import LogView
 from engine.log.proven_end import last_indexed, orphan_indexes
-from engine.log.segment.damage import DamageKind
+from engine.log.segment.damage import DamageKind, Elsewhere, ElsewhereKind
 from engine.rebuild.assembly.merging import MergedCopies
 from engine.rebuild.assembly.pieces import Dropped, Piece, is_covered
 from engine.rebuild.beside.known_facts import KnownFacts
 from engine.units import MAX_INT32, Offset
+from engine.verdict.log_losses import losses_of
 from engine.verdict.log_start import Certainty, LostStart, lost_start
 from engine.verdict.loss import Loss, LossKind
+from engine.verdict.source_evidence import source_of
 from engine.verdict.time_span import with_times
 
 _NO_BATCH = "no batch has them"
@@ -60,6 +63,7 @@ class Holes(NamedTuple):
         dropped: parts of the copies that are left out.
         lost_start: first segments that are lost.
         end_says: proof of the log end in words; "" without one.
+        deleted: whether the .deleted files were looked through, too.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Holes(NamedTuple):
     dropped: Sequence[Dropped]
     lost_start: LostStart | None
     end_says: str
+    deleted: bool
 
     def missing(self, start: Offset, end: Offset, held: Offset) -> list[Loss]:
         """Return the offsets of [start, end) that are missing, with the times around them.
@@ -75,9 +80,25 @@ class Holes(NamedTuple):
         batches or a segment, and all from `held` on.
         """
         found = [*self._below(start), *self._gaps(start, end, held)]
-        return [with_times(self.merged.view, each) for each in found[:_MOST_TIMED]] + found[
-            _MOST_TIMED:
-        ]
+        timed = [self._placed(each) for each in found[:_MOST_TIMED]]
+        return timed + found[_MOST_TIMED:]
+
+    def _placed(self, loss: Loss) -> Loss:
+        """Return a loss with its times, and the places that were not looked through."""
+        view = self.merged.view
+        loss = losses_of(view).placed(with_times(view, loss))
+        return replace(loss, elsewhere=tuple(each for each in loss.elsewhere if self._is_new(each)))
+
+    def _is_new(self, place: Elsewhere) -> bool:
+        if place.kind is ElsewhereKind.LEFTOVER and "/" in place.name:
+            is_tried = place.name.endswith(FileState.SWAP.value)
+            return not (is_tried or (self.deleted and place.name.endswith(FileState.DELETED.value)))
+        copies = [view for view in self.merged.views if view is not self.merged.view]
+        if place.kind is ElsewhereKind.REPLICA:
+            sources = filter(None, map(source_of, copies))
+            metas = [meta for source in sources for meta in source.meta_properties if meta]
+            return place.name not in {str(meta.node_id) for meta in metas}
+        return place.name not in {view.log.root.display(view.log.folder) for view in copies}
 
     def _loss(
         self,

@@ -314,7 +314,12 @@ class _Planner:
             self.merged.pieces,
             dropped,
             Holes(
-                str(self.chosen.partition), self.merged, dropped, self.lost_start, self.end_says
+                str(self.chosen.partition),
+                self.merged,
+                dropped,
+                self.lost_start,
+                self.end_says,
+                self.options.deleted,
             ).missing(start, end, min(held, end)),
             self.notes,
             checkpoints.high_watermark(self.view.partition),

@@ -42,6 +42,7 @@ from engine.rebuild.start import why_no_start
 from engine.rebuild.verification import verified_files
 from engine.rebuild.writing import write_file
 from engine.topics.topic_names import CLUSTER_METADATA
+from engine.verdict.totals import LossTotals
 from engine.writing.disk import DISK, Disk
 
 _BUDGETS = Budgets(open_files=64)
@@ -211,6 +212,11 @@ class _Rebuild:
             self.no_start,
         )
 
+    def _loss_totals(self) -> LossTotals:
+        """Return the sums over what the partitions lack, and the lost partitions."""
+        found = [LossTotals.from_json(report["lossTotals"]) for report in self.reports]
+        return LossTotals.joined([*found, LossTotals.of(self.selection.lost)])
+
     def _made_anew(self) -> list[LeftOut]:
         """Return the checkpoints that could not be read."""
         return [each for source in self.sources for each in remade_checkpoints(source)]
@@ -300,6 +306,8 @@ class _Rebuild:
             "sources": [root.path for source in self.sources for root in source.roots],
             "options": describe_options(self.options),
             "partitions": self.reports,
+            "losses": [each.to_json() for each in self.selection.lost],
+            "lossTotals": self._loss_totals().to_json(),
             "leftOut": [each._asdict() for each in self.selection.left_out],
             "madeAnew": [{"path": each.path, "reason": each.reason} for each in self._made_anew()],
             "noStart": self.no_start,

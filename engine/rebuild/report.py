@@ -11,6 +11,7 @@ from engine.rebuild.options import RebuildOptions
 from engine.rebuild.planning import PlannedLog
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import Loaded
+from engine.verdict.totals import LossTotals
 
 Json: TypeAlias = dict[str, Any]
 
@@ -35,10 +36,9 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
         "keptCount": len(pieces),
         "dropped": [_left(each) for each in planned.dropped[:MOST_LISTED]],
         "droppedCount": len(planned.dropped),
-        "missing": [each.to_json() for each in planned.missing[:MOST_LISTED]],
-        "missingCount": len(planned.missing),
-        "missingIsCertain": all(each.is_certain for each in planned.missing),
-        "missingOffsets": sum(each.offsets for each in planned.missing),
+        "losses": [each.to_json() for each in planned.missing[:MOST_LISTED]],
+        "lossCount": len(planned.missing),
+        "lossTotals": LossTotals.of(planned.missing).to_json(),
         "notes": planned.notes,
     }
     report["lastStableOffset"] = loaded.last_stable_offset
@@ -68,7 +68,7 @@ def holds_records(report: Json) -> bool:
 
 def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
     """Return the report of a partition that was loaded as a broker does."""
-    log = chosen.copies[0]
+    log, cut = chosen.copies[0], max(loaded.end_before - loaded.log_end_offset, 0)
     return {
         "partition": str(chosen.partition),
         "sources": [log.root.display(log.folder)],
@@ -76,7 +76,8 @@ def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
         "logStartOffset": loaded.log_start_offset,
         "logEndOffset": loaded.log_end_offset,
         "logEndOffsetBefore": loaded.end_before,
-        "lostSomething": loaded.log_end_offset < loaded.end_before,
+        "lostSomething": cut > 0,
+        "lossTotals": LossTotals(cut, int(cut > 0)).to_json(),
         "removed": loaded.removed,
         "changed": [
             {"file": name, "size": before, "sizeAfter": after}

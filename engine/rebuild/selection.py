@@ -15,6 +15,7 @@ from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import TopicPartition
+from engine.verdict.loss import Loss
 from engine.verdict.source_losses import lost_partitions
 
 NOT_ASKED_FOR = "its topic was not selected"
@@ -43,10 +44,11 @@ class Chosen(NamedTuple):
 
 
 class RebuildSelection(NamedTuple):
-    """Partitions of the result, and the parts of the sources that are left out."""
+    """Partitions of the result, the parts of the sources that are left out, and the source's lost partitions."""
 
     chosen: list[Chosen]
     left_out: list[LeftOut]
+    lost: list[Loss]
 
 
 def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSelection:
@@ -75,18 +77,19 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSele
             left_out.append(LeftOut(path, other.reason, is_loss=path in linked))
     _refuse_unmatched(sources, choice)
     taken = {log.topic_partition for each in chosen.values() for log in each.copies}
-    left_out += [
-        LeftOut(lost.name, lost.reason, is_loss=True)
-        for lost in lost_partitions(sources[0])
-        if choice.takes(lost) and lost.partition not in taken
+    lost = [
+        each.loss()
+        for each in lost_partitions(sources[0])
+        if choice.takes(each) and each.partition not in taken
     ]
+    left_out += [LeftOut(each.partition, each.reason, is_loss=True) for each in lost]
     if not chosen:
         raise RebuildRefusedError(
             "no partition is left for the target",
             "see kafkafs ls for what there is, and name topics with --topic",
         )
     _refuse_unused(options, chosen)
-    return RebuildSelection([chosen[name] for name in sorted(chosen)], left_out)
+    return RebuildSelection([chosen[name] for name in sorted(chosen)], left_out, lost)
 
 
 def _take(

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS
-from engine.files.file_names import CLEANER_OFFSET_CHECKPOINT, folder_name
+from engine.files.file_names import folder_name
 from engine.log.segment.damage import Elsewhere
 from engine.replay.cluster import ClusterImage
 from engine.units import Offset, TopicPartition
@@ -52,7 +52,8 @@ class StatedOffsets(NamedTuple):
         directory_id: its id in the cluster's metadata; None if unknown.
         was_clean: whether it was closed cleanly, so that the checkpoints state the last ends.
         log_starts: log starts by partition.
-        ends: offsets that partitions have reached, by the checkpoint's name.
+        ends: offsets that partitions have reached, by the checkpoint's name. That of the cleaner is none of them: a
+            broker never takes deleted partitions out of it.
     """
 
     log_dir: str
@@ -206,14 +207,7 @@ def missing_folders(
             beside=set_aside(beside.get(partition, ())),
             **held,
         )
-    # A broker never takes deleted partitions out of the cleaner's checkpoint.
-    named = {
-        each
-        for log_dir in stated
-        for name, ends in log_dir.ends.items()
-        if name != CLEANER_OFFSET_CHECKPOINT
-        for each in ends
-    }
+    named = {each for log_dir in stated for ends in log_dir.ends.values() for each in ends}
     for partition in sorted(named - assigned):
         if not has_folder(partition, None, None):
             found = _unassigned(partition, image, node_id, stated)

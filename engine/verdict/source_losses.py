@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from engine.errors import KafkaStorageError
 from engine.files.file_names import (
-    CLEANER_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     FolderState,
@@ -122,7 +121,6 @@ class _Folders:
                     {
                         REPLICATION_OFFSET_CHECKPOINT: known.all_high_watermarks(),
                         RECOVERY_POINT_CHECKPOINT: known.all_recovery_points(),
-                        CLEANER_OFFSET_CHECKPOINT: known.all_cleaner_offsets(),
                     },
                 ),
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from engine.units import Offset, Timestamp
@@ -17,14 +17,14 @@ class LossTotals(NamedTuple):
         partitions: partitions with losses.
         before, after: timestamps in milliseconds around the losses: the smallest one before and the largest one after
             a loss; None if none is known.
-        is_exact: whether all losses are certain and their offsets known.
+        is_certain: whether all losses are certain and their offsets known.
     """
 
     offsets: int = 0
     partitions: int = 0
     before: Timestamp | None = None
     after: Timestamp | None = None
-    is_exact: bool = True
+    is_certain: bool = True
 
     @classmethod
     def of(cls, losses: Iterable[Loss]) -> LossTotals:
@@ -32,12 +32,12 @@ class LossTotals(NamedTuple):
         ranges: dict[str, list[tuple[Offset, Offset]]] = {}
         before: list[Timestamp] = []
         after: list[Timestamp] = []
-        is_exact = True
+        is_certain = True
         for loss in losses:
             found = ranges.setdefault(loss.partition, [])
             if loss.first_offset is not None and loss.next_offset is not None:
                 found.append((loss.first_offset, loss.next_offset))
-            is_exact &= loss.is_certain and loss.next_offset is not None
+            is_certain &= loss.is_certain and loss.next_offset is not None
             before += [] if loss.before is None else [loss.before]
             after += [] if loss.after is None else [loss.after]
         return cls(
@@ -45,17 +45,40 @@ class LossTotals(NamedTuple):
             len(ranges),
             min(before, default=None),
             max(after, default=None),
-            is_exact,
+            is_certain,
+        )
+
+    @classmethod
+    def joined(cls, some: Iterable[LossTotals]) -> LossTotals:
+        """Return the sums over partitions that have sums of their own."""
+        every = [each for each in some if each.partitions]
+        return cls(
+            sum(each.offsets for each in every),
+            sum(each.partitions for each in every),
+            min((each.before for each in every if each.before is not None), default=None),
+            max((each.after for each in every if each.after is not None), default=None),
+            all(each.is_certain for each in every),
+        )
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> LossTotals:
+        """Return the sums that `to_json` has made an object of."""
+        return cls(
+            facts["offsets"],
+            facts["partitions"],
+            facts["timestampBefore"],
+            facts["timestampAfter"],
+            facts["certain"],
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; times in milliseconds."""
         return {
-            "lostOffsets": self.offsets,
-            "lostPartitions": self.partitions,
+            "offsets": self.offsets,
+            "partitions": self.partitions,
+            "certain": self.is_certain,
             "timestampBefore": self.before,
             "timestampAfter": self.after,
-            "exact": self.is_exact,
         }
 
 

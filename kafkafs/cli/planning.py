@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import closing as ending, suppress
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,14 @@ from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
 from kafkafs.cli.printing.verbosity import detail
-from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.partition_choice import PartitionChoice
     from engine.plan.start_plan import StartPlan
     from engine.verdict.loss import Loss
+
+_SHOWN_LOSSES = 20
 
 
 @click.command(
@@ -87,8 +89,6 @@ def plan(
     from engine.plan.loading.broker_failure import Outcome
     from engine.plan.loading.broker_versions import broker_version as version_of
     from engine.plan.start_plan import StartPlan
-    from engine.verdict.totals import LossTotals
-    from kafkafs.loss_words import closing, sentence_of_loss
 
     logging.getLogger(engine.__name__).setLevel(
         logging.CRITICAL
@@ -106,14 +106,7 @@ def plan(
         named = {name: NamedPartition(name, each.partition) for name, each in folders.items()}
         require_choice(choice, named)
         lost = _lost_before(start, choice)
-        is_harmless = _print_json(start) if as_json else _print_text(start, files=files)
-        for loss in lost:
-            if as_json:
-                print_json({"kind": "loss", **loss.to_json()})
-            else:
-                click.echo(printable(sentence_of_loss(loss)))
-        if lost and not as_json:
-            click.echo(f"{closing(LossTotals.of(lost))}, before any start")
+        is_harmless = _print_json(start, lost) if as_json else _print_text(start, lost, files=files)
         is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
         unread = [
             Unread.link(os.path.join(each.path, name))
@@ -129,7 +122,7 @@ def plan(
 
 
 def _lost_before(start: StartPlan, choice: PartitionChoice) -> list[Loss]:
-    """Return what the chosen logs have lost already, as far as no batch has to be read for it."""
+    """Return what the chosen logs have lost already, as far as no batch has to be read for it, and lost folders."""
     from engine.log.log_directory import open_source
     from engine.verdict.log_losses import losses_of
     from engine.verdict.time_span import with_times
@@ -144,10 +137,15 @@ def _lost_before(start: StartPlan, choice: PartitionChoice) -> list[Loss]:
             if view is not None:
                 found += [with_times(view, loss) for loss in losses_of(view).cheap()]
             log.forget()
-    return found
+    return found + [
+        each.missing.loss()
+        for each in start.lost_folders
+        if each.stray is None and not each.missing.is_harmless
+    ]
 
 
-def _print_json(start: StartPlan) -> bool:
+def _print_json(start: StartPlan, lost_before: Sequence[Loss]) -> bool:
+    from engine.verdict.loss import LossKind
     from kafkafs.cli.printing import plan_report as report
 
     summary = report.PlanSummary()
@@ -156,17 +154,22 @@ def _print_json(start: StartPlan) -> bool:
         for log_dir, log in start.logs():
             summary.add(log)
             print_json(report.log_facts(log_dir, log))
-    summary.finish(start)
+    summary.finish(start, lost_before)
     for lost in start.lost_folders:
         print_json(report.folder_facts(lost))
+    for loss in lost_before:
+        if loss.kind is not LossKind.PARTITION:  # these are with their folders
+            print_json({"kind": "loss", "loss": loss.to_json()})
     for log_dir in start.log_dirs:
         print_json(report.dir_facts(log_dir))
     print_json(report.broker_facts(start, summary))
     return summary.is_harmless and start.starts
 
 
-def _print_text(start: StartPlan, *, files: bool) -> bool:
+def _print_text(start: StartPlan, lost_before: Sequence[Loss], *, files: bool) -> bool:
     from kafkafs.cli.printing import plan_report as report
+    from kafkafs.cli.printing.table import print_table
+    from kafkafs.loss_words import loss_table
 
     for log_dir in start.log_dirs:
         for line in report.dir_lines(log_dir):
@@ -181,7 +184,11 @@ def _print_text(start: StartPlan, *, files: bool) -> bool:
                 progress.clear()
                 for line in report.log_lines(log, files=files):
                     click.echo(line)
-    summary.finish(start)
-    for line in (*report.start_lines(start), *report.closing_lines(start, summary)):
+    summary.finish(start, lost_before)
+    for line in report.start_lines(start):
+        click.echo(line)
+    if lost_before:
+        print_table(*loss_table(lost_before[:_SHOWN_LOSSES]))
+    for line in report.closing_lines(start, summary):
         click.echo(line)
     return summary.is_harmless and start.starts

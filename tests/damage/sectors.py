@@ -224,7 +224,7 @@ def _written_wrong(folder: Path, bad: tuple[Path, int, int], hit: set[Batch]) ->
             yield f"ends at {log_end} instead of {before.report['logEndOffset']}: {made.output}"
     missing = {
         offset
-        for gap in made.report["missing"]
+        for gap in made.report["losses"]
         for offset in range(gap["firstOffset"], gap["nextOffset"])
     }
     gone = {
@@ -238,7 +238,7 @@ def _written_wrong(folder: Path, bad: tuple[Path, int, int], hit: set[Batch]) ->
     left_records = before.report["records"] - sum(len(each.offsets) for each in hit & known)
     closing = f"TARGET: {_counted(left_records, 'record')} in 1 partition; "
     if missing:
-        up_to = "" if made.report["missingIsCertain"] else "up to "
+        up_to = "" if made.report["lossTotals"]["certain"] else "up to "
         closing += f"missing: {up_to}{_counted(len(missing), 'offset')} in 1 partition"
     elif is_harmed:
         closing += "damage in 1 partition may have cost records; synced and verified\n"

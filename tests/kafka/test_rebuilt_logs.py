@@ -218,7 +218,7 @@ def served(current: Written, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def missing_of(report: dict[str, Any]) -> set[int]:
     return {
         offset
-        for gap in report["missing"]
+        for gap in report["losses"]
         for offset in range(gap["firstOffset"], gap["nextOffset"])
     }
 
@@ -263,7 +263,7 @@ def test_no_offset_is_given_twice_where_the_last_records_are_lost(
 ) -> None:
     case = served.cases[topic]
     end = current.truth[case.source].latest
-    assert case.report["missing"][-1]["nextOffset"] == end
+    assert case.report["losses"][-1]["nextOffset"] == end
     assert served.parts[f"{topic}-0"].latest == end
     assert served.next_offsets[topic] == end
 
@@ -287,7 +287,7 @@ def test_a_broker_serves_exactly_what_was_promised(
     assert got.records == promised(truth.records, report, committed=False)
     assert got.committed == promised(truth.committed, report, committed=True)
     if case.topic in ("merged", "undeleted", "compacted-again", "renamed"):
-        assert not report["missing"]
+        assert not report["losses"]
         assert got.records == truth.records
     elif case.topic.startswith("cut-") and case.topic not in ("cut-whole", "cut-by-time"):
         assert (got.earliest, got.latest) == (13, 91)

@@ -219,7 +219,7 @@ def check(source: Path, end: int) -> tuple[int, set[int]]:
         for loss in part.get("losses", ()) if part["type"] == "partition" else ():
             following = end if loss["nextOffset"] is None else loss["nextOffset"]
             lost |= set(range(loss["firstOffset"], following))
-    assert objects[-1]["lostOffsets"] == len(lost)
+    assert objects[-1]["lossTotals"]["offsets"] == len(lost)
     return status, lost
 
 
@@ -229,7 +229,7 @@ def rebuild(source: Path, end: int) -> tuple[int, set[int]]:
     status, text, _ = run(*words)
     (partition,) = json.loads(text)["partitions"]
     lost: set[int] = set()
-    for each in partition["missing"]:
+    for each in partition["losses"]:
         lost |= set(range(each["firstOffset"], each["nextOffset"]))
     return status, lost
 

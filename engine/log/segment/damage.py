@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -65,6 +66,11 @@ class Elsewhere(NamedTuple):
 
     kind: ElsewhereKind
     name: str
+
+    @classmethod
+    def of(cls, facts: Mapping[str, str]) -> Elsewhere:
+        """Return the place that `to_json` has made an object of."""
+        return cls(ElsewhereKind(facts["kind"]), facts["name"])
 
     def to_json(self) -> dict[str, str]:
         """Return a JSON object."""

@@ -25,6 +25,7 @@ from engine.clock import SYSTEM_CLOCK
 from engine.errors import SourceError
 from engine.files.unreadable import Stretch
 from engine.lines.json_text import time_json
+from engine.log.segment.damage import Elsewhere, ElsewhereKind
 from engine.verdict.holes import Hole
 from engine.verdict.loss import Loss, LossKind
 from engine.version import __version__
@@ -198,7 +199,15 @@ def _finished(line: Mapping[str, Any]) -> Finished:
         for hole in line["summary"]["holes"]
     ]
     losses = [
-        Loss(**{**loss, "kind": LossKind(loss["kind"]), "elsewhere": tuple(loss["elsewhere"])})
+        Loss(
+            **{
+                **loss,
+                "kind": LossKind(loss["kind"]),
+                "elsewhere": tuple(
+                    Elsewhere(ElsewhereKind(kind), name) for kind, name in loss["elsewhere"]
+                ),
+            }
+        )
         for loss in line["summary"]["losses"]
     ]
     found = Counter(line["summary"]["found"])

@@ -24,7 +24,7 @@ from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import strip
 from kafkafs.cli.printing.table import print_json, print_table
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import LOSS_HEADER, NEXT_STEP, closing, loss_row
+from kafkafs.loss_words import NEXT_STEP, closing, loss_table
 
 _TABLE = ("partition", "errors", "warnings", "notes", "holes", "bytes lost")
 _SHOWN_LOSSES = 20
@@ -139,7 +139,7 @@ class CheckReport(ABC):
 
     def summary(self) -> dict[str, Any]:
         """Return the sums, and those of the losses."""
-        return {**self.totals(), **LossTotals.of(self.losses).to_json()}
+        return {**self.totals(), "lossTotals": LossTotals.of(self.losses).to_json()}
 
     def totals(self) -> dict[str, Any]:
         """Return the sums over all partitions."""
@@ -241,7 +241,7 @@ class TextReport(CheckReport):
             click.echo()
         losses = self.losses
         if losses:
-            print_table(LOSS_HEADER, [loss_row(each) for each in losses[:_SHOWN_LOSSES]])
+            print_table(*loss_table(losses[:_SHOWN_LOSSES]))
             if len(losses) > _SHOWN_LOSSES:
                 click.echo(f"{len(losses) - _SHOWN_LOSSES} more losses; --json has them all")
             click.echo()

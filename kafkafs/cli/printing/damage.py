@@ -30,10 +30,10 @@ def report(facts: DamageFacts, *, as_json: bool) -> None:
 
 def _advise(places: Iterable[Mapping[str, str]]) -> None:
     """Print once in a command where the records may still be, and what takes them."""
-    from engine.log.segment.damage import Elsewhere, ElsewhereKind
+    from engine.log.segment.damage import Elsewhere
     from engine.verdict.words import may_be_in
 
-    advice = may_be_in(Elsewhere(ElsewhereKind(each["kind"]), each["name"]) for each in places)
+    advice = may_be_in(map(Elsewhere.of, places))
     context = click.get_current_context(silent=True)
     told: set[str] = set() if context is None else context.meta.setdefault(_TOLD, set())
     if advice and advice not in told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
@@ -16,9 +16,11 @@ from engine.plan.lost_records import Losses
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.start_plan import StartPlan
 from engine.units import EpochEntry, Timestamp
+from engine.verdict.loss import Loss
+from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import utc_minute
+from kafkafs.loss_words import closing, utc_minute
 
 FORGETS = (
     "no metadata log here: a controller that starts here forgets every topic, and a broker in it sets all logs aside"
@@ -177,8 +179,8 @@ class Totals:
         self.first_timestamp = min(known, default=None)
         self.last_timestamp = max(known, default=None)
 
-    def add_folder(self, lost: LostFolder) -> None:
-        """Add a partition without a folder."""
+    def add_stray(self, lost: LostFolder) -> None:
+        """Add a partition whose folder becomes stray."""
         self.partitions += not lost.missing.is_harmless
         self.offsets += lost.missing.lost_offsets
 
@@ -197,6 +199,7 @@ class PlanSummary:
         risks: number of other costs of the start.
         bytes, unread_bytes: bytes of the records files that stay, and the unread part of them.
         lost: what the start loses.
+        lost_before: what is lost without a start.
     """
 
     is_harmless: bool = True
@@ -209,6 +212,7 @@ class PlanSummary:
     bytes: int = 0
     unread_bytes: int = 0
     lost: Totals = field(default_factory=Totals)
+    lost_before: LossTotals = field(default_factory=LossTotals)
 
     def add(self, log: LogPlan) -> None:
         """Add a log."""
@@ -221,10 +225,12 @@ class PlanSummary:
         self.unread_bytes += log.kept.unread_bytes
         self.lost.add(log.losses)
 
-    def finish(self, start: StartPlan) -> None:
-        """Add what concerns the whole node, once all logs are planned."""
+    def finish(self, start: StartPlan, lost_before: Sequence[Loss]) -> None:
+        """Add what concerns the whole node, once all logs are planned, and what is lost without a start."""
+        self.lost_before = LossTotals.of(lost_before)
         for lost in start.lost_folders:
-            self.lost.add_folder(lost)
+            if lost.stray is not None:
+                self.lost.add_stray(lost)
             self.lost_folders += not lost.missing.is_harmless
         self.risks = sum(len(each.risks) for each in start.log_dirs) + start.forgets_topics
         self.is_harmless = self.is_harmless and not (self.lost_folders or self.risks)
@@ -235,14 +241,18 @@ def closing_lines(start: StartPlan, summary: PlanSummary) -> Iterator[str]:
     yield verdict_line(start, summary)
     lost = summary.lost
     if lost.partitions:
-        line = f"lost in all: {_records(lost)}, {counted(lost.offsets, 'offset')}"
+        amounts = [_records(lost)] if lost.records or lost.control_records else []
+        amounts.append(counted(lost.offsets, "offset"))
+        line = f"a start takes in all: {', '.join(amounts)}"
         line += f" in {counted(lost.partitions, 'partition')}{_times(lost)}"
         if lost.bytes:
             damaged = lost.damaged_bytes
             of_them = f", {counted(damaged, 'byte')} of which are damaged" if damaged else ""
             line += f"; {counted(lost.bytes, 'byte')} of records files{of_them}"
         yield line
-    if not (summary.is_harmless and start.starts):
+    if summary.lost_before.partitions:
+        yield f"{closing(summary.lost_before)}, before any start"
+    if summary.lost_before.partitions or not (summary.is_harmless and start.starts):
         source = quote(",".join(each.path for each in start.log_dirs))
         yield f"next: kafkafs rebuild {printable(source)} TARGET writes all that can be read to a new log dir"
 
@@ -392,6 +402,7 @@ def broker_facts(start: StartPlan, summary: PlanSummary) -> dict[str, Any]:
         "harmless": summary.is_harmless and start.starts,
         "lost": {"partitions": summary.lost.partitions, **_lost_facts(summary.lost)},
         "lostFolders": summary.lost_folders,
+        "lossTotals": summary.lost_before.to_json(),
         "forgetsTopics": start.forgets_topics,
         "damagedBatches": summary.damaged_batches,
         "offsetsGivenAgain": summary.given_again,

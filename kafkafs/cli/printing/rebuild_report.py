@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.log.segment.damage import Elsewhere
+from engine.verdict.words import may_be_in
 from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import time_span
@@ -62,7 +64,7 @@ def closing_lines(result: Rebuilt, source: str, *, is_merged: bool) -> Iterator[
         yield printable(f"a broker does not start on it: {result.no_start}")
         return
     steps = []
-    if any(report.get("missingOffsets") for report in result.partitions) and not is_merged:
+    if result.manifest["lossTotals"]["partitions"] and not is_merged:
         steps.append("--merge OTHER takes what another replica still has of the missing offsets")
     if _replaces_source(result):
         steps.append(f"give it the place of {source} in log.dirs, and start the broker")
@@ -98,36 +100,20 @@ def _missing(result: Rebuilt) -> Iterator[str]:
             if is_broker
             else "nothing is missing that was asked for"
         )
-    short = [report for report in damaged if _missing_offsets(report)]
-    if short:
-        offsets = counted(sum(map(_missing_offsets, short)), "offset")
-        is_certain = all(report.get("missingIsCertain", True) for report in short)
-        offsets = offsets if is_certain else f"up to {offsets}"
-        yield f"missing: {offsets} in {counted(len(short), 'partition')}{_total_span(short)}"
-    unsure = len(damaged) - len(short)
+    totals = result.manifest["lossTotals"]
+    if totals["offsets"]:
+        offsets = counted(totals["offsets"], "offset")
+        offsets = offsets if totals["certain"] else f"up to {offsets}"
+        times = time_span(totals["timestampBefore"], totals["timestampAfter"])
+        missing = f"missing: {offsets} in {counted(totals['partitions'], 'partition')}"
+        yield f"{missing}, {times}" if times else missing
+    unsure = sum(not report["lossTotals"]["offsets"] for report in damaged)
     if unsure:
         yield f"damage in {counted(unsure, 'partition')} may have cost records"
     if left_out:
         names = ", ".join(map(printable, left_out[:_MOST_SHOWN]))
         more = f" and {len(left_out) - _MOST_SHOWN} more" if len(left_out) > _MOST_SHOWN else ""
         yield f"left out: {names}{more}"
-
-
-def _missing_offsets(report: dict[str, Any]) -> int:
-    """Return the number of missing offsets of a partition; in broker mode, of offsets that the broker cut off."""
-    if "records" in report:
-        return int(report["missingOffsets"])
-    return max(int(report["logEndOffsetBefore"]) - int(report["logEndOffset"]), 0)
-
-
-def _total_span(reports: list[dict[str, Any]]) -> str:
-    """Return the time span of all that is missing, to follow it; "" where a part of it has none."""
-    gaps = [gap for report in reports for gap in report.get("missing", [])]
-    before = [gap["timestampBefore"] for gap in gaps]
-    after = [gap["timestampAfter"] for gap in gaps]
-    if not gaps or None in before or None in after:
-        return ""
-    return f", {time_span(min(before), max(after))}"
 
 
 def _missing_row(gap: dict[str, Any], dropped: list[dict[str, Any]]) -> str:
@@ -144,16 +130,17 @@ def _missing_row(gap: dict[str, Any], dropped: list[dict[str, Any]]) -> str:
         and first <= (each["firstOffset"] if each["lastOffset"] is None else each["lastOffset"])
         for each in dropped
     )
-    return row if is_told else f"{row}: {gap['reason']}"
+    row = row if is_told else f"{row}: {gap['reason']}"
+    return "; ".join(filter(None, (row, may_be_in(map(Elsewhere.of, gap.get("elsewhere", ()))))))
 
 
 def _losses(report: dict[str, Any]) -> Iterator[str]:
-    missing = report.get("missing", [])
+    missing = report.get("losses", [])
     dropped = [each for each in report.get("dropped", []) if each["isLoss"]]
     for gap in missing[:_MOST_SHOWN]:
         yield f"missing: {_missing_row(gap, dropped)}"
-    if report.get("missingCount", 0) > _MOST_SHOWN:
-        yield f"missing: {report['missingCount'] - _MOST_SHOWN} more ranges, see --json"
+    if report.get("lossCount", 0) > _MOST_SHOWN:
+        yield f"missing: {report['lossCount'] - _MOST_SHOWN} more ranges, see --json"
     for each in dropped[:_MOST_SHOWN]:
         yield (
             f"dropped: {each['file']} at byte {each['position']}, {each['size']} bytes:"

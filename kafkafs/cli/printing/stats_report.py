@@ -142,6 +142,7 @@ class JsonStats(StatsReport):
                 "latestMs": counts.latest,
                 "holes": len(summary.holes),
                 "holeBytes": sum(hole.length for hole in summary.holes),
+                "losses": [loss.to_json() for loss in summary.losses],
                 **_time_facts(counts.times),
             }
         )
@@ -157,6 +158,7 @@ class JsonStats(StatsReport):
                 "codecs": _codec_facts(self.codecs),
                 "holes": self.holes,
                 "holeBytes": self.hole_bytes,
+                "lossTotals": LossTotals.of(self.losses).to_json(),
                 "notDecoded": self.undecoded,
                 **_time_facts(self.times),
             }

@@ -165,7 +165,7 @@ def facts_of(log_dir: Path, name: str = "orders-0", *, below: bool = False) -> d
 
 def holes(report: dict[str, Any]) -> list[tuple[int, int]]:
     """The missing offsets of a partition's report."""
-    return [(each["firstOffset"], each["nextOffset"]) for each in report["missing"]]
+    return [(each["firstOffset"], each["nextOffset"]) for each in report["losses"]]
 
 
 def fact(record: Any, fate: str) -> Fact:

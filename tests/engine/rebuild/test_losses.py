@@ -60,7 +60,7 @@ def test_a_lost_first_segment_is_missing(tmp_path: Path, stop: str, indexes: str
     assert holes(report) == [(0, int(second.stem))]
     assert report["lostSomething"]
     assert result.lost_something
-    assert report["missing"][0]["certain"] == (stop == "clean")
+    assert report["losses"][0]["certain"] == (stop == "clean")
     # Where it is sure, consumers pass the gap, as they pass every other one.
     assert report["logStartOffset"] == (0 if stop == "clean" else int(second.stem))
     assert offsets_in(tmp_path / "target", "orders-0") == {
@@ -108,7 +108,7 @@ def test_a_compacted_log_without_damage_lacks_nothing(tmp_path: Path) -> None:
     source, _ = compacted(tmp_path)
     result = rebuilt(tmp_path, source)
     assert not result.lost_something
-    assert result.partitions[0]["missing"] == []
+    assert result.partitions[0]["losses"] == []
 
 
 @pytest.mark.parametrize("place", range(2))
@@ -127,7 +127,7 @@ def test_zeros_in_a_compacted_log_may_have_held_records(
     [(first, end)] = holes(report)
     assert gone <= set(range(first, end))
     assert not there & set(range(first, end))
-    assert not report["missing"][0]["certain"]
+    assert not report["losses"][0]["certain"]
     dropped = [each["size"] for each in report["dropped"] if each["isLoss"]]
     assert sum(dropped) >= len(data) - start
 
@@ -161,8 +161,8 @@ def test_an_index_names_records_that_a_compacted_segment_has_lost(
     [(first, following)] = holes(report)
     gone = set().union(*kept) - offsets_in(tmp_path / "target", "orders-0")
     assert gone <= set(range(first, following))
-    assert not report["missing"][0]["certain"]
-    assert path.with_suffix(".timeindex").name in report["missing"][0]["reason"]
+    assert not report["losses"][0]["certain"]
+    assert path.with_suffix(".timeindex").name in report["losses"][0]["reason"]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -175,8 +175,8 @@ def test_a_hole_has_the_times_of_the_records_around_it(tmp_path: Path, seed: int
     times = {offset: fact.timestamp for offset, fact in facts_of(source, "orders-0").items()}
     path.write_bytes(data)
     [report] = rebuilt(tmp_path, source).partitions
-    [hole] = report["missing"]
-    assert hole["offsets"] == report["missingOffsets"]
+    [hole] = report["losses"]
+    assert hole["offsets"] == report["lossTotals"]["offsets"]
     assert hole["timestampBefore"] <= times[hole["firstOffset"]]
     assert times[hole["firstOffset"] - 1] <= hole["timestampBefore"]
     assert hole["timestampAfter"] == times[hole["nextOffset"]]

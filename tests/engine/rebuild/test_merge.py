@@ -48,7 +48,7 @@ def test_what_is_damaged_in_one_replica_comes_from_another(tmp_path, seed):
     assert {path: each for path, each in state_of(tmp_path).items() if path in before and "target" not in path and not path.endswith("/.")} == {
         path: each for path, each in before.items() if not path.endswith("/.")
     }  # fmt: skip
-    assert report["missing"] == []
+    assert report["losses"] == []
     assert facts_of(tmp_path / "target") == expected
 
 
@@ -121,7 +121,7 @@ def test_a_last_batch_of_a_damaged_offset_does_not_make_the_log_longer(tmp_path,
     write(tmp_path / liar, damaged, [(0, 0)])
     write(tmp_path / honest, good, [(0, 0)])
     report = merged(tmp_path, "other")
-    assert (report["logEndOffset"], report["missing"]) == (40, [])
+    assert (report["logEndOffset"], report["losses"]) == (40, [])
     assert values(tmp_path / "target") == values(tmp_path / honest)
 
 
@@ -150,7 +150,7 @@ def test_three_replicas_and_no_epochs_checkpoint(tmp_path):
         ]
         write(tmp_path / name, damaged)
     report = merged(tmp_path, "second", "third")
-    assert report["missing"] == []
+    assert report["losses"] == []
     assert len(facts_of(tmp_path / "target")) == 60
 
 

@@ -37,5 +37,5 @@ def test_a_damaged_message_set_costs_its_own_offsets_and_a_replica_gives_them_al
         str(source), str(tmp_path / "merged"), merge=[str(log_dir("legacy") / partition)]
     )
     assert not merged.lost_something
-    assert merged.partitions[0]["missing"] == []
+    assert merged.partitions[0]["losses"] == []
     assert facts_of(tmp_path / "merged", partition) == expected

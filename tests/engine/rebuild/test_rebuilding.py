@@ -58,7 +58,7 @@ def offsets_in(path: Path) -> dict[TopicPartition, int]:
 def test_an_undamaged_log_dir_comes_out_byte_for_byte(tmp_path, kind):
     source, target = log_dir(kind), tmp_path / "target"
     result = made_of(tmp_path, source)
-    assert [holes(each) for each in result.partitions if each["missing"]] == []
+    assert [holes(each) for each in result.partitions if each["losses"]] == []
     # The metadata and the checkpoints of this one name partitions that are not here.
     assert result.lost_something == (kind == "current")
     for report in result.partitions:

@@ -34,7 +34,6 @@ MARK = "0123456789abcdef0123456789abcdef"
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     made = copy_of("sample", tmp_path, partitions("sample"))
-    (made / "cleaner-offset-checkpoint").unlink()
     write_metadata_log(made)
     return made
 
@@ -52,6 +51,10 @@ def gone(data: Path) -> None:
 
 def another_deleted(data: Path) -> None:
     name_in_checkpoints(data, "bygone 0 5")
+
+
+def another_cleaned(data: Path) -> None:
+    (data / "cleaner-offset-checkpoint").write_text("0\n1\nbygone 0 5\n")
 
 
 def no_metadata(data: Path) -> None:
@@ -106,6 +109,7 @@ CASES: list[tuple[list[Act], dict[str, Absence], bool]] = [
     ([gone, no_metadata], {LOG: Absence.UNKNOWN}, False),
     ([another_deleted], {"bygone-0": Absence.DELETED}, False),
     ([gone, another_deleted], {LOG: Absence.LOST, "bygone-0": Absence.DELETED}, True),
+    ([another_cleaned], {}, False),
     ([linked], {}, False),
     ([], {}, False),
 ]

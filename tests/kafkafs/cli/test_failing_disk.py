@@ -62,7 +62,7 @@ def test_rebuild_loses_the_batches_on_the_sector_and_lists_them(
     assert result.stderr.endswith(ADVICE)
     made = json.loads((target / "kafkafs-rebuild.json").read_text())
     (report,) = [each for each in made["partitions"] if each["partition"] == "orders-0"]
-    (gap,) = report["missing"]
+    (gap,) = report["losses"]
     assert 0 < gap["nextOffset"] - gap["firstOffset"] < 60
     assert report["logEndOffset"] == 1000
     dropped = [each for each in report["dropped"] if each["kind"] == "unreadable"]
@@ -71,7 +71,7 @@ def test_rebuild_loses_the_batches_on_the_sector_and_lists_them(
     assert dropped[-1]["position"] + dropped[-1]["size"] >= START + SECTOR
     assert dropped[0]["firstOffset"] == gap["firstOffset"]
     assert dropped[-1]["lastOffset"] == gap["nextOffset"] - 1
-    keys = ("partition", "missing", "dropped", "records", "kept")
+    keys = ("partition", "losses", "dropped", "records", "kept")
     assert [[each[key] for key in keys] for each in planned["partitions"]] == [
         [each[key] for key in keys] for each in made["partitions"]
     ]
@@ -96,7 +96,7 @@ def test_another_copy_fills_the_hole(failing: Path, tmp_path: Path) -> None:
         *("--merge", other, "--json", "-q"),
     )
     (report,) = json.loads(result.stdout)["partitions"]
-    assert (report["records"], report["missing"]) == (1000, [])
+    assert (report["records"], report["losses"]) == (1000, [])
     assert UNHARMED in result.stderr
     assert result.stderr.endswith(ADVICE)
     assert result.exit_code == 0

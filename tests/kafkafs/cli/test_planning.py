@@ -128,7 +128,7 @@ def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:
     size = "71,089 bytes of records files"
     assert f"  {size} go, 1,818 bytes of which are damaged\n" in result.stdout
     assert result.stdout.endswith(
-        f"lost in all: 420 records, 420 offsets in 1 partition, {span}; {size}, 1,818 bytes of which are damaged\n"
+        f"a start takes in all: 420 records, 420 offsets in 1 partition, {span}; {size}, 1,818 bytes of which are damaged\n"
         f"next: kafkafs rebuild {hurt} TARGET writes all that can be read to a new log dir\n"
     )
     assert f"  {Path(SECOND).name}: truncated from 65212 to 28659 bytes\n" in result.stdout
@@ -153,6 +153,9 @@ def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
     assert broker == {
         "kind": "broker", "version": "4.4.0", "plannedLogs": 4, "logs": 4, "outcome": "loads",
         "reason": None, "harmless": False, "lost": {"partitions": 1, **lost}, "lostFolders": 0,
+        "lossTotals": {
+            "offsets": 0, "partitions": 0, "certain": True, "timestampBefore": None, "timestampAfter": None,
+        },
         "forgetsTopics": False, "damagedBatches": 0, "offsetsGivenAgain": 0,
         "recordBytes": 346_778 + metadata_bytes(hurt), "unreadBytes": 0,
     }  # fmt: skip
@@ -216,7 +219,8 @@ def test_a_partition_without_a_folder_is_told_with_what_it_held(sound: Path) -> 
         " replica: the broker gives offset 0 again\n"
     ) in result.stdout
     assert "it makes 1 partition anew, from offset 0 on\n" in result.stdout
-    assert "lost in all: 0 records, 1,000 offsets in 1 partition\n" in result.stdout
+    assert "lost for good here: 1,000 offsets in 1 partition, before any start\n" in result.stdout
+    assert "a start takes" not in result.stdout
     (lost,) = (each for each in objects(str(sound)) if each["kind"] == "lostFolder")
     assert (lost["topic"], lost["partition"], lost["loss"]["offsets"]) == ("orders", 0, 1000)
 

@@ -241,7 +241,7 @@ def test_rebuild_keeps_the_other_files_of_the_partition(one_file: Path, tmp_path
     result = run("rebuild", one_file, tmp_path / "target", "--topic", "txn", "--json", "-q")
     (report,) = json.loads(result.stdout)["partitions"]
     assert report["records"] > 0
-    assert (9, 489) in [(each["firstOffset"], each["nextOffset"]) for each in report["missing"]]
+    assert (9, 489) in [(each["firstOffset"], each["nextOffset"]) for each in report["losses"]]
     assert report["logEndOffset"] == 661
     assert result.exit_code == 3
 

@@ -35,7 +35,7 @@ def test_the_records_between_two_offsets_are_there_and_no_others(tmp_path, seed)
     start, stop = sorted(random.sample(range(first, made.next_offset), 2))
     report = cut_to(tmp_path, LogBound(offset=start), LogBound(offset=stop))
     assert (report["logStartOffset"], report["logEndOffset"]) == (start, stop)
-    assert report["missing"] == []
+    assert report["losses"] == []
     expected = {
         offset: each
         for offset, each in facts_of(tmp_path / "source").items()

@@ -97,7 +97,7 @@ def check_report(result: Rebuilt, made: MadeLog, lost: set[int]) -> None:
     start, end = report["logStartOffset"], report["logEndOffset"]
     missing = {
         offset
-        for gap in report["missing"]
+        for gap in report["losses"]
         for offset in range(gap["firstOffset"], gap["nextOffset"])
     }
     assert start == 0
@@ -105,7 +105,7 @@ def check_report(result: Rebuilt, made: MadeLog, lost: set[int]) -> None:
     assert missing & inside == inside - there
     assert not missing & there
     # Only the header of a damaged last batch may state more, and nothing proves it.
-    assert all(not gap["certain"] for gap in report["missing"] if gap["nextOffset"] > end)
+    assert all(not gap["certain"] for gap in report["losses"] if gap["nextOffset"] > end)
     assert end >= max(there, default=-1) + 1
     if lost and max(lost) < len(made.batches) - 1:
         assert end == made.next_offset
@@ -162,7 +162,7 @@ def test_a_batch_with_another_ones_offset_gets_that_which_its_neighbours_leave(t
         " result has it at these offsets"
     )
     assert any(dropped["reason"] in note for note in result.partitions[0]["notes"])
-    assert result.partitions[0]["missing"] == []
+    assert result.partitions[0]["losses"] == []
     assert not result.lost_something
 
 
@@ -183,7 +183,7 @@ def test_a_low_bit_of_a_base_offset_puts_no_batch_over_its_neighbours(tmp_path, 
     else:
         assert log_bytes(tmp_path / "target").startswith(b"".join(batches[:4]))
         [report] = result.partitions
-        assert report["missing"] or [each["kind"] for each in report["dropped"]] == ["misplaced"]
+        assert report["losses"] or [each["kind"] for each in report["dropped"]] == ["misplaced"]
         assert result.lost_something
 
 
