@@ -16,6 +16,7 @@ import jinja2
 from engine.check.rules.rules import RULES
 from kafkafs import amounts
 from kafkafs.decode.shown_text import printable_lines
+from kafkafs.loss_words import loss_table
 from kafkafs.report import pictures
 from kafkafs.report.axes import Axis
 from kafkafs.report.facts import RuleFindings, SourceFacts
@@ -25,6 +26,7 @@ from kafkafs.report.verdict import verdict
 MOST_TOPICS = 300
 MOST_CHANGED_LOGS = 300
 MOST_OPEN_ROWS = 200
+MOST_LOSSES = 300
 _SEVERITIES = ("error", "warning", "note")
 
 
@@ -60,6 +62,7 @@ def _charts(facts: SourceFacts) -> dict[str, Any]:
         "by_offset": pictures.by_offset(lanes),
         "strips": pictures.strips(facts.partitions),
         "damaged_files": damaged,
+        "losses": loss_table(facts.losses[:MOST_LOSSES]) if facts.losses else None,
         "map": pictures.partition_map(facts.partitions),
         "topics": topics[:MOST_TOPICS],
         "sparks": {each.name: _spark(each, span) for each in topics[:MOST_TOPICS]},

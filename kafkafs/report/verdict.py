@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.verdict.totals import LossTotals
 from kafkafs.amounts import count, counted, size, without_quotes
-from kafkafs.loss_words import closing
+from kafkafs.loss_words import NEXT_STEP, closing
 from kafkafs.report.facts import SourceFacts
 
 
@@ -61,7 +61,7 @@ def _sentences(facts: SourceFacts) -> Iterator[Sentence]:
         )
     missing = closing(LossTotals.of(facts.losses))
     if missing:
-        yield Sentence("error", f"{missing[0].upper()}{missing[1:]}.", "findings")
+        yield Sentence("error", f"{missing[0].upper()}{missing[1:]}; {NEXT_STEP}.", "losses")
     lost = sum(each.hole_bytes for each in facts.partitions)
     if lost:
         files = sum(len(each.damaged) for each in facts.partitions)
