@@ -44,7 +44,7 @@ _READ = 1 << 20
 _LOSSES = {
     "log-start-short",
     "log-end-short",
-    *(kind.rule for kind in DamageKind if not kind.is_tail),
+    *(kind.rule for kind in DamageKind if kind is not DamageKind.TORN_TAIL),
 }
 """Rules of findings about lost records."""
 _OPAQUE = np.dtype((np.void, BATCH_ROW.size))

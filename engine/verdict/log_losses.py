@@ -170,7 +170,7 @@ class LogLosses:
             elif isinstance(item, Damage):
                 told = reading.damage(item, place)
                 placed = told if told.is_quiet else self._placed(told)
-                yield placed if told is item else self.note(placed)
+                yield item if placed is item else self.note(placed)
             else:
                 reading.disorder()
                 yield item

@@ -63,7 +63,9 @@ class Problems:
             if self._entries is None:
                 self._entries = OrderedDict()
             key = entry["kind"], entry["file"], entry.get("position")
-            self._entries.setdefault(key, entry)
+            known = self._entries.setdefault(key, entry)
+            if "elsewhere" in entry:
+                known.setdefault("elsewhere", entry["elsewhere"])
             while len(self._entries) > self._most:
                 self._entries.popitem(last=False)
 
