@@ -15,15 +15,14 @@ except ImportError as error:  # pragma: no cover - the tests have it
 from engine.budgets import MiB
 from engine.coding.compression import CODEC_NAMES
 from engine.columns.columns import Columns
-from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun
 from engine.workers import Workers
 from kafkafs.amounts import counted, size
 from kafkafs.api.moments import Moment
 from kafkafs.api.reading import Corrupt, Isolation, row_options, usual_threads
-from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
+from kafkafs.api.scan_plan import Deleted, Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.table.arrow_columns import CORRUPT, DECODED, USUAL, record_schema
+from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.row_options import DecoderOf
@@ -75,6 +74,9 @@ class Scan:
             whose folder cannot be read is an error with "raise", else left out and among the source's problems.
         nanoseconds: count times of Protobuf in nanoseconds with `decode="columns"`, which hold the years 1677 to 2262,
             and not in microseconds without the digits below.
+        deleted: read what a broker set aside, too: .deleted, .swap and .cleaned files, and -delete, -stray and -future
+            folders. Their records come last, without those that the log itself still holds at the same offset with
+            the same timestamp, unless it is "all"; the column `leftover` names the file or folder.
         threads: number of threads; by default one for each core, at most 8.
         typed: decoded columns of one topic that have a type, in place of those of `decode`.
 
@@ -100,6 +102,7 @@ class Scan:
         decode: bool | Literal["columns"] | DecoderOf = False,
         on_corrupt: Corrupt = "raise",
         nanoseconds: bool = False,
+        deleted: Deleted = False,
         threads: int | None = None,
         typed: TypedValues | None = None,
     ) -> None:
@@ -112,7 +115,8 @@ class Scan:
         types = {} if self._typed is None else dict(self._typed.types)
         if columns is None:
             notes = [f"{name}Note" for name in types]
-            columns = [*USUAL, *notes, *([CORRUPT] if on_corrupt == "row" else [])]
+            columns = [*USUAL, *notes, *([LEFTOVER] if deleted else [])]
+            columns += [CORRUPT] if on_corrupt == "row" else []
         self._types = types
         self.schema: pa.Schema = record_schema(columns, types)
         self._where = None if where is None else WhereFilter(where, types)
@@ -149,13 +153,15 @@ class Scan:
             committed=self._options.committed,
             where=self._where,
             skips_unread=self._options.on_corrupt != "fail",
+            deleted=deleted,
         )
         self._check_mask(logs)
         self._choice.parts(logs)  # an unknown topic is an error now, not at the first row
         self._given = {
             "topics": topics, "columns": columns, "since": since, "until": until, "offsets": offsets,
             "keys": self._keys, "partitioner": partitioner, "isolation": isolation, "where": where,
-            "decode": decode, "on_corrupt": on_corrupt, "nanoseconds": nanoseconds, "threads": threads, "typed": typed,
+            "decode": decode, "on_corrupt": on_corrupt, "nanoseconds": nanoseconds, "deleted": deleted,
+            "threads": threads, "typed": typed,
         }  # fmt: skip
 
     def _check_mask(self, logs: SourceLogs) -> None:
@@ -252,8 +258,10 @@ class Scan:
         options = self._options
         reader = RecordRows(schema, options)
 
-        def count(task: tuple[PartitionLog, Split]) -> int:
-            log, split = task
+        def count(task: tuple[ScanPart, Split]) -> int:
+            (log, _, apart), split = task
+            if apart is not None:
+                return sum(int(batch.num_rows) for batch in reader.read(split, log, apart))
             known, left = walk_headers(split, log, options.budgets, committed=options.committed)
             rows = (int(batch.num_rows) for part in left for batch in reader.read(part, log))
             return known + sum(rows)
@@ -275,9 +283,9 @@ class Scan:
             needed = record_schema([*schema.names, *more], self._types)
         reader = RecordRows(needed, self._options, self._row_filter(), self._typed)
 
-        def read(task: tuple[PartitionLog, Split]) -> Iterable[pa.RecordBatch]:
-            log, split = task
-            for batch in reader.read(split, log):
+        def read(task: tuple[ScanPart, Split]) -> Iterable[pa.RecordBatch]:
+            (log, _, apart), split = task
+            for batch in reader.read(split, log, apart):
                 found = batch if where is None else where.rows(batch)
                 if found.num_rows:
                     yield found if needed is schema else found.select(schema.names)
@@ -340,10 +348,10 @@ class _Narrowing:
         return indices if self._keys is None else self._keys.matching(columns, indices)
 
 
-def _tasks(parts: Iterable[ScanPart], split_bytes: int) -> Iterator[tuple[PartitionLog, Split]]:
+def _tasks(parts: Iterable[ScanPart], split_bytes: int) -> Iterator[tuple[ScanPart, Split]]:
     for part in parts:
         for split in part.splits(split_bytes):
-            yield part.log, split
+            yield part, split
 
 
 def _range_text(part: ScanPart) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from engine.log.log_bound import LogBound, LogRange
+from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.replay.key_partitions import partition_of_key, stated_partitions
 from engine.topics.topic_names import KAFKA_TOPICS
@@ -14,7 +15,14 @@ from engine.units import Offset, TopicPartition
 from kafkafs.api.moments import Moment, milliseconds
 from kafkafs.api.reading import log_end
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.table.splits.split import QueryRange, Split, plan_live, reaches_lost_end
+from kafkafs.decode.searching.apart import Apart, apart_logs
+from kafkafs.table.splits.split import (
+    QueryRange,
+    Split,
+    plan_leftover,
+    plan_live,
+    reaches_lost_end,
+)
 
 if TYPE_CHECKING:
     from kafkafs.table.where_filter import WhereFilter
@@ -25,14 +33,20 @@ Offsets: TypeAlias = Bounds | Mapping[tuple[str, int], Bounds]
 Partitioner: TypeAlias = Literal["murmur2"] | Mapping[str, int]
 
 
+Deleted: TypeAlias = Literal["all"] | bool
+
+
 class ScanPart(NamedTuple):
-    """The offsets of one partition that a scan reads."""
+    """The offsets of one partition that a scan reads; `apart` for what a broker set aside."""
 
     log: PartitionLog
     wanted: QueryRange
+    apart: Apart | None = None
 
     def splits(self, split_bytes: int) -> Iterator[Split]:
         """Yield the parts of the segments to read, in log order."""
+        if self.apart is not None:
+            return plan_leftover(self.log.view(), self.wanted, split_bytes)
         return plan_live(self.log, self.wanted, split_bytes)
 
 
@@ -48,6 +62,8 @@ class ScanChoice:
         partitioner: how producers placed keys; None if that is unknown.
         committed: end at the last stable offset.
         where: expression on rows.
+        skips_unread: leave out partitions that cannot be read.
+        deleted: whether to read what a broker set aside, too: without what the logs hold, or "all".
     """
 
     topics: Topics | None = None
@@ -59,6 +75,7 @@ class ScanChoice:
     committed: bool = False
     where: WhereFilter | None = None
     skips_unread: bool = False
+    deleted: Deleted = False
     period: LogRange = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,15 +98,40 @@ class ScanChoice:
             view = log.view_or_none() if self.skips_unread else log.view()
             if view is None:
                 continue
-            low, high = view.log_start_offset, log_end(view, committed=self.committed)
-            start, stop = self.period.offsets_in(view, low, max(low, high))
-            start, stop = self._within_offsets(log.topic_partition, start, stop)
-            if self.where is not None and "offset" in self.where.columns and start < stop:
-                start, stop = self.where.offsets(log.topic_partition, start, stop)
-            wanted = QueryRange(log.topic_partition, start, stop)
-            if start < stop or reaches_lost_end(view, wanted):
+            wanted = self._wanted(log, view)
+            if wanted.start < wanted.stop or reaches_lost_end(view, wanted):
                 found.append(ScanPart(log, wanted))
-        return found
+        return found + list(self._leftovers(logs))
+
+    def _wanted(self, log: PartitionLog, view: LogView) -> QueryRange:
+        low, high = view.log_start_offset, log_end(view, committed=self.committed)
+        start, stop = self.period.offsets_in(view, low, max(low, high))
+        start, stop = self._within_offsets(log.topic_partition, start, stop)
+        if self.where is not None and "offset" in self.where.columns and start < stop:
+            start, stop = self.where.offsets(log.topic_partition, start, stop)
+        return QueryRange(log.topic_partition, start, stop)
+
+    def _leftovers(self, logs: SourceLogs) -> Iterator[ScanPart]:
+        if not self.deleted:
+            return
+        is_all = self.deleted == "all"
+        for log, apart in apart_logs(logs.source, self._takes(logs), all_shown=is_all):
+            view = log.view_or_none()
+            wanted = None if view is None else self._wanted(log, view)
+            if wanted is not None and wanted.start < wanted.stop:
+                yield ScanPart(log, wanted, apart)
+
+    def _takes(self, logs: SourceLogs) -> Callable[[PartitionLog], bool]:
+        """Return what takes the logs and the folders beside them that the scan is about."""
+        names = self.topic_names(logs)
+        numbers = self.topics if isinstance(self.topics, Mapping) else {}
+
+        def takes(log: PartitionLog) -> bool:
+            topic, number = log.topic_partition
+            is_named = topic in names and number in numbers.get(topic, (number,))
+            return is_named and bool(self._of_rows(logs, [log]))
+
+        return takes
 
     def _within_offsets(
         self, partition: TopicPartition, start: Offset, stop: Offset
@@ -109,10 +151,19 @@ class ScanChoice:
         Raises:
             KeyError: the source has no such topic or partition.
         """
-        return {log.topic_partition.topic for log in self._named(logs)}
+        if isinstance(self.topics, str):
+            return {self.topics}
+        if self.topics is not None:
+            return set(self.topics)
+        names = {*logs.topics(), *(logs.set_aside() if self.deleted else ())}
+        return names - set(KAFKA_TOPICS)
 
     def _chosen(self, logs: SourceLogs) -> list[PartitionLog]:
-        chosen = [log for log in self._named(logs) if self._may_hold_keys(logs, log)]
+        return self._of_rows(logs, self._named(logs))
+
+    def _of_rows(self, logs: SourceLogs, named: Iterable[PartitionLog]) -> list[PartitionLog]:
+        """Return those of some logs that may hold wanted rows."""
+        chosen = [log for log in named if self._may_hold_keys(logs, log)]
         where = self.where
         if where is None or not {"topic", "partition"} & set(where.columns):
             return chosen
@@ -123,14 +174,31 @@ class ScanChoice:
             known = logs.topics()
             names = [name for name in known if name not in KAFKA_TOPICS]
             return [log for name in names for log in known[name].values()]
+        aside = logs.set_aside() if self.deleted else {}
+        known = logs.topics()
+
+        def is_only_aside(topic: str, number: int | None = None) -> bool:
+            there, numbers = known.get(topic, {}), aside.get(topic, ())
+            return (
+                bool(numbers and not there)
+                if number is None
+                else (number in numbers and number not in there)
+            )
+
         if isinstance(self.topics, Mapping):
             return [
                 logs.log(topic, number)
                 for topic, numbers in self.topics.items()
                 for number in numbers
+                if not is_only_aside(topic, number)
             ]
         names = [self.topics] if isinstance(self.topics, str) else list(self.topics)
-        return [log for name in dict.fromkeys(names) for log in logs.topic(name).values()]
+        return [
+            log
+            for name in dict.fromkeys(names)
+            if not is_only_aside(name)
+            for log in logs.topic(name).values()
+        ]
 
     def _may_hold_keys(self, logs: SourceLogs, log: PartitionLog) -> bool:
         if self.keys is None or self.partitioner is None or None in self.keys:

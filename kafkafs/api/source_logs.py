@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from engine.files.file_names import FolderState
 from engine.lines.line_decoder import LineDecoder
 from engine.lines.record_line import internal_decoder
+from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
 from kafkafs.schemas.known_schemas import AUTO, NONE
@@ -80,6 +82,16 @@ class SourceLogs:
             if name == str(log.topic_partition) or not log.folder:
                 found.setdefault(topic, {})[number] = log
         return {topic: dict(sorted(found[topic].items())) for topic in sorted(found)}
+
+    def set_aside(self) -> dict[str, set[int]]:
+        """Return the topics and numbers of the partitions that have folders which a broker set aside."""
+        found: dict[str, set[int]] = {}
+        for log in self.source.partitions().values():
+            if state_of(log) is not FolderState.LOG:
+                found.setdefault(log.topic_partition.topic, set()).add(
+                    log.topic_partition.partition
+                )
+        return found
 
     def topic(self, name: str) -> Mapping[int, PartitionLog]:
         """Return the logs of a topic by number.

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from engine.lines.record_line import internal_decoder
 from kafkafs.api.scan import Scan
-from kafkafs.api.scan_plan import Partitioner
+from kafkafs.api.scan_plan import Deleted, Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS
@@ -108,6 +108,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         isolation: "read_uncommitted" or "read_committed".
         partitioner: see `Scan`.
         typed: types of `decodedKey` and `decodedValue`; None for JSON.
+        deleted: see `Scan`.
         threads: number of threads of a scan.
     """
 
@@ -121,9 +122,11 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         isolation: str = "read_uncommitted",
         partitioner: Partitioner | None = None,
         typed: TypedValues | None = None,
+        deleted: Deleted = False,
         threads: int | None = None,
     ) -> None:
         self._logs = logs
+        self._deleted = deleted
         self._topic = topic
         self._partitions = list(partitions)
         self._report = report
@@ -157,6 +160,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
                 on_corrupt="row",
                 partitioner=self._partitioner,
                 typed=self._typed,
+                deleted=self._deleted,
                 threads=self._threads,
             )
         except Exception as error:

@@ -24,7 +24,7 @@ from kafkafs.cli.arguments import (
     told_source,
 )
 from kafkafs.cli.completing import names
-from kafkafs.cli.options.leftovers import GREP, NOT_READ
+from kafkafs.cli.options.leftovers import Leftovers, leftover_options
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
@@ -87,6 +87,7 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
     help="Types of decodedKey and decodedValue: those of the topic's newest schema, or JSON.",
 )
 @mask_option
+@leftover_options
 @jobs_option
 @verbosity_options
 def sql(
@@ -98,7 +99,7 @@ def sql(
     decode: str,
     count: int | None,
     committed: bool,
-    jobs: int,
+    leftovers: Leftovers,
     **given: Any,  # noqa: ANN401 - how the query runs, and how its rows are shown
 ) -> None:
     """Run a query of DuckDB; each topic is a view.
@@ -142,9 +143,9 @@ def sql(
         raise click.UsageError(str(error)) from None
     read = ReadReport()
     isolation = "read_committed" if committed else "read_uncommitted"
-    views = _Views(choice, decode, isolation, count, jobs)
-    told = NOT_READ.told(
-        logs.source, partial(_is_read, read, choice), GREP, as_json=given["form"] == "json"
+    views = _Views(choice, decode, isolation, count, leftovers, given.pop("jobs"))
+    told = leftovers.told(
+        logs.source, partial(_is_read, read, choice), as_json=given["form"] == "json"
     )
     with closing(logs.source), told_source(logs.source), masks.told(logs.source), told:
         with closing(duckdb.connect(":memory:")) as connection:
@@ -192,6 +193,7 @@ class _Views(NamedTuple):
         decode: "columns" or "json".
         isolation: "read_uncommitted" or "read_committed".
         partition_count: number of partitions for the default partitioner, 0 for that of the cluster's metadata; None for none.
+        leftovers: whether they show what a broker set aside.
         threads: number of threads of a scan.
     """
 
@@ -199,6 +201,7 @@ class _Views(NamedTuple):
     decode: str
     isolation: str
     partition_count: int | None
+    leftovers: Leftovers
     threads: int
 
 
@@ -268,6 +271,8 @@ def _register(
         NothingMatchedError: the choice takes nothing.
         SourceError: the source has no partitions.
     """
+    from engine.log.partition_choice import NamedPartition
+    from engine.units import TopicPartition
     from kafkafs.api.topic_dataset import TopicDataset, typed_values
 
     choice, count = views.choice, views.partition_count
@@ -276,6 +281,10 @@ def _register(
         topic: [number for number, log in partitions.items() if choice.takes(log)]
         for topic, partitions in logs.topics().items()
     }
+    for topic, numbers in logs.set_aside().items() if views.leftovers.are_read else ():
+        aside = {each: NamedPartition.of(TopicPartition(topic, each)) for each in numbers}
+        taken = {number for number, named in aside.items() if choice.takes(named)}
+        topics[topic] = sorted({*topics.get(topic, ()), *taken})
     chosen = {topic: numbers for topic, numbers in topics.items() if numbers}
     store = logs.tree.context.schemas.fixed().store if views.decode == "columns" else None
     by_name: dict[str, list[str]] = {}
@@ -304,6 +313,7 @@ def _register(
             isolation=views.isolation,
             partitioner=None if count is None else {topic: count} if count else "murmur2",
             typed=typed,
+            deleted=views.leftovers.asked,
             threads=views.threads,
         )
         connection.register(topic, dataset)

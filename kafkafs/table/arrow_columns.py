@@ -29,14 +29,17 @@ RECORD_FIELDS: dict[str, pa.DataType] = {
     "batchPosition": pa.int64(),
     "timestampMillis": pa.int64(),
     **DECODED_FIELDS,
+    "leftover": pa.string(),
     "_corrupt": pa.string(),
 }
 """All columns of records. In milliseconds, `timestamp` holds each timestamp of Kafka; no timestamp is null. Forms with
-microseconds have null for one that these do not hold; `timestampMillis` is the number of each, -1 for none.
+microseconds have null for one that these do not hold; `timestampMillis` is the number of each, -1 for none. `leftover` is
+the file or folder of records that a broker set aside, null for those of a log.
 """
 
 USUAL = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 CORRUPT = "_corrupt"
+LEFTOVER = "leftover"
 DECODED = tuple(DECODED_FIELDS)
 
 

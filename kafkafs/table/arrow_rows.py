@@ -245,6 +245,7 @@ _BUILDERS: dict[str, Callable[[Rows], pa.Array]] = {
     "codec": _codec,
     "segment": lambda rows: _same(rows.segment, pa.int64(), len(rows)),
     "batchPosition": _of_batch("position", pa.int64()),
+    "leftover": lambda rows: _same(rows.leftover or None, pa.string(), len(rows)),
     "_corrupt": lambda rows: _same(None, pa.string(), len(rows)),
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from engine.log.partition_log import PartitionLog
+from kafkafs.decode.searching.apart import Apart
 from kafkafs.table.arrow_rows import one_row, record_batches, rows_without_columns
 from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
@@ -38,14 +39,16 @@ class RecordRows:
         self._fail_on_undecodable = options.fail_on_undecodable
         self._records = SplitRecords(options, wanted, counts_only=not schema.names)
 
-    def read(self, split: Split, log: PartitionLog | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted records of a split, and its holes with `on_corrupt` "row".
+    def read(
+        self, split: Split, log: PartitionLog | None = None, apart: Apart | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted records of a split, and its holes with `on_corrupt` "row"; arguments as `SplitRecords.read`.
 
         Raises:
             LostRecordsError, CorruptBatchError: see `SplitRecords.read`.
             UndecodableRecordError: a key or value does not decode, and `fail_on_undecodable` is true.
         """
-        for item in self._records.read(split, log):
+        for item in self._records.read(split, log, apart):
             if isinstance(item, Rows):
                 yield from record_batches(
                     self._schema,
@@ -67,6 +70,7 @@ class RecordRows:
             "offset": hole.first_offset,
             "segment": hole.split.segment,
             "batchPosition": hole.facts.get("position"),
+            "leftover": hole.split.leftover or None,
             "_corrupt": json.dumps(hole.facts),
         }
         return one_row(self._schema, known)

@@ -36,6 +36,7 @@ class Rows:
         decoder: decoder of keys and values; None for raw bytes.
         keeps_bytes: whether keys and values stay bytes, beside the columns of decoded ones.
         fields: decoded keys and values of the chosen records; None if they are not decoded yet.
+        leftover: file or folder that a broker set aside, and that has the records; "" for a log's own.
     """
 
     partition: TopicPartition
@@ -47,6 +48,7 @@ class Rows:
     decoder: LineDecoder | None = None
     keeps_bytes: bool = False
     fields: Fields | None = None
+    leftover: str = ""
 
     def __len__(self) -> int:
         return len(self.indices)

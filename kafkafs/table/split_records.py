@@ -17,6 +17,7 @@ from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
+from kafkafs.decode.searching.apart import Apart
 from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Indices, Rows
@@ -74,12 +75,15 @@ class SplitRecords:
         self._counts_only = counts_only and wanted is None
         self._mask = options.mask if masks_rows and not counts_only else None
 
-    def read(self, split: Split, log: PartitionLog | None = None) -> Iterator[SplitItem]:
+    def read(
+        self, split: Split, log: PartitionLog | None = None, apart: Apart | None = None
+    ) -> Iterator[SplitItem]:
         """Yield the wanted records of a split, and its holes with `on_corrupt` "row".
 
         Args:
             split: the split.
             log: the partition's log in an open source; by default the split's source is opened.
+            apart: for a leftover, the records of it that are left out.
 
         Raises:
             LostRecordsError: the segment is gone, and `fail_on_data_loss` is true.
@@ -89,12 +93,17 @@ class SplitRecords:
             split, log, fail_on_data_loss=self._options.fail_on_data_loss
         ):
             if isinstance(item, BatchRun):
-                yield from self._run(view, segment, part, item)
+                yield from self._run(view, segment, part, item, apart)
             elif is_hole(part, item, on_corrupt=self._options.on_corrupt):
                 yield from self._hole(part, damage_facts(item))
 
     def _run(
-        self, view: LogView, segment: LogSegment, split: Split, run: BatchRun
+        self,
+        view: LogView,
+        segment: LogSegment,
+        split: Split,
+        run: BatchRun,
+        apart: Apart | None,
     ) -> Iterator[SplitItem]:
         if self._wanted is not None:
             run = self._wanted.narrowed(run)
@@ -110,7 +119,7 @@ class SplitRecords:
         if not wanted.all():
             table = table[wanted]
             fates = None if fates is None else fates[wanted]
-        if self._counts_only:
+        if self._counts_only and apart is None:
             # Headers suffice, except for batches across a bound of the range.
             known = countable(split, table, self._options.budgets)
             yield Counted(records_in(table[known]))
@@ -119,6 +128,9 @@ class SplitRecords:
         decoder_of = self._options.decoder_of
         for columns in run.columns(table, self._options.budgets):
             indices = self._indices(columns, split)
+            if apart is not None:
+                offsets, times = columns.offset[indices], columns.timestamp[indices]
+                indices = indices[apart.only_here(offsets, times)]
             decoder = None if decoder_of is None else decoder_of(split.partition.topic)
             rows = Rows(
                 split.partition,
@@ -129,6 +141,7 @@ class SplitRecords:
                 indices,
                 decoder,
                 self._options.keeps_bytes,
+                leftover=split.leftover,
             )
             yield rows if self._mask is None else self._mask.masked(rows)
             for problem in columns.problems:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.log.log_view import LogView
     from engine.log.partition_choice import PartitionChoice
     from engine.log.partition_log import PartitionLog
+    from kafkafs.api.scan_plan import Deleted
     from kafkafs.decode.searching.apart import Apart
 
 OPTION = "--deleted"
@@ -50,13 +51,15 @@ class Leftovers(NamedTuple):
         self, source: LogSource, takes: Callable[[PartitionLog], bool]
     ) -> Iterator[tuple[PartitionLog, Apart]]:
         """Yield the leftovers that are read, also those that cannot be."""
-        from engine.log.leftover_logs import leftover_logs
-        from kafkafs.decode.searching.apart import Apart
+        from kafkafs.decode.searching.apart import apart_logs
 
-        for each in leftover_logs(source, takes) if self.are_read else ():
-            is_same = self.are_all_shown or each.partition is None
-            held = None if is_same or each.partition is None else each.partition.view_or_none()
-            yield each.log, Apart(each.log.name, held)
+        if self.are_read:
+            yield from apart_logs(source, takes, all_shown=self.are_all_shown)
+
+    @property
+    def asked(self) -> Deleted:
+        """What a scan is asked for."""
+        return "all" if self.are_all_shown else self.are_read
 
     @contextmanager
     def told(

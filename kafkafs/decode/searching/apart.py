@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,10 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.lines.json_text import string_json
+from engine.log.leftover_logs import leftover_logs
+from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun
 
 _END = b"}\n"
@@ -50,6 +53,22 @@ class Apart(NamedTuple):
             whole = rest + text
             rest = whole[-1:] if whole.endswith(_END[:1]) else b""
             yield whole[: len(whole) - len(rest)].replace(_END, end)
+
+
+def apart_logs(
+    source: LogSource, takes: Callable[[PartitionLog], bool], *, all_shown: bool
+) -> Iterator[tuple[PartitionLog, Apart]]:
+    """Yield what a broker set aside, each with the log whose records are left out.
+
+    Args:
+        source: the source.
+        takes: returns whether a log, or a folder beside one, is wanted.
+        all_shown: whether records that the log holds, too, are shown.
+    """
+    for each in leftover_logs(source, takes):
+        proper = None if all_shown else each.partition
+        held = None if proper is None else proper.view_or_none()
+        yield each.log, Apart(each.log.name, held)
 
 
 def _columns(run: BatchRun) -> Iterator[kernel.Columns]:

@@ -56,6 +56,7 @@ class Split:
         at_log_end: whether the wanted offsets end at the log end.
         owner: owner of the log dir by its meta.properties; None if unknown.
         topic_id: topic id in partition.metadata; None if there is none.
+        leftover: name of the file or folder, if a broker set it aside; "" for a log.
     """
 
     source: str
@@ -76,6 +77,7 @@ class Split:
     at_log_end: bool = False
     owner: str | None = None
     topic_id: str | None = None
+    leftover: str = ""
 
     @property
     def size(self) -> int:
@@ -109,6 +111,12 @@ def plan(
         yield from _pieces(segment, whole, split_bytes)
     if is_empty and losses_of(view).instead_of(wanted.start, wanted.stop) is not None:
         yield _lost(view, wanted, owner)
+
+
+def plan_leftover(view: LogView, wanted: QueryRange, split_bytes: int) -> Iterator[Split]:
+    """Yield the splits of a file or folder that a broker set aside; what it lacks is no loss."""
+    for segment, whole in _parts(view, wanted, None):
+        yield from _pieces(segment, replace(whole, leftover=view.name), split_bytes)
 
 
 def plan_live(log: PartitionLog, wanted: QueryRange, split_bytes: int) -> Iterator[Split]:

@@ -84,14 +84,16 @@ def _scan(
         return
     segment = planned_segment(view, split)
     if segment is not None:
-        items = losses_of(view).read(
-            segment,
-            _items(segment, split),
-            split.position,
-            split.end_position,
-            None if split.part_start == split.segment else split.part_start,
-            wanted(view, split.start, split.stop),
-        )
+        items = _items(segment, split)
+        if not split.leftover:
+            items = losses_of(view).read(
+                segment,
+                items,
+                split.position,
+                split.end_position,
+                None if split.part_start == split.segment else split.part_start,
+                wanted(view, split.start, split.stop),
+            )
         for item in items:
             yield Scanned(view, segment, split, item)
         return
