@@ -60,7 +60,7 @@ def leftover_logs(
             log.problems.add_error(DamageKind.UNREADABLE, log.folder, error)
             continue
         proper = logs.get(str(log.topic_partition))
-        if state_of(log) is not FolderState.LOG:
+        if is_set_aside(log):
             sizes = [size for _, size in _sizes(log, map(log_file_name, bases))]
             if sizes:
                 yield LeftoverLog(log, proper, len(sizes), sum(sizes))
@@ -79,6 +79,11 @@ def _names(log: PartitionLog) -> tuple[list[str], Sequence[Offset]]:
     parsed = ((each.name, parse_file_name(each.name)) for each in listing.leftovers)
     names = [name for name, kind in parsed if kind is not None and kind.kind is FileKind.LOG]
     return names, listing.base_offsets
+
+
+def is_set_aside(log: PartitionLog) -> bool:
+    """Return whether a log is in a folder that a broker set aside."""
+    return state_of(log) is not FolderState.LOG
 
 
 def state_of(log: PartitionLog) -> FolderState:

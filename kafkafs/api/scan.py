@@ -20,8 +20,9 @@ from engine.workers import Workers
 from kafkafs.amounts import counted, size
 from kafkafs.api.moments import Moment
 from kafkafs.api.reading import Corrupt, Isolation, row_options, usual_threads
-from kafkafs.api.scan_plan import Deleted, Offsets, Partitioner, ScanChoice, ScanPart, Topics
+from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
 from kafkafs.api.source_logs import SourceLogs
+from kafkafs.decode.searching.apart import Deleted
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows

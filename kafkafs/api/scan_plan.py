@@ -15,7 +15,7 @@ from engine.units import Offset, TopicPartition
 from kafkafs.api.moments import Moment, milliseconds
 from kafkafs.api.reading import log_end
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.decode.searching.apart import Apart, apart_logs
+from kafkafs.decode.searching.apart import Apart, Deleted, apart_logs
 from kafkafs.table.splits.split import (
     QueryRange,
     Split,
@@ -31,9 +31,6 @@ Topics: TypeAlias = "str | Sequence[str] | Mapping[str, Sequence[int]]"
 Bounds: TypeAlias = tuple[Offset | None, Offset | None]
 Offsets: TypeAlias = Bounds | Mapping[tuple[str, int], Bounds]
 Partitioner: TypeAlias = Literal["murmur2"] | Mapping[str, int]
-
-
-Deleted: TypeAlias = Literal["all"] | bool
 
 
 class ScanPart(NamedTuple):

@@ -19,7 +19,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import no_records, place_of
-from kafkafs.cli.options.leftovers import GREP, NOT_READ, takes_beside
+from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
@@ -102,6 +102,7 @@ if TYPE_CHECKING:
 @range_options
 @click.option("--internal", is_flag=True, help="Include Kafka's own topics.")
 @click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@leftover_options
 @click.option(
     "--on-corrupt",
     type=click.Choice(["fail", "skip"]),
@@ -134,17 +135,17 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     from kafkafs.export.errors import OptionError
     from kafkafs.table.errors import LostRecordsError, RecreatedTopicError
 
-    as_json = given.pop("as_json")
+    as_json, leftovers = given.pop("as_json"), given.pop("leftovers")
     masks: Masks = given["masks"]
     masks.refuse(given["values"] if given["form"] == "jsonl" else None)
     with (
         open_log_source(sources, is_reading=True) as source,
         masks.told(source),
         Progress("read") as progress,
-        NOT_READ.told(source, takes_beside(source, given["choice"]), GREP, as_json=as_json),
+        leftovers.told(source, takes_beside(source, given["choice"]), as_json=as_json),
     ):
         try:
-            summary = _export(source, sources, target, progress, **given)
+            summary = _export(source, sources, target, progress, leftovers, **given)
         except OptionError as error:
             raise NothingMatchedError(str(error)) from error
         except (LostRecordsError, RecreatedTopicError) as error:
@@ -159,6 +160,7 @@ def _export(
     sources: tuple[str, ...],
     target: str,
     progress: Progress,
+    leftovers: Leftovers,
     *,
     choice: PartitionChoice,
     internal: bool,
@@ -171,6 +173,7 @@ def _export(
         raise _missing("pyarrow", "arrow") from error
     from engine.errors import CorruptRecordError
     from kafkafs.export.errors import NothingToExportError
+    from kafkafs.export.export_task import RecordSource
     from kafkafs.export.target import LocalFiles, refuse_inside
     from kafkafs.table.splits.log_dir_owners import owners_by_root
 
@@ -178,8 +181,13 @@ def _export(
         raise click.BadParameter("name a folder", param_hint="TARGET")
     files = LocalFiles(os.path.abspath(target))
     refuse_inside(files.path, source_paths(sources))
-    logs = _chosen(source, choice, internal=internal)
-    options = _options(source, schemas, **given)
+    aside = {
+        log.name: (log, apart)
+        for log, apart in leftovers.logs(source, takes_beside(source, choice))
+        if _is_asked_for(log, choice, internal=internal)
+    }
+    logs = _chosen(source, choice, internal=internal, may_be_none=bool(aside))
+    options = _options(source, schemas, deleted=leftovers.asked, **given)
     owners = owners_by_root(source)
 
     def plan(size: int) -> None:
@@ -187,7 +195,7 @@ def _export(
 
     try:
         return run(
-            logs,
+            RecordSource(logs, aside),
             files,
             options,
             {partition: owners[log.root] for partition, log in logs.items()},
@@ -264,34 +272,25 @@ def _decoder(known: KnownSchemas, form: str, topic: str) -> Any:  # noqa: ANN401
 
 
 def _chosen(
-    source: LogSource, choice: PartitionChoice, *, internal: bool
+    source: LogSource, choice: PartitionChoice, *, internal: bool, may_be_none: bool
 ) -> dict[TopicPartition, PartitionLog]:
     """Return the chosen partitions; Kafka's own only if they are named or wanted.
 
     Raises:
         NothingMatchedError: there are none.
     """
-    from engine.log.partition_choice import TopicItem
-    from engine.topics.topic_names import KAFKA_TOPICS
-
     there = require_partitions(source)
     require_choice(choice, there)
-    named = {
-        item.text
-        for item in choice.topics
-        if isinstance(item, TopicItem) and item.topic.regex is None
-    }
     found, left = {}, set()
     for name, log in there.items():
         partition = log.topic_partition
         if not choice.takes(log) or not (name == str(partition) or not log.folder):
             continue
-        is_named = partition.topic in named or bool(choice.folders()) or not log.folder
-        if partition.topic in KAFKA_TOPICS and not (internal or is_named):
-            left.add(partition.topic)
-        else:
+        if _is_asked_for(log, choice, internal=internal):
             found[partition] = log
-    if not found:
+        else:
+            left.add(partition.topic)
+    if not found and not may_be_none:
         own = f": {', '.join(sorted(left))} are Kafka's own, add --internal" if left else ""
         raise NothingMatchedError(f"there are no partitions to export{own}")
     if left:
@@ -299,6 +298,18 @@ def _chosen(
             f"not exported, as Kafka's own: {', '.join(sorted(left))} (--internal takes these too)"
         )
     return found
+
+
+def _is_asked_for(log: PartitionLog, choice: PartitionChoice, *, internal: bool) -> bool:
+    """Return whether a log is not one of Kafka's own, or these are named or wanted."""
+    from engine.log.partition_choice import TopicItem
+    from engine.topics.topic_names import KAFKA_TOPICS
+
+    topic = log.topic_partition.topic
+    if internal or topic not in KAFKA_TOPICS or choice.folders() or not log.folder:
+        return True
+    items = (item for item in choice.topics if isinstance(item, TopicItem))
+    return any(item.text == topic and item.topic.regex is None for item in items)
 
 
 def _missing(package: str, extra: str) -> NothingMatchedError:

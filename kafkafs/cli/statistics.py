@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.arguments import jobs_option, json_option, open_log_source, source_argument
-from kafkafs.cli.options.leftovers import GREP, NOT_READ
+from kafkafs.cli.options.leftovers import Leftovers, leftover_options
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
@@ -20,6 +20,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.partition_choice import PartitionChoice
+    from engine.log.partition_log import PartitionLog
 
 
 @click.command()
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @partition_options
 @jobs_option
 @mask_option
+@leftover_options
 @json_option
 @verbosity_options
 def stats(
@@ -48,6 +50,7 @@ def stats(
     choice: PartitionChoice,
     jobs: int,
     masks: Masks,
+    leftovers: Leftovers,
     as_json: bool,
 ) -> None:
     """Print bytes, batches, records, codecs, producers and times, by partition.
@@ -67,6 +70,9 @@ def stats(
     --hours: hours (UTC) with records, and the mean rate of each. A topic with records
     of more than about 1,500 hours has longer rows; HOURS is their length.
 
+    With --deleted, files that a broker set aside have a row each, of all that is in
+    them; folders always have one. The sums are those of the rows.
+
     --keys: KEYS is exact up to 4,095 keys, above (~) with a standard error of 1.6 %.
     TOP-KEY, TOP-10, TOP-100: records of the most frequent keys, by all records; with ≥
     there are too many keys to count each: every key in more than 0.1 % of the records
@@ -78,11 +84,13 @@ def stats(
     if only_keys and by_hour:
         raise click.UsageError("--keys and --hours cannot be combined")
     if only_keys:
-        _print_keys(sources, choice, jobs, masks, as_json=as_json)
+        _print_keys(sources, choice, jobs, masks, leftovers, as_json=as_json)
         return
     from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
     from engine.check.rules.finding import Finding
+    from engine.log.leftover_logs import is_set_aside
+    from engine.workers import Workers
     from kafkafs.cli.printing.stats_report import HourStats, JsonStats, TextStats
 
     report = HourStats(as_json=as_json) if by_hour else JsonStats() if as_json else TextStats()
@@ -95,8 +103,9 @@ def stats(
         logs = require_partitions(source)
         require_choice(choice, logs)
         stack.enter_context(
-            NOT_READ.told(source, choice.takes, GREP, as_json=as_json, with_folders=False)
+            leftovers.told(source, choice.takes, as_json=as_json, with_folders=False)
         )
+        report.leftovers = {name for name, log in logs.items() if is_set_aside(log)}
         options = CheckOptions(jobs, choice.takes, counts=True, takes_files=False)
         check = SourceCheck(source, options)
         if progress.active:
@@ -109,6 +118,15 @@ def stats(
                 progress.advance(event.size)
             elif isinstance(event, Finding):
                 report.finding(event)
+        with Workers(jobs) as workers:
+            for log, _ in leftovers.files(source, choice.takes):
+                report.leftovers.add(log.name)
+                for event in check.partition(log, workers):
+                    if isinstance(event, PartitionSummary):
+                        event.losses.clear()  # what a leftover lacks is no loss
+                        report.add(event, log.topic_partition.topic)
+                    elif isinstance(event, Finding):
+                        report.finding(event)
         progress.clear()
         report.end()
         if not report.is_whole:
@@ -116,11 +134,19 @@ def stats(
 
 
 def _print_keys(
-    sources: tuple[str, ...], choice: PartitionChoice, jobs: int, masks: Masks, *, as_json: bool
+    sources: tuple[str, ...],
+    choice: PartitionChoice,
+    jobs: int,
+    masks: Masks,
+    leftovers: Leftovers,
+    *,
+    as_json: bool,
 ) -> None:
     """Print what the keys of each partition add up to."""
+    from engine.log.leftover_logs import is_set_aside
     from kafkafs.cli.printing.key_report import KeyReport, decoded_key, masked_key
     from kafkafs.decode.key_counts import KeyCounts, count_keys
+    from kafkafs.decode.searching.apart import Apart
     from kafkafs.schemas.known_schemas import KnownSchemas
 
     output = KeyReport(as_json=as_json)
@@ -134,17 +160,19 @@ def _print_keys(
         logs = require_partitions(source)
         require_choice(choice, logs)
         stack.enter_context(
-            NOT_READ.told(source, choice.takes, GREP, as_json=as_json, with_folders=False)
+            leftovers.told(source, choice.takes, as_json=as_json, with_folders=False)
         )
         known = KnownSchemas(source)
-        for name, log in logs.items():
-            if not choice.takes(log):
-                continue
+        chosen: list[tuple[PartitionLog, Apart | None]] = [
+            (log, Apart(log.name, None) if is_set_aside(log) else None)
+            for log in filter(choice.takes, logs.values())
+        ]
+        for log, apart in [*chosen, *leftovers.files(source, choice.takes)]:
             sums = KeyCounts()
             topic = log.topic_partition.topic
             mask = masks.of(topic)
             try:
-                for item in count_keys(log.view(), jobs):
+                for item in count_keys(log.view(), jobs, apart):
                     if isinstance(item, KeyCounts):
                         sums.add(item)
                     elif isinstance(item, dict):
@@ -156,10 +184,10 @@ def _print_keys(
             except OSError as error:
                 is_read = False
                 progress.clear()
-                fail(f"{name}: not all was counted: {sentence_of(error)}")
+                fail(f"{log.name}: not all was counted: {sentence_of(error)}")
             progress.clear()
             show = decoded_key(topic, known) if mask is None else masked_key(topic, mask, known)
-            output.add(name, sums, show)
+            output.add(log.name, sums, show, is_leftover=apart is not None)
         output.end()
         if not is_read:
             sys.exit(EXIT_CANNOT_READ)

@@ -21,6 +21,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.workers import Workers
+from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import (
     ALL_FIELDS,
     Chunk,
@@ -107,10 +108,17 @@ def keys_of(columns: Columns, records: Indices) -> KeyCounts:
     return counts
 
 
-def count_keys(view: LogView, jobs: int) -> Iterator[KeyCounts | DamageFacts | int]:
+def count_keys(
+    view: LogView, jobs: int, apart: Apart | None = None
+) -> Iterator[KeyCounts | DamageFacts | int]:
     """Yield the keys of a log's records in parts to add up, the damaged places, and the bytes that were read.
 
     Control records are no records here.
+
+    Args:
+        view: the log.
+        jobs: number of threads.
+        apart: for a leftover, the records of it that are left out.
 
     Raises:
         FileNotFoundError: a segment was deleted or replaced since the view was made; other OSError.
@@ -122,7 +130,7 @@ def count_keys(view: LogView, jobs: int) -> Iterator[KeyCounts | DamageFacts | i
         to_offset=view.log_end_offset,
     )
     query = Query.compile("", fixed=True, fields=ALL_FIELDS)
-    search = Search(view, query, options, only_count=True)
+    search = Search(view, query, options, only_count=True, apart=apart)
 
     def work(task: tuple[LogSegment, ScanItem]) -> Iterator[KeyCounts | DamageFacts | int]:
         segment, part = task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from engine.units import Offset, TopicPartition
@@ -20,21 +21,28 @@ class ExportChunk(NamedTuple):
         splits: splits sorted by partition and offset; none if the partitions have no records.
         ranges: offsets [start, stop) that the chunk covers, by partition.
         size: bytes of the source.
+        leftovers: bytes of the files and folders that a broker set aside, by their names.
     """
 
     splits: tuple[Split, ...]
     ranges: Mapping[TopicPartition, tuple[Offset, Offset]]
     size: int
+    leftovers: Mapping[str, int] = MappingProxyType({})
 
     @property
     def topics(self) -> list[str]:
         """Names of the topics, sorted."""
-        return sorted({partition.topic for partition in self.ranges})
+        partitions = {*self.ranges, *(split.partition for split in self.splits)}
+        return sorted({partition.topic for partition in partitions})
 
     @property
     def topic_ids(self) -> dict[TopicPartition, str]:
         """Topic ids of the partitions that have one."""
-        return {each.partition: each.topic_id for each in self.splits if each.topic_id is not None}
+        return {
+            each.partition: each.topic_id
+            for each in self.splits
+            if each.topic_id is not None and not each.leftover
+        }
 
     def done(
         self,
@@ -58,6 +66,7 @@ class ExportChunk(NamedTuple):
             {topic: types[topic] for topic in self.topics} if types else {},
             dict(misfits or {}),
             dict(untimed or {}),
+            dict(self.leftovers),
         )
 
 
@@ -83,6 +92,29 @@ def chunked(splits: Sequence[Split], chunk_bytes: int) -> list[ExportChunk]:
         size += split.size
     if taken:
         chunks.append(_chunk(taken))
+    return chunks
+
+
+def chunked_leftovers(
+    leftovers: Mapping[str, tuple[Sequence[Split], int]], chunk_bytes: int
+) -> list[ExportChunk]:
+    """Return the splits of leftovers in chunks, each leftover whole.
+
+    Args:
+        leftovers: splits and bytes by name.
+        chunk_bytes: bytes of the source in a chunk; a larger leftover has a chunk of its own.
+    """
+    chunks: list[ExportChunk] = []
+    for name, (splits, size) in leftovers.items():
+        last = chunks[-1] if chunks else ExportChunk((), {}, 0)
+        topics = {*last.topics, *(split.partition.topic for split in splits)}
+        fits = last.size + size <= chunk_bytes and len(topics) <= MOST_TOPICS
+        if chunks and fits:
+            last = chunks.pop()
+        else:
+            last = ExportChunk((), {}, 0)
+        names = {**last.leftovers, name: size}
+        chunks.append(ExportChunk((*last.splits, *splits), {}, last.size + size, names))
     return chunks
 
 

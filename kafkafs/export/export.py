@@ -14,12 +14,14 @@ from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.processes import in_any_order
 from engine.units import Offset, TopicPartition
-from kafkafs.export.chunks import ExportChunk, chunked
+from kafkafs.decode.searching.apart import Apart, Deleted
+from kafkafs.export.chunks import ExportChunk, chunked, chunked_leftovers
 from kafkafs.export.errors import NothingToExportError, OptionError
 from kafkafs.export.export_task import (
     GROUP_BYTES,
     ExportTaskWriter,
     FileOptions,
+    RecordSource,
     TaskResult,
     tasks_of,
 )
@@ -32,6 +34,7 @@ from kafkafs.export.ledger import (
     Ledger,
     Manifest,
     Moved,
+    leftovers_done,
     offsets_done,
     topic_ids_done,
     types_done,
@@ -40,9 +43,10 @@ from kafkafs.export.summary import ExportSummary, Gap
 from kafkafs.export.target import LocalFiles
 from kafkafs.export.typed_topics import TypedTopics, typed_topics
 from kafkafs.schemas.store import SchemaStore
+from kafkafs.table.arrow_columns import LEFTOVER
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf, RowOptions
-from kafkafs.table.splits.split import QueryRange, Split, plan, reaches_lost_end
+from kafkafs.table.splits.split import QueryRange, Split, plan, plan_leftover, reaches_lost_end
 
 CHUNK_BYTES = 1024 * MiB
 SPLIT_BYTES = 16 * MiB
@@ -67,6 +71,7 @@ class ExportOptions:
         store: the schemas that give the types; None without any.
         mask: what the files leave out of records; None for nothing.
         extent: offsets or times to read.
+        deleted: whether what a broker set aside is read, too; its name is the column `leftover`.
         group_bytes: bytes of records that are written at once.
         chunk_bytes: bytes of logs in a chunk, about.
         jobs: number of processes.
@@ -88,6 +93,7 @@ class ExportOptions:
     store: SchemaStore | None = None
     mask: RowMask | None = None
     extent: LogRange = field(default_factory=LogRange)
+    deleted: Deleted = False
     group_bytes: int = GROUP_BYTES
     chunk_bytes: int = CHUNK_BYTES
     jobs: int = 1
@@ -120,7 +126,8 @@ class ExportOptions:
         """Names of the columns of the files; record lines have none."""
         if self.form == "jsonl":
             return ()
-        return self.columns or (USUAL_DECODED if self.decode == "columns" else USUAL)
+        usual = USUAL_DECODED if self.decode == "columns" else USUAL
+        return self.columns or (*usual, *([LEFTOVER] if self.deleted else []))
 
     @property
     def decodes(self) -> bool:
@@ -162,13 +169,15 @@ class ExportOptions:
             filters["columns"] = ",".join(self.columns or ())
         if self.decodes and self.schemas != ("auto",):
             filters["schemas"] = ",".join(self.schemas)
+        if self.deleted:
+            filters["deleted"] = "all" if self.deleted == "all" else "true"
         if self.mask is not None:
             filters["mask"] = self.mask.policy.fingerprint
         return Manifest(self.form, self.values, filters)
 
 
 def export(
-    logs: Logs,
+    source: RecordSource,
     files: LocalFiles,
     options: ExportOptions,
     owners: Mapping[TopicPartition, str | None],
@@ -178,7 +187,7 @@ def export(
     """Write the records of some partitions to files; an export that is there already goes on.
 
     Args:
-        logs: the partitions of an open source.
+        source: the partitions of an open source, and what a broker set aside, if that is wanted.
         files: the target.
         options: see `ExportOptions`.
         owners: owners of the log dirs of the partitions, see `kafkafs.table.splits.log_dir_owners`.
@@ -199,14 +208,16 @@ def export(
     ledger = Ledger(files)
     ledger.check(options.manifest, resume=True)
     earlier = ledger.done() if ledger.is_begun() else []
-    chunks, gaps, unread = plan_export(logs, options, owners, earlier)
+    chunks, gaps, unread = plan_export(source.logs, options, owners, earlier)
+    chunks += plan_leftovers(source.leftovers, options, earlier)
     if not earlier and not any(chunk.splits for chunk in chunks):
         if unread:
             raise next(iter(unread.values()))
         raise NothingToExportError("there are no records to export")
     typed = None
     if options.decode == "columns":
-        topics = {partition.topic for partition in logs}
+        topics = {topic for chunk in chunks for topic in chunk.topics}
+        topics |= {partition.topic for partition in source.logs}
         typed = typed_topics(topics, options.store, types_done(earlier), file_type)
     take_plan(sum(chunk.size for chunk in chunks))
     with files.lock(LOCK):
@@ -218,7 +229,7 @@ def export(
             number = len(before) + place + 1
             try:
                 written.append(
-                    _write(logs, files, ledger, options, typed, number, chunk, take_note)
+                    _write(source, files, ledger, options, typed, number, chunk, take_note)
                 )
             except BaseException:
                 with suppress(OSError):
@@ -234,7 +245,7 @@ def export(
 
 
 def _write(
-    logs: Logs,
+    source: RecordSource,
     files: LocalFiles,
     ledger: Ledger,
     options: ExportOptions,
@@ -248,7 +259,7 @@ def _write(
     misfits, untimed = Counter[str](), Counter[str]()
     tasks = tasks_of(chunk.splits, options.jobs)
     made = options.files if typed is None else replace(options.files, typed=typed.columns)
-    writer = ExportTaskWriter(logs, options.rows, made, f"{files.path}/{staged}")
+    writer = ExportTaskWriter(source, options.rows, made, f"{files.path}/{staged}")
     weights = [task.size for task in tasks]
     if tasks:
         results = in_any_order(writer.write, tasks, options.jobs, weights, take_note)
@@ -319,6 +330,23 @@ def plan_export(
     if empty and (chunks or earlier):
         chunks.append(ExportChunk((), empty, 0))
     return chunks, gaps, unread
+
+
+def plan_leftovers(
+    leftovers: Mapping[str, tuple[PartitionLog, Apart]],
+    options: ExportOptions,
+    earlier: Sequence[Done],
+) -> list[ExportChunk]:
+    """Return the chunks of what a broker set aside, without what is written already: a name with the same size."""
+    written, found = leftovers_done(earlier), dict[str, tuple[list[Split], int]]()
+    for name, (log, _) in leftovers.items():
+        view = log.view_or_none()
+        if view is None or (name, view.size) in written:
+            continue
+        wanted = _wanted(view, options)
+        if wanted.start < wanted.stop:
+            found[name] = list(plan_leftover(view, wanted, SPLIT_BYTES)), view.size
+    return chunked_leftovers(found, options.chunk_bytes)
 
 
 def _wanted(view: LogView, options: ExportOptions) -> QueryRange:

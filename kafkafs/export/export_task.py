@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from engine.log.partition_log import PartitionLog
 from engine.memory_gate import LARGE
 from engine.units import NO_TIMESTAMP, TopicPartition
 from engine.writing.disk import DISK, Disk
+from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import chosen
 from kafkafs.decode.shown_text import json_text
 from kafkafs.export.file_columns import file_schema
@@ -98,18 +100,29 @@ class TaskResult:
     masked: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
-class RecordSource(Protocol):
-    """The logs that the splits of an export were planned on."""
+class RecordSource(NamedTuple):
+    """The logs that the splits of an export were planned on.
 
-    def __getitem__(self, partition: TopicPartition) -> PartitionLog:
-        """Return the log of a partition."""
+    Attributes:
+        logs: by partition.
+        leftovers: files and folders that a broker set aside, by name.
+    """
+
+    logs: Mapping[TopicPartition, PartitionLog]
+    leftovers: Mapping[str, tuple[PartitionLog, Apart]] = MappingProxyType({})
+
+    def of(self, split: Split) -> tuple[PartitionLog, Apart | None]:
+        """Return the log of a split; for a leftover with the records of it that are left out."""
+        if split.leftover:
+            return self.leftovers[split.leftover]
+        return self.logs[split.partition], None
 
 
 class ExportTaskWriter:
     """Writer of the files of tasks.
 
     Args:
-        logs: the logs by partition.
+        source: the logs.
         options: how records are read.
         files: what the files look like.
         staged: absolute path of the folder for the files; its folders `records` and `damage` are made on demand.
@@ -118,13 +131,13 @@ class ExportTaskWriter:
 
     def __init__(
         self,
-        logs: RecordSource,
+        source: RecordSource,
         options: RowOptions,
         files: FileOptions,
         staged: str,
         disk: Disk = DISK,
     ) -> None:
-        self._logs = logs
+        self._source = source
         self._options = options
         self._files = files
         self._staged = staged
@@ -153,7 +166,7 @@ class ExportTaskWriter:
             for split in task.splits:
                 topic = split.partition.topic
                 result.records.setdefault(topic, 0)
-                for item in reader.read(split, self._logs[split.partition]):
+                for item in reader.read(split, *self._source.of(split)):
                     if isinstance(item, DamagedPlace):
                         result.damaged += 1
                         damage = damage or self._damage_file(task.number)
@@ -243,7 +256,10 @@ class _DayFiles:
     def _parts(self, rows: Rows) -> Iterator[tuple[Any, int]]:
         """Yield records in parts of the format, with their sizes in bytes."""
         if self._files.form == "jsonl":
-            for text in self._lines(rows):
+            lines = self._lines(rows)
+            if rows.leftover:
+                lines = Apart(rows.leftover, None).named(lines)
+            for text in lines:
                 yield text, len(text)
             return
         topic = rows.partition.topic

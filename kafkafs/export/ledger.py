@@ -68,6 +68,7 @@ class Done:
         types: types of the decoded columns by topic, if they have types: none where they are JSON.
         misfits: number of keys and values that do not fit these types, by topic.
         untimed: number of timestamps that are null because microseconds do not hold them, by topic.
+        leftovers: bytes of the files and folders that a broker set aside, by their names.
     """
 
     number: int
@@ -80,6 +81,7 @@ class Done:
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     misfits: Mapping[str, int] = field(default_factory=dict)
     untimed: Mapping[str, int] = field(default_factory=dict)
+    leftovers: Mapping[str, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -171,7 +173,7 @@ class Ledger:
             self._files.sync(moved.staged)
         self._files.sync_names({moved.staged.rpartition("/")[0] for moved in chunk.files})
         facts = asdict(chunk)
-        for name in ("types", "misfits", "untimed"):
+        for name in ("types", "misfits", "untimed", "leftovers"):
             if not facts[name]:
                 del facts[name]
         self._files.write(f"{FOLDER}/chunk-{chunk.number:06}.json", _rendered(facts))
@@ -217,6 +219,11 @@ def topic_ids_done(done: list[Done]) -> dict[TopicPartition, str]:
     return {
         _partition(name): topic_id for chunk in done for name, topic_id in chunk.topic_ids.items()
     }
+
+
+def leftovers_done(done: Sequence[Done]) -> set[tuple[str, int]]:
+    """Return the names and sizes of the leftovers that are written."""
+    return {each for chunk in done for each in chunk.leftovers.items()}
 
 
 def types_done(done: Sequence[Done]) -> dict[str, Mapping[str, str]]:

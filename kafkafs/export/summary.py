@@ -161,7 +161,7 @@ def _by_topic(chunks: Sequence[Done]) -> list[dict[str, Any]]:
     return [
         {
             "topic": topic,
-            "partitions": len(partitions[topic]),
+            "partitions": len(partitions.get(topic, ())),
             "records": facts["records"],
             "files": facts["files"],
             "bytes": facts["bytes"],

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from engine.log.log_view import LogView
     from engine.log.partition_choice import PartitionChoice
     from engine.log.partition_log import PartitionLog
-    from kafkafs.api.scan_plan import Deleted
-    from kafkafs.decode.searching.apart import Apart
+    from kafkafs.decode.searching.apart import Apart, Deleted
 
 OPTION = "--deleted"
-GREP = f"kafkafs grep {OPTION}"
-"""What reads them, for a command without the option."""
 _ENDINGS = ".deleted, .swap and .cleaned files, and -delete, -stray and -future folders"
 
 
@@ -56,6 +53,12 @@ class Leftovers(NamedTuple):
         if self.are_read:
             yield from apart_logs(source, takes, all_shown=self.are_all_shown)
 
+    def files(
+        self, source: LogSource, takes: Callable[[PartitionLog], bool]
+    ) -> Iterator[tuple[PartitionLog, Apart]]:
+        """Yield the files among the leftovers that are read."""
+        return (each for each in self.logs(source, takes) if each[0].only is not None)
+
     @property
     def asked(self) -> Deleted:
         """What a scan is asked for."""
@@ -66,32 +69,29 @@ class Leftovers(NamedTuple):
         self,
         source: LogSource,
         takes: Callable[[PartitionLog], bool],
-        way: str = OPTION,
         *,
         as_json: bool = False,
         with_folders: bool = True,
     ) -> Iterator[None]:
-        """At the end of a command say how many leftovers were not read, and what reads them.
+        """At the end of a command say how many leftovers were not read, and the option that reads them.
 
         Args:
             source: the source.
             takes: returns whether a log, or a folder beside one, is meant.
-            way: the option or command that reads them.
             as_json: whether to say it as JSON.
             with_folders: whether the folders beside the logs were not read.
         """
         try:
             yield
         except (click.exceptions.Exit, SystemExit):
-            self._tell(source, takes, way, as_json=as_json, with_folders=with_folders)
+            self._tell(source, takes, as_json=as_json, with_folders=with_folders)
             raise
-        self._tell(source, takes, way, as_json=as_json, with_folders=with_folders)
+        self._tell(source, takes, as_json=as_json, with_folders=with_folders)
 
     def _tell(
         self,
         source: LogSource,
         takes: Callable[[PartitionLog], bool],
-        way: str,
         *,
         as_json: bool,
         with_folders: bool,
@@ -110,12 +110,12 @@ class Leftovers(NamedTuple):
         if not files:
             return
         if as_json:
-            facts = {"files": files, "bytes": size, "option": way}
+            facts = {"files": files, "bytes": size, "option": OPTION}
             click.echo(json_text({"leftovers": facts}), err=True)
             return
         verb = "was" if files == 1 else "were"
         counted = amounts.counted(files, "leftover file")
-        note(f"{counted} ({amounts.size(size)}) {verb} not searched: {way}")
+        note(f"{counted} ({amounts.size(size)}) {verb} not searched: {OPTION}")
 
 
 def takes_beside(
@@ -138,9 +138,6 @@ def takes_beside(
         return choice.takes(log) or choice.takes(NamedPartition.of(log.topic_partition))
 
     return takes
-
-
-NOT_READ = Leftovers(are_read=False, are_all_shown=False)
 
 
 def leftover_options(command: Command) -> Command:

@@ -40,16 +40,20 @@ class KeyReport:
         self._rows: list[tuple[object, ...]] = []
         self._keys: list[tuple[object, ...]] = []
 
-    def add(self, partition: str, counts: KeyCounts, show: ShowKey) -> None:
+    def add(
+        self, partition: str, counts: KeyCounts, show: ShowKey, *, is_leftover: bool = False
+    ) -> None:
         """Show a partition.
 
         Args:
             partition: its name.
             counts: its keys.
             show: returns what is shown of a key.
+            is_leftover: whether a broker set the records aside.
         """
         if self._as_json:
-            print_json(_facts(partition, counts, show))
+            mark = {"leftover": partition} if is_leftover else {}
+            print_json({**_facts(partition, counts, show), **mark})
             return
         sums = (sum(number for _, number in counts.most_frequent(most)) for most in (1, 10, 100))
         self._rows.append(

@@ -45,12 +45,14 @@ class StatsReport(ABC):
         holes, hole_bytes: places that are no good batches, and so are not counted.
         losses: offsets that the partitions lost.
         undecoded: findings about batches with records that could not be decoded, or files that could not be read.
+        leftovers: names of partitions that are files or folders that a broker set aside.
     """
 
     def __init__(self) -> None:
         self.holes = 0
         self.hole_bytes = 0
         self.losses: list[Loss] = []
+        self.leftovers: set[str] = set()
         self.undecoded = 0
         self.partitions = 0
         self.records = 0
@@ -85,11 +87,16 @@ class StatsReport(ABC):
         self.first, self.last = joined_span(
             (self.first, self.last), (counts.first_timestamp, counts.last_timestamp)
         )
-        known = self.topics.setdefault(topic, [0, 0, 0])
-        known[0] += 1
-        known[1] += summary.records
-        known[2] = max(known[2], summary.records)
+        if summary.partition not in self.leftovers:
+            known = self.topics.setdefault(topic, [0, 0, 0])
+            known[0] += 1
+            known[1] += summary.records
+            known[2] = max(known[2], summary.records)
         self.show(summary, counts)
+
+    def _mark(self, summary: PartitionSummary) -> dict[str, str]:
+        """Return for JSON that a row is of a leftover."""
+        return {"leftover": summary.partition} if summary.partition in self.leftovers else {}
 
     @abstractmethod
     def show(self, summary: PartitionSummary, counts: LogStatistics) -> None:
@@ -144,6 +151,7 @@ class JsonStats(StatsReport):
                 "holeBytes": sum(hole.length for hole in summary.holes),
                 "losses": [loss.to_json() for loss in summary.losses],
                 **_time_facts(counts.times),
+                **self._mark(summary),
             }
         )
 

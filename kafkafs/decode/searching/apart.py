@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun
 
 _END = b"}\n"
+Deleted: TypeAlias = Literal["all"] | bool
+"""Whether what a broker set aside is read, too: without what the logs hold, or "all"."""
 
 
 class Apart(NamedTuple):
