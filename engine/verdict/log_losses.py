@@ -33,7 +33,7 @@ from engine.verdict.gap_evidence import (
 from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
 from engine.verdict.log_start import Certainty, lost_start
 from engine.verdict.loss import Loss, LossKind
-from engine.verdict.segment_ends import SegmentEnd, SegmentEnds
+from engine.verdict.segment_ends import BatchesEnd, SegmentEnds
 from engine.verdict.source_evidence import evidence_of, source_of
 from engine.verdict.words import offsets_are
 from engine.verdict.wrappers import wrappers_of
@@ -444,7 +444,7 @@ class _Reading:
         bases = view.base_offsets
         is_whole = end >= (segment.tail_end if place + 1 == len(bases) else segment.size)
         if is_whole:
-            self._losses.ends.note(segment, SegmentEnd(expected, self._is_after_damage))
+            self._losses.ends.note(segment, BatchesEnd(expected, self._is_after_damage))
         if self._is_after_damage:
             return
         is_last = place + 1 == len(bases) or (

@@ -11,7 +11,7 @@ from engine.log.segment.scan import BatchRun, Damage
 from engine.units import MAX_INT64, Offset
 
 
-class SegmentEnd(NamedTuple):
+class BatchesEnd(NamedTuple):
     """One past the last offset of a segment and those before it, and whether damage follows its last batch."""
 
     next_offset: Offset
@@ -23,9 +23,9 @@ class SegmentEnds:
 
     def __init__(self, view: LogView) -> None:
         self._view = view
-        self._known: dict[Offset, SegmentEnd] = {}
+        self._known: dict[Offset, BatchesEnd] = {}
 
-    def before(self, place: int) -> SegmentEnd | None:
+    def before(self, place: int) -> BatchesEnd | None:
         """Return the end of the segments before one, by its index in the log; None for the first one."""
         if place <= 0:
             return None
@@ -35,11 +35,11 @@ class SegmentEnds:
             known = self._known[segment.base_offset] = self._end_of(segment, place - 1)
         return known
 
-    def note(self, segment: LogSegment, end: SegmentEnd) -> None:
+    def note(self, segment: LogSegment, end: BatchesEnd) -> None:
         """Keep the end of a segment that was read."""
         self._known.setdefault(segment.base_offset, end)
 
-    def _end_of(self, segment: LogSegment, place: int) -> SegmentEnd:
+    def _end_of(self, segment: LogSegment, place: int) -> BatchesEnd:
         following, is_damaged, has_batch = segment.base_offset, False, False
         try:
             for item in segment.scan_from(MAX_INT64 - 1):
@@ -49,8 +49,8 @@ class SegmentEnds:
                     is_damaged = True
                 del item
         except (KafkaStorageError, OSError):
-            return SegmentEnd(following, True)
+            return BatchesEnd(following, True)
         if has_batch or is_damaged:
-            return SegmentEnd(following, is_damaged)
+            return BatchesEnd(following, is_damaged)
         before = self.before(place)
-        return SegmentEnd(following, False) if before is None else before
+        return BatchesEnd(following, False) if before is None else before

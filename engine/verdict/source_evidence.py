@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from engine.units import TopicPartition
 
 if TYPE_CHECKING:
     from engine.replay.cluster import ClusterImage
-    from engine.verdict.missing_folders import MissingFolder
 
 _REMOTE = "remote.storage.enable"
 
@@ -27,7 +27,7 @@ class SourceEvidence:
 
     def __init__(self, source: LogSource) -> None:
         self._source_roots = [root for root in source.log_dirs if root is not None]
-        self.absent_partitions: tuple[object, list[MissingFolder]] | None = None
+        self.absent_partitions: tuple[object, Sequence[object]] | None = None
         self._source = source
         self._logs: tuple[object, dict[TopicPartition, list[PartitionLog]]] | None = None
 

@@ -55,7 +55,7 @@ def absent_partitions(source: LogSource) -> list[MissingFolder]:
     known = facts.absent_partitions
     if known is None or known[0] is not logs:
         known = facts.absent_partitions = logs, _absent(source)
-    return known[1]
+    return [each for each in known[1] if isinstance(each, MissingFolder)]
 
 
 def _absent(source: LogSource) -> list[MissingFolder]:
