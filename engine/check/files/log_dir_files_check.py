@@ -87,7 +87,8 @@ def _checkpoint(
         if not same or absence is Absence.LOST:  # lost ones have a finding of their own
             continue
         others = f"; so are {len(same) - 1} more" if len(same) > 1 else ""
-        is_sure = absence is Absence.UNKNOWN and is_clean
+        # A broker never takes deleted partitions out of the cleaner's checkpoint.
+        is_sure = absence is Absence.UNKNOWN and is_clean and name != CLEANER_OFFSET_CHECKPOINT
         yield found(
             "checkpoint-without-folder",
             path,
