@@ -90,7 +90,10 @@ class ExportSummary:
             "files": sum(topic["files"] for topic in topics),
             "damagedPlaces": self.damaged,
             "unreadPartitions": self.unread,
-            "gaps": [gap._asdict() for gap in self.gaps],
+            "gaps": [
+                {"partition": gap.partition, "firstOffset": gap.start, "nextOffset": gap.stop}
+                for gap in self.gaps
+            ],
             "untypedTopics": list(self.untyped),
             "unmetMaskFields": [{"topic": topic, "path": path} for topic, path in self.unmet],
             "misfits": dict(sorted(self.misfits.items())),

@@ -472,7 +472,7 @@ def test_records_that_were_deleted_between_two_runs_are_named(tmp_path: Path) ->
     done = export(tmp_path / "data", tmp_path / "out", "--json")
     assert done.exit_code == 1
     facts = json.loads(done.stdout)
-    assert facts["gaps"] == [{"partition": "orders-0", "start": 1, "stop": 3}]
+    assert facts["gaps"] == [{"partition": "orders-0", "firstOffset": 1, "nextOffset": 3}]
     assert facts["records"] == 1
 
 
