@@ -167,33 +167,23 @@ class ScanChoice:
         return [log for log in chosen if where.wants(log.topic_partition)]
 
     def _named(self, logs: SourceLogs) -> list[PartitionLog]:
+        """Return the logs of the named topics; none of what only folders have that a broker set aside."""
+        known, aside = logs.topics(), logs.set_aside() if self.deleted else {}
         if self.topics is None:
-            known = logs.topics()
             names = [name for name in known if name not in KAFKA_TOPICS]
             return [log for name in names for log in known[name].values()]
-        aside = logs.set_aside() if self.deleted else {}
-        known = logs.topics()
-
-        def is_only_aside(topic: str, number: int | None = None) -> bool:
-            there, numbers = known.get(topic, {}), aside.get(topic, ())
-            return (
-                bool(numbers and not there)
-                if number is None
-                else (number in numbers and number not in there)
-            )
-
         if isinstance(self.topics, Mapping):
             return [
                 logs.log(topic, number)
                 for topic, numbers in self.topics.items()
                 for number in numbers
-                if not is_only_aside(topic, number)
+                if number in known.get(topic, ()) or number not in aside.get(topic, ())
             ]
         names = [self.topics] if isinstance(self.topics, str) else list(self.topics)
         return [
             log
             for name in dict.fromkeys(names)
-            if not is_only_aside(name)
+            if name in known or name not in aside
             for log in logs.topic(name).values()
         ]
 
