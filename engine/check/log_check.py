@@ -35,11 +35,11 @@ from engine.check.rules.finding_limit import bounded
 from engine.check.segment_look import ItemsOf, unreadable
 from engine.check.start_effect import with_start
 from engine.errors import KafkaStorageError
-from engine.log.proven_end import orphan_indexes
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import Offset, Timestamp
 from engine.verdict.compaction_marks import marked_to
+from engine.verdict.gap_evidence import known_evidence
 from engine.verdict.gaps import Evidence
 from engine.verdict.holes import Hole, HoleMap
 from engine.verdict.loss import Loss
@@ -268,7 +268,8 @@ class LogCheck:
         start = self.under.log_start_offset
         self.producers.breaks = [each for each in self.producers.breaks if each.after >= start]
         evidence.breaks = self.producers.breaks
-        evidence.orphans = tuple(orphan_indexes(self.under.view.listing))
+        known = known_evidence(self.under.view, evidence.policy)
+        evidence.orphans, evidence.find_indexed = known.orphans, known.find_indexed
         yield from gap_findings(self.under, self.order.gaps, self.order.late, evidence)
         yield from producer_findings(
             self.under, self.producers, evidence, [*lost, *self.order.late], self.order.gaps

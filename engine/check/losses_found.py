@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from engine.check.rules.finding import Finding
 from engine.log.log_view import LogView
-from engine.log.segment.damage import DamageKind
+from engine.verdict.all_losses import MOST_LOSSES
 from engine.verdict.holes import Hole
 from engine.verdict.log_losses import losses_of
 from engine.verdict.loss import Loss, LossKind
 from engine.verdict.time_span import with_times
 
-MOST_LOSSES = 10_000
 _MOST_TIMED = 1000
 """Losses whose time span is looked up."""
 
@@ -54,39 +54,12 @@ class LossesFound:
         """
         known = losses_of(self._view)
         ends = [loss for loss in (known.start, known.end) if loss is not None]
-        found = ends + self._losses
-        found += [
-            _of_hole(self._view, hole, is_compacted=is_compacted)
-            for hole in holes
-            if _may_be_lost(hole)
+        found = ends + [
+            replace(loss, is_certain=loss.is_certain and not is_compacted) for loss in self._losses
         ]
+        found += [hole.loss(is_compacted=is_compacted) for hole in holes if hole.may_be_lost]
         found.sort(key=lambda loss: (loss.first_offset or 0, loss.next_offset or 0))
         return [
             with_times(self._view, known.placed(loss)) if place < _MOST_TIMED else loss
             for place, loss in enumerate(found[:MOST_LOSSES])
         ]
-
-
-def _may_be_lost(hole: Hole) -> bool:
-    """Return whether a hole may have held records: not a batch that was being written, nor copies of other batches."""
-    if hole.next_offset is None:
-        return not all(DamageKind(kind).is_tail for kind in hole.kinds)
-    return hole.next_offset > hole.first_offset
-
-
-def _of_hole(view: LogView, hole: Hole, *, is_compacted: bool) -> Loss:
-    kinds = ", ".join(hole.kinds)
-    following = hole.next_offset
-    if following is None and hole.stated:
-        following = max(end for _, end in hole.stated)
-    return Loss(
-        partition=view.name,
-        kind=LossKind.BYTES,
-        first_offset=hole.first_offset,
-        next_offset=following,
-        file=hole.file,
-        position=hole.position,
-        length=hole.length,
-        reason=f"{hole.length} bytes from byte {hole.position} are no good batches: {kinds}",
-        is_certain=hole.next_offset is not None and not is_compacted,
-    )

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from engine import kernel
 from engine.arrays import npt
 from engine.errors import KafkaStorageError
-from engine.files.file_names import FileState, log_file_name
+from engine.files.file_names import FileState, log_file_name, offset_index_name, time_index_name
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
-from engine.log.proven_end import orphan_indexes
+from engine.log.proven_end import last_indexed, orphan_indexes
 from engine.log.segment.scan import BatchRun, Damage
 from engine.record.attributes import CONTROL_MASK
 from engine.units import MAX_INT64, Offset
@@ -50,7 +50,45 @@ def known_evidence(view: LogView, policy: frozenset[str] | None) -> Evidence:
         policy,
         view.log.checkpoints.cleaner_offset(view.partition),
         orphans=orphans_without_log(view.listing),
+        find_indexed=IndexedBatches(view).inside,
     )
+
+
+class IndexedBatches:
+    """What the indexes of segments state of batches that the records files do not have.
+
+    A broker closes the indexes of a segment when the next one begins, and compaction writes them anew. So the last
+    entry of an index is of a batch that its segment once had.
+
+    Args:
+        view: the log.
+    """
+
+    def __init__(self, view: LogView) -> None:
+        self._view = view
+        self._known: dict[Offset, list[tuple[str, Offset]]] = {}
+
+    def inside(self, gap: OffsetGap) -> str | None:
+        """Return which index has an entry for a batch in a gap at the end of a segment; None if none has."""
+        bases = self._view.base_offsets
+        first = max(bisect_right(bases, gap.first_offset) - 1, 0)
+        following = bisect_right(bases, gap.next_offset) - 1
+        if self._view.live:
+            return None  # the indexes may be newer than the view
+        for base in bases[first:following]:
+            for name, last in self._last_entries(base):
+                if gap.first_offset <= last < gap.next_offset:
+                    return f"{name} has an entry for offset {last}"
+        return None
+
+    def _last_entries(self, base: Offset) -> list[tuple[str, Offset]]:
+        known = self._known.get(base)
+        if known is None:
+            names = offset_index_name(base), time_index_name(base)
+            there = filter(self._view.listing.has_file, names)
+            ends = ((name, last_indexed(self._view, name, base)) for name in there)
+            known = self._known[base] = [(name, end) for name, end in ends if end is not None]
+        return known
 
 
 def gather(view: LogView, policy: frozenset[str] | None) -> tuple[Evidence, list[OffsetGap]]:

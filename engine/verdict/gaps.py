@@ -42,6 +42,7 @@ class Evidence:
         keyless: offset of the first data record without a key, which compaction would have removed.
         breaks: places where producers' sequences are interrupted.
         orphans: base offsets of indexes without a records file.
+        find_indexed: returns what an index states of batches in a gap, in words; None without a log to look into.
         find_keyless: looks for `keyless` when it is needed; None if it is known.
         repeated: the first repeated key, which compaction would not have left below a gap.
         has_unique_keys: whether there are many gaps, and no key is repeated below the last of them.
@@ -55,6 +56,7 @@ class Evidence:
     keyless: Offset | None = None
     breaks: Sequence[SequenceBreak] = field(default_factory=tuple)
     orphans: Sequence[Offset] = ()
+    find_indexed: Callable[[OffsetGap], str | None] | None = None
     find_keyless: Callable[[], Offset | None] | None = None
     repeated: Repeated | None = None
     has_unique_keys: bool = False
@@ -113,6 +115,9 @@ def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
     for orphan in evidence.orphans:
         if gap.first_offset <= orphan < gap.next_offset:
             return Verdict("gap-loss", True, f"segment {orphan} has an index but no records file")
+    indexed = None if evidence.find_indexed is None else evidence.find_indexed(gap)
+    if indexed is not None:
+        return Verdict("gap-loss", True, indexed)
     if evidence.is_compacted:
         return _compaction(gap, evidence)
     broken = _spanning(gap, evidence.breaks)

@@ -169,21 +169,27 @@ class LogLosses:
                 yield from reading.run(item)
             elif isinstance(item, Damage):
                 told = reading.damage(item, place)
-                placed = told if told.is_quiet else self._placed(told)
-                yield item if placed is item else self.note(placed)
+                placed = told if told.is_quiet else self.with_places(told)
+                yield item if placed == item else self.note(placed)
             else:
                 reading.disorder()
                 yield item
             del item  # free it before the next read: a batch may be as large as the budget
         yield from reading.end(place, end)
 
-    def _placed(self, damage: Damage) -> Damage:
+    def with_places(self, damage: Damage) -> Damage:
+        """Return damage of this log with the places that may still hold its records."""
         last = damage.last_offset
         places = self.elsewhere(damage.first_offset, None if last is None else last + 1)
-        return damage._replace(elsewhere=places) if places else damage
+        return damage._replace(elsewhere=places)
 
-    def at(self, offset: Offset) -> Loss | None:
-        """Return the loss that an offset without a record is in; None if it is in none."""
+    def at(self, offset: Offset, *, may_read: bool = True) -> Loss | None:
+        """Return the loss that an offset without a record is in; None if it is in none.
+
+        Args:
+            offset: the offset.
+            may_read: whether a small log may be read to explain why the offset is missing.
+        """
         view = self._view
         if offset < view.log_start_offset:
             return self.start if self.start is not None and self.start.holds(offset) else None
@@ -194,23 +200,29 @@ class LogLosses:
             gap = OffsetGap(offset, next_batch_after(view, offset), 0)
             if gap.next_offset <= offset or self._is_below_cleaned(gap):
                 return None
-            verdict = self._verdict(gap, may_read=view.size <= _LOOK_UP_BYTES)
+            may_read = may_read and view.size <= _LOOK_UP_BYTES
+            verdict = self._verdict(gap, may_read=may_read)
         except (KafkaStorageError, OSError):
             return None
         if verdict is None or not verdict.is_loss:
             return None
         return self._gap_loss(view.segment_at(max(place, 0)), gap, verdict)
 
-    def instead_of(self, start: Offset, stop: Offset) -> Loss | None:
-        """Return the loss in the place of a range of offsets [start, stop) that has no batch; None without one.
+    def instead_of(self, start: Offset, stop: Offset) -> list[Loss]:
+        """Return the losses in the place of a range of offsets [start, stop), if it has no batch; [] otherwise.
 
         A range that ends at the log end has what the log lost there.
         """
-        view = self._view
-        if stop >= view.log_end_offset and start >= view.log_end_offset:
-            lost = self.end
-            return lost if lost is not None and start < (lost.next_offset or 0) else None
-        return self.at(max(start, view.log_start_offset)) if start < stop else None
+        view, found = self._view, list[Loss]()
+        start, end = max(start, view.log_start_offset), min(stop, view.log_end_offset)
+        if start < end:
+            lost = self.at(start)
+            if lost is None or (lost.next_offset or 0) < end:
+                return []
+            found.append(lost)
+        if stop >= view.log_end_offset and self.end is not None:
+            found += [self.end] if start < (self.end.next_offset or 0) else []
+        return found
 
     # Between batches
 
@@ -224,6 +236,11 @@ class LogLosses:
         policy = None if source is None else evidence_of(source).policy_of(view.partition.topic)
         return known_evidence(view, policy)
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether there is a sign, without a read of the log, that it is compacted."""
+        return self._known.is_compacted
+
     @cached_property
     def _gathered(self) -> list[tuple[OffsetGap, Verdict]]:
         """The gaps of the whole log with their causes, by a pass over it."""
@@ -231,11 +248,17 @@ class LogLosses:
         return [(gap, classify(gap, evidence)) for gap in gaps]
 
     def _is_below_cleaned(self, gap: OffsetGap) -> bool:
+        if gap.next_offset <= self._view.log_start_offset:
+            return True
         cleaned = self._view.log.checkpoints.cleaner_offset(self._view.partition)
-        return (
-            gap.next_offset <= self._view.log_start_offset
-            or (cleaned is not None and gap.next_offset <= cleaned)
-        ) and not any(gap.first_offset <= base < gap.next_offset for base in self._orphans)
+        return cleaned is not None and gap.next_offset <= cleaned and not self._is_named(gap)
+
+    def _is_named(self, gap: OffsetGap) -> bool:
+        """Return whether an index names a segment or a batch in a gap."""
+        known = self._known
+        return any(gap.first_offset <= base < gap.next_offset for base in known.orphans) or (
+            known.find_indexed is not None and known.find_indexed(gap) is not None
+        )
 
     def _verdict(self, gap: OffsetGap, *, may_read: bool = True) -> Verdict | None:
         """Return the cause of a gap; None if a read of the log would be needed."""
@@ -271,7 +294,7 @@ class LogLosses:
             reason,
             file=segment.path,
             position=gap.position,
-            is_certain=verdict.is_certain,
+            is_certain=verdict.is_certain and not self._known.is_compacted,
         )
 
     # Helpers

@@ -20,12 +20,17 @@ def runs(
         start_offset: by default the log start.
         stop_offset: by default the log end.
     """
-    losses, has_parts = losses_of(view), False
+    losses = losses_of(view)
     start = view.log_start_offset if start_offset is None else start_offset
     stop = view.log_end_offset if stop_offset is None else stop_offset
+    lost = losses.instead_of(start, stop)
+    if lost:
+        base = view.base_offsets[-1] if view.base_offsets else view.log_end_offset
+        segment = LogSegment(view.log.files_of(base, view.listing), budgets=view.log.budgets)
+        yield from ((segment, each.damage()) for each in lost)
+        return
     expected, within = 0, wanted(view, start, stop)
     for segment, part in view.extents(start, stop):
-        has_parts |= part.start < part.stop
         smallest = max(part.next_offset, expected)
         items = segment.scan(part.start, part.stop, next_offset=smallest)
         for item in losses.read(segment, items, part.start, part.stop, None, within):
@@ -33,10 +38,3 @@ def runs(
                 expected = item.next_offset
             yield segment, item
             del item  # free it before the next read: a batch may be as large as the budget
-    lost = None if has_parts else losses.instead_of(start, stop)
-    if lost is not None:
-        base = view.base_offsets[-1] if view.base_offsets else view.log_end_offset
-        yield (
-            LogSegment(view.log.files_of(base, view.listing), budgets=view.log.budgets),
-            lost.damage(),
-        )

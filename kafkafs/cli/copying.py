@@ -122,6 +122,7 @@ def cat(
             takes = takes_beside(tree.source, choice)
             stack.enter_context(leftovers.told(tree.source, takes))
             apart = list(leftovers.views(tree.source, takes))
+            failures.report_absent(tree.source)
         ranges = paths or chosen_ranges(
             tree.source, choice, extent, failures, may_be_empty=bool(apart)
         )
@@ -277,13 +278,14 @@ def chosen_ranges(
             is_empty = False
             continue
         start, stop = extent.offsets_in(view, view.log_start_offset, view.log_end_offset)
-        lost = None if start < stop else losses_of(view).instead_of(start, stop)
-        if start < stop:
+        lost = losses_of(view).instead_of(start, stop)
+        if lost:
+            is_empty = False
+            for each in lost:
+                failures.report_loss(each)
+        elif start < stop:
             is_empty = False
             yield f"{log.name}/offset/{start}..{stop}"
-        elif lost is not None:
-            is_empty = False
-            failures.report_loss(lost)
         log.forget()
     if is_empty and not may_be_empty:
         from kafkafs.cli.options.emptiness import no_records, place_of

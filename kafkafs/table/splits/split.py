@@ -7,6 +7,7 @@ Nothing is decoded here. A split names the file that it was planned on: a reader
 from __future__ import annotations
 
 import math
+import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -109,7 +110,7 @@ def plan(
     for segment, whole in _parts(view, wanted, owner):
         is_empty = False
         yield from _pieces(segment, whole, split_bytes)
-    if is_empty and losses_of(view).instead_of(wanted.start, wanted.stop) is not None:
+    if is_empty and losses_of(view).instead_of(wanted.start, wanted.stop):
         yield _lost(view, wanted, owner)
 
 
@@ -200,7 +201,7 @@ def _lost(view: LogView, wanted: QueryRange, owner: str | None) -> Split:
     source = log.root.display("/".join(name for name in (log.folder, log.only) if name))
     return Split(
         source=source,
-        path=source,
+        path=os.path.join(log.root.display(log.folder), ""),
         partition=wanted.partition,
         segment=NO_SEGMENT,
         identity=(0, 0),
