@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from engine.log.segment.scan import BatchRun, Damage, Disorder, scan
 from engine.plan.overlay.overlay_content import OverlayContent
+from engine.record.batch_frame import CURRENT_MAGIC
+from engine.units import Offset
 
 _MOST_SHOWN = 3
 
@@ -21,6 +23,7 @@ class KeptRecords(NamedTuple):
         damaged_batches: number of damaged places.
         damaged_bytes: bytes in damaged places.
         out_of_order: number of good batches with offsets below their predecessor's.
+        has_gaps: whether offsets are missing between good batches of magic 2 of a file.
         damage: one sentence for each of the first places.
     """
 
@@ -29,6 +32,7 @@ class KeptRecords(NamedTuple):
     damaged_batches: int = 0
     damaged_bytes: int = 0
     out_of_order: int = 0
+    has_gaps: bool = False
     damage: tuple[str, ...] = ()
 
     @property
@@ -70,6 +74,7 @@ def verify_kept(
         OSError: a file cannot be read.
     """
     total = verified = damaged = damaged_bytes = disorder = 0
+    has_gaps = False
     shown: list[str] = []
     for content, is_recovered in contents:
         total += content.size
@@ -78,10 +83,13 @@ def verify_kept(
         if is_recovered or not reads:
             continue
         verified += content.size
+        expected: Offset | None = None
         for item in scan(ReadableContent(content), 0, content.size):
             if isinstance(item, BatchRun):
                 if on_read is not None:
                     on_read(len(item.buffer))
+                has_gaps |= _has_gaps(item, expected)
+                expected = item.next_offset
                 continue
             if isinstance(item, Damage):
                 damaged += 1
@@ -90,7 +98,16 @@ def verify_kept(
                 disorder += 1
             if len(shown) < _MOST_SHOWN:
                 shown.append(_sentence(item))
-    return KeptRecords(total, verified, damaged, damaged_bytes, disorder, tuple(shown))
+    return KeptRecords(total, verified, damaged, damaged_bytes, disorder, has_gaps, tuple(shown))
+
+
+def _has_gaps(run: BatchRun, expected: Offset | None) -> bool:
+    table = run.table[
+        run.table["magic"] >= CURRENT_MAGIC
+    ]  # others may not state their first offset
+    starts, ends = table["base_offset"], table["last_offset"]
+    is_late = expected is not None and len(table) > 0 and int(starts[0]) > expected
+    return is_late or bool((starts[1:] > ends[:-1] + 1).any())
 
 
 def _sentence(damage: Damage | Disorder) -> str:

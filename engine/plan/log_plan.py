@@ -99,6 +99,12 @@ class LogPlan:
         return self.keeps_records and self.kept.is_good and is_certain
 
     @property
+    def is_hurt(self) -> bool:
+        """Whether it does not load, or has damage, records that go, or gaps: it may have lost records before."""
+        is_damaged = self.losses.bytes or self.kept.has_gaps or not self.kept.is_good
+        return self.outcome is not Outcome.LOADS or bool(is_damaged)
+
+    @property
     def keeps_records(self) -> bool:
         """Whether the log loads, loses nothing, and keeps its records files and its name."""
         return (

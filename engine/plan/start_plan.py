@@ -52,6 +52,7 @@ class StartPlan:
     Attributes:
         log_dirs: plan of each log dir before its logs are loaded.
         on_read: called with the number of bytes of records that were read; None at first.
+        sound: paths of the planned logs that load without damage, gaps and losses.
 
     Raises:
         SourceError: a path cannot be opened, or is neither a log dir nor a partition's folder.
@@ -84,6 +85,7 @@ class StartPlan:
         self._done: dict[Place, LogPlan] = {}
         self._metadata_changes: Sequence[ClusterChange] = ()
         self.lost_folders: tuple[LostFolder, ...] = ()
+        self.sound: set[str] = set()
         try:
             self._sources = open_log_dirs(paths)
             roots, only = self._sources
@@ -189,6 +191,8 @@ class StartPlan:
         for root, log_dir in zip(self._sources.log_dirs, self.log_dirs, strict=True):
             for folder in filter(self._is_chosen, log_dir.folders):
                 plan = self._planned(root, log_dir, folder)
+                if not plan.is_hurt:
+                    self.sound.add(os.path.join(log_dir.path, folder.name))
                 failure = None
                 if plan.outcome is not Outcome.LOADS:
                     failure = BrokerFailure(plan.outcome, plan.java, plan.reason)

@@ -17,6 +17,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset, Position
+from engine.verdict.loss import Loss, LossKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,34 @@ class Hole:
         if self.next_offset is None:
             return None
         return max(self.next_offset - self.first_offset, 0)
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether it may have held records: it is no batch that was being written, nor copies of other batches."""
+        if self.next_offset is None:
+            return not all(DamageKind(kind).is_tail for kind in self.kinds)
+        return self.next_offset > self.first_offset
+
+    def loss(self, *, is_compacted: bool) -> Loss:
+        """Return the hole as a loss.
+
+        Args:
+            is_compacted: whether compaction may have left fewer records in the bytes than offsets.
+        """
+        following = self.next_offset
+        if following is None and self.stated:
+            following = max(end for _, end in self.stated)
+        return Loss(
+            partition=self.partition,
+            kind=LossKind.BYTES,
+            first_offset=self.first_offset,
+            next_offset=following,
+            file=self.file,
+            position=self.position,
+            length=self.length,
+            reason=f"{self.length} bytes from byte {self.position} are no good batches: {', '.join(self.kinds)}",
+            is_certain=self.next_offset is not None and not is_compacted,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing as ending, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -105,8 +106,8 @@ def plan(
             detail(f"reading {each.path}: {counted(len(each.folders), 'partition')}")
         named = {name: NamedPartition(name, each.partition) for name, each in folders.items()}
         require_choice(choice, named)
-        lost = _lost_before(start, choice)
-        is_harmless = _print_json(start, lost) if as_json else _print_text(start, lost, files=files)
+        look = partial(_lost_before, start, choice, may_read=verify)
+        is_harmless = _print_json(start, look) if as_json else _print_text(start, look, files=files)
         is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
         unread = [
             Unread.link(os.path.join(each.path, name))
@@ -117,13 +118,17 @@ def plan(
         click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
     if report_unread(unread) or not is_known or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
-    if lost or not is_harmless:
+    if not is_harmless:
         sys.exit(EXIT_FINDINGS)
 
 
-def _lost_before(start: StartPlan, choice: PartitionChoice) -> list[Loss]:
-    """Return what the chosen logs have lost already, as far as no batch has to be read for it, and lost folders."""
+def _lost_before(start: StartPlan, choice: PartitionChoice, *, may_read: bool) -> list[Loss]:
+    """Return what the chosen logs have lost already, as the check does, and lost folders.
+
+    Logs that the plan found hurt, or did not reach, are read once more. Unless it `may_read`, as far as no batch has to be read for it.
+    """
     from engine.log.log_directory import open_source
+    from engine.verdict.all_losses import all_losses, losses_at_ends
     from engine.verdict.log_losses import losses_of
     from engine.verdict.time_span import with_times
     from kafkafs.tree.selection import proper_logs
@@ -134,7 +139,13 @@ def _lost_before(start: StartPlan, choice: PartitionChoice) -> list[Loss]:
         logs = source.partitions()
         for log in map(logs.__getitem__, proper_logs(logs)):
             view = log.view_or_none() if choice.takes(log) else None
-            if view is not None:
+            if view is None:
+                continue
+            if may_read:
+                is_sound = log.root.display(log.folder) in start.sound
+                lost = losses_at_ends(view) if is_sound else None
+                found += all_losses(view) if lost is None else lost
+            else:
                 found += [with_times(view, loss) for loss in losses_of(view).cheap()]
             log.forget()
     return found + [
@@ -144,7 +155,7 @@ def _lost_before(start: StartPlan, choice: PartitionChoice) -> list[Loss]:
     ]
 
 
-def _print_json(start: StartPlan, lost_before: Sequence[Loss]) -> bool:
+def _print_json(start: StartPlan, look: Callable[[], Sequence[Loss]]) -> bool:
     from engine.verdict.loss import LossKind
     from kafkafs.cli.printing import plan_report as report
 
@@ -154,6 +165,7 @@ def _print_json(start: StartPlan, lost_before: Sequence[Loss]) -> bool:
         for log_dir, log in start.logs():
             summary.add(log)
             print_json(report.log_facts(log_dir, log))
+    lost_before = look()
     summary.finish(start, lost_before)
     for lost in start.lost_folders:
         print_json(report.folder_facts(lost))
@@ -163,10 +175,10 @@ def _print_json(start: StartPlan, lost_before: Sequence[Loss]) -> bool:
     for log_dir in start.log_dirs:
         print_json(report.dir_facts(log_dir))
     print_json(report.broker_facts(start, summary))
-    return summary.is_harmless and start.starts
+    return summary.is_harmless and start.starts and not lost_before
 
 
-def _print_text(start: StartPlan, lost_before: Sequence[Loss], *, files: bool) -> bool:
+def _print_text(start: StartPlan, look: Callable[[], Sequence[Loss]], *, files: bool) -> bool:
     from kafkafs.cli.printing import plan_report as report
     from kafkafs.cli.printing.table import print_table
     from kafkafs.loss_words import loss_table
@@ -184,6 +196,7 @@ def _print_text(start: StartPlan, lost_before: Sequence[Loss], *, files: bool) -
                 progress.clear()
                 for line in report.log_lines(log, files=files):
                     click.echo(line)
+    lost_before = look()
     summary.finish(start, lost_before)
     for line in report.start_lines(start):
         click.echo(line)
@@ -191,4 +204,4 @@ def _print_text(start: StartPlan, lost_before: Sequence[Loss], *, files: bool) -
         print_table(*loss_table(lost_before[:_SHOWN_LOSSES]))
     for line in report.closing_lines(start, summary):
         click.echo(line)
-    return summary.is_harmless and start.starts
+    return summary.is_harmless and start.starts and not lost_before
