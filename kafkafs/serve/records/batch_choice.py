@@ -66,6 +66,7 @@ def find_batches(
     Raises:
         OSError: a file cannot be read, or is gone.
     """
+    segment = None
     for segment in look.view.segments_from(offset):
         file = segment.file
         located = segment.locate(offset)
@@ -78,8 +79,24 @@ def find_batches(
         if isinstance(sought, DamagedOffsets):
             return sought
         if sought is not None:
-            return _good_from(look, segment, file, sought, most, min_one_batch)
-    return None
+            is_below = offset < segment.base_offset and not sought[0]
+            lost = _lost(look.view, segment, offset) if is_below else None
+            return lost or _good_from(look, segment, file, sought, most, min_one_batch)
+    return None if segment is None else _lost(look.view, segment, offset)
+
+
+def _lost(view: LogView, segment: LogSegment, offset: Offset) -> DamagedOffsets | None:
+    """Return the offsets from one on that are lost before the first batch of a segment, or at the log end, if any.
+
+    In a log that a broker writes, nothing is read to find out: it would be read for each new view of the log.
+    """
+    # Imported here because most logs have lost nothing.
+    from engine.verdict.log_losses import losses_of
+
+    lost = losses_of(view).at(offset, may_read=not view.live)
+    if lost is None or lost.next_offset is None:
+        return None
+    return DamagedOffsets(segment, 0, min(lost.next_offset, view.log_end_offset), lost.reason)
 
 
 def _good_from(
