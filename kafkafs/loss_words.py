@@ -19,6 +19,10 @@ WHAT = {
     LossKind.PARTITION: "the folder",
 }
 LOSS_HEADER = ("lost in", "offsets", "number", "written", "what", "may still be in")
+FORGETS = (
+    "no metadata log here: a controller that starts here forgets every topic, and a broker in it sets all logs aside"
+    " (-stray); a node with other controllers fetches it again; if metadata.log.dir is elsewhere, name it, too"
+)
 NEXT_STEP = "kafkafs plan tells what a start would take besides, kafkafs rebuild --merge takes from other copies"
 
 

@@ -41,6 +41,7 @@ from engine.replay.transactions import OpenTransaction
 from engine.units import Timestamp
 from engine.verdict.loss import Loss
 from engine.version import __version__
+from kafkafs.loss_words import FORGETS
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class PlannedStart:
         log_dirs: plan of each log dir.
         logs: number of logs.
         changed: logs that lose records, change or do not load.
-        lost_records, lost_bytes: sums.
+        lost_records, lost_bytes, given_again: sums.
+        made_anew: partitions without a folder that the broker makes, empty.
+        risks: what else may be lost, in sentences.
         outcome, reason: what happens to the broker.
         is_known: whether all that the start depends on could be read.
         skipped: why no start was planned; "" if one was.
@@ -119,6 +122,8 @@ class PlannedStart:
     lost_records: int = 0
     lost_bytes: int = 0
     given_again: int = 0
+    made_anew: int = 0
+    risks: list[str] = field(default_factory=list)
     outcome: str = ""
     reason: str = ""
     is_known: bool = True
@@ -126,8 +131,9 @@ class PlannedStart:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether the broker starts and every log keeps its records."""
-        return bool(self.skipped) or (self.outcome == "loads" and not self.changed)
+        """Whether the broker starts, every log keeps its records, and no partition is made anew or forgotten."""
+        is_changing = self.changed or self.made_anew or self.risks
+        return bool(self.skipped) or (self.outcome == "loads" and not is_changing)
 
 
 @dataclass(slots=True)
@@ -365,6 +371,9 @@ class FactsReader:
                 planned.given_again += log.offsets_given_again
                 if not log.is_harmless:
                     planned.changed.append(log)
+            planned.made_anew = sum(not each.missing.is_harmless for each in start.lost_folders)
+            planned.risks = [risk for each in start.log_dirs for risk in each.risks]
+            planned.risks += [FORGETS] if start.forgets_topics else []
             planned.log_dirs = start.log_dirs
             outcome, planned.reason = start.verdict()
             planned.outcome = outcome.value

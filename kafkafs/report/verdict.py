@@ -99,17 +99,31 @@ def _start(facts: SourceFacts) -> Iterator[Sentence]:
     elif start.outcome == "unknown":
         text = f"What {broker} would do is unknown: {without_quotes(start.reason)}."
         yield Sentence("warning", text, "start")
-    elif start.lost_bytes:
-        text = (
-            f"A start of {broker} would lose {counted(start.lost_records, 'record')}"
-            f" ({size(start.lost_bytes)})."
-        )
-        yield Sentence("error", text, "start")
-    elif start.changed:
+    else:
+        yield from _loaded(facts, broker)
+
+
+def _loaded(facts: SourceFacts, broker: str) -> Iterator[Sentence]:
+    """Yield what a start takes, if the broker starts."""
+    start = facts.start
+    if start.lost_bytes:
+        lost = f"{counted(start.lost_records, 'record')} ({size(start.lost_bytes)})"
+        yield Sentence("error", f"A start of {broker} would lose {lost}.", "start")
+    if start.made_anew:
+        made = f"make {counted(start.made_anew, 'partition')} anew, empty, from offset 0 on"
+        yield Sentence("error", f"A start of {broker} would {made}.", "start")
+    if start.given_again:
+        given = f"give {counted(start.given_again, 'offset')} to other records than before"
+        yield Sentence("error", f"A start of {broker} would {given}.", "start")
+    for risk in start.risks:
+        yield Sentence("warning", f"{risk[0].upper()}{risk[1:]}.", "start")
+    if start.lost_bytes or start.made_anew or start.given_again:
+        return
+    if start.changed:
         text = f"A start of {broker} would change or serve errors from {counted(len(start.changed), 'log')}."
         yield Sentence("warning", text, "start")
     elif any(each.hole_bytes for each in facts.partitions):
         text = f"{broker.capitalize()} would start, take no record away, and serve errors at the damage."
         yield Sentence("warning", text, "start")
-    else:
+    elif not start.risks:
         yield Sentence("fine", f"A start of {broker} would take no record away.", "start")

@@ -20,12 +20,8 @@ from engine.verdict.loss import Loss
 from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import closing, utc_minute
+from kafkafs.loss_words import FORGETS, closing, utc_minute
 
-FORGETS = (
-    "no metadata log here: a controller that starts here forgets every topic, and a broker in it sets all logs aside"
-    " (-stray); a node with other controllers fetches it again; if metadata.log.dir is elsewhere, name it, too"
-)
 _MOST_RANGES = 5
 _OUTCOMES = {
     Outcome.LOG_DIR_OFFLINE: "its log dir goes offline",

@@ -21,6 +21,7 @@ from tests import builders
 from tests.builders import Rec
 from tests.fixtures_data import copy_of, log_dir, truth_records
 from tests.kafkafs.built_logs import BuiltLog
+from tests.kafkafs.faces.damage import sound_node
 from tests.kafkafs.report.many_facts import many_facts
 from tests.kafkafs.report.pages import SECTIONS, attributes, parsed, section, text_of
 
@@ -90,10 +91,17 @@ def test_damage_comes_first_with_its_holes_to_scale_and_what_to_do(
 
 
 def test_a_sound_source_is_status_0_and_says_what_was_read(tmp_path: Path) -> None:
-    text, result = written(log_dir("live"), tmp_path / "report.html")
+    text, result = written(sound_node(tmp_path).path, tmp_path / "report.html")
     assert result.exit_code == 0, result.output
+    assert "No damage: all 2,827 records were read and checked." in result.output
+    assert "No damage: all 2,827 records" in text_of(parsed(text))
+
+
+def test_a_log_dir_without_a_metadata_log_is_a_risk_as_in_a_plan(tmp_path: Path) -> None:
+    _, result = written(log_dir("live"), tmp_path / "report.html")
+    assert result.exit_code == 1, result.output
     assert "No damage: all 1,761 records were read and checked." in result.output
-    assert "No damage: all 1,761 records" in text_of(parsed(text))
+    assert "No metadata log here: a controller that starts here" in result.output
 
 
 def test_a_page_loads_nothing_and_runs_only_its_own_script(tmp_path: Path) -> None:
