@@ -137,8 +137,9 @@ class Holes(NamedTuple):
             if following > at:
                 yield from self._gap(at, following, named, is_compacted or piece.is_legacy)
             at = max(at, piece.next_offset)
-        if is_compacted and self._damage_in(at, end) is None:
-            at = max(at, held)
+        if is_compacted and self._damage_in(at, end) is None and held > at:
+            yield from self._gap(at, held, named, is_compacted)
+            at = held
         if end > at:
             reason = self.end_says or _NO_BATCH
             yield self._loss(LossKind.END, at, end, reason, bytes_in=self._damage_in(at, end))

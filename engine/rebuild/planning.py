@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from engine.files.file_names import PARTITION_METADATA, REPLICATION_OFFSET_CHECKPOINT
@@ -35,6 +36,7 @@ from engine.rebuild.selection import Chosen, LeftOut
 from engine.rebuild.writing import RebuiltLog
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
+from engine.verdict.log_losses import losses_of
 from engine.verdict.log_start import LostStart
 from engine.verdict.loss import Loss
 
@@ -308,25 +310,36 @@ class _Planner:
             self.lost_start = None  # the offsets below are not asked for
         if any(view.live for view in self.merged.views):
             self.notes.append(f"a broker writes to the source: consistent up to offset {end}")
+        holes = Holes(
+            str(self.chosen.partition),
+            self.merged,
+            dropped,
+            self.lost_start,
+            self.end_says,
+            self.options.deleted,
+        )
+        missing = holes.missing(start, end, min(held, end))
         return PlannedLog(
             self.chosen,
             new,
             self.merged.pieces,
             dropped,
-            Holes(
-                str(self.chosen.partition),
-                self.merged,
-                dropped,
-                self.lost_start,
-                self.end_says,
-                self.options.deleted,
-            ).missing(start, end, min(held, end)),
+            [*missing, *(self._lost_metadata(end) if self.is_metadata else ())],
             self.notes,
             checkpoints.high_watermark(self.view.partition),
             checkpoints.cleaner_offset(self.view.partition),
             self.merged.has_transactions,
             self.beside.left_out,
         )
+
+    def _lost_metadata(self, end: Offset) -> Iterator[Loss]:
+        """Yield what a metadata log lost at its start and its end, which are not restored: its quorum knows the end."""
+        losses = losses_of(self.view)
+        if losses.start is not None and self.options.start is None:
+            yield losses.start
+        lost = losses.end if self.options.stop is None else None
+        if lost is not None and (lost.next_offset or 0) > end:
+            yield replace(lost, first_offset=max(lost.first_offset or 0, end))
 
     def _judged(self, dropped: Dropped, start: Offset, end: Offset) -> Dropped:
         """Return the drop with whether its offsets are restored from elsewhere or were not requested."""
