@@ -129,6 +129,8 @@ class PartMeasuring:
             if not isinstance(item, BatchRun):
                 findings.is_clean_end = isinstance(item, Disorder)
                 if not item.is_quiet:
+                    if isinstance(item, Damage) and not self._is_of_verdict(item):
+                        item = rendering.place(item)  # as it is read later
                     line = error_line(item, self._mask)
                     if isinstance(item, Damage) and self._is_of_verdict(item):
                         self._keep_line(item.position, line)

@@ -13,7 +13,7 @@ from engine.files.source_files import SourceFile
 from engine.lines.lines_result import NO_BOUND
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, scan
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, ScanItem, scan
 from engine.memory_gate import LARGE
 from engine.units import MAX_INT64, Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
@@ -44,11 +44,13 @@ class Rendering(NamedTuple):
         options: the content of lines, and their offset range.
         budgets: bounds for reading.
         within: the offsets [first, next) whose losses have error lines.
+        place: adds to damage the places that may still hold its records, always the same for the same damage.
     """
 
     options: kernel.LineOptions
     budgets: Budgets
     within: tuple[Offset, Offset] = (0, MAX_INT64)
+    place: Callable[[Damage], Damage] = lambda damage: damage
 
     def scan(
         self,
@@ -182,7 +184,8 @@ class Rendering(NamedTuple):
                 if item.position >= chunk.end:
                     break
                 if not item.is_quiet:
-                    out.append(error_line(item, self.options.mask))
+                    placed = self.place(item) if isinstance(item, Damage) else item
+                    out.append(error_line(placed, self.options.mask))
                 continue
             run = _before(item, chunk.end)
             seen += len(run.table)

@@ -17,7 +17,7 @@ from engine import kernel
 from engine.budgets import Budgets, MiB
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, ScanItem
+from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.log.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache
@@ -166,7 +166,14 @@ def _rendering(
     within = offsets_of(source, view)
     if source.base_offset is None and within[1] >= view.log_end_offset:
         within = within[0], MAX_INT64
-    return Rendering(line_options(source, view, options), budgets, within)
+
+    def place(damage: Damage) -> Damage:
+        # Imported here because most streams have no damage.
+        from engine.verdict.log_losses import losses_of
+
+        return losses_of(view).with_places(damage)
+
+    return Rendering(line_options(source, view, options), budgets, within, place)
 
 
 def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> Iterator[_Scanned]:
