@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import click
 
@@ -21,6 +21,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource, Unread
     from engine.verdict.loss import Loss
+    from kafkafs.cli.printing.losses import Takes
     from kafkafs.decode.record_format import RecordFormat
     from kafkafs.masking.policy import MaskPolicy
     from kafkafs.tree.tree import Tree
@@ -139,9 +140,24 @@ def source_paths(sources: tuple[str, ...]) -> list[str]:
     return [path for source in sources for path in names.source_paths(source)]
 
 
+class LostRead(NamedTuple):
+    """What a command reads, and what it says of lost partitions among that.
+
+    Attributes:
+        takes: returns whether a partition is read; None for those that the command's options choose.
+        status: exit status where one is lost.
+    """
+
+    takes: Takes | None = None
+    status: int = EXIT_FINDINGS
+
+
 @contextmanager
 def open_log_source(
-    sources: tuple[str, ...], *, is_whole: bool = True, is_reading: bool = False
+    sources: tuple[str, ...],
+    *,
+    is_whole: bool = True,
+    reads: LostRead | None = None,
 ) -> Iterator[LogSource]:
     """Open the sources for reading; close them at the end.
 
@@ -151,12 +167,12 @@ def open_log_source(
     Args:
         sources: paths, as the operator named them.
         is_whole: whether the command reads the whole source, so that its result lacks the unreadable files.
-        is_reading: whether the command shows records or what they add up to: then its result lacks what the source
-            lost, which is reported here as far as no log shows it.
+        reads: for a command that shows records or what they add up to: its result lacks what the source lost, which
+            is reported here as far as no log shows it.
     """
     # Imported here, with all that reads logs, because `mount`, `umount` and `--help` read none.
     from engine.log.log_directory import open_source
-    from kafkafs.cli.printing.losses import report_lost_logs, report_lost_partitions
+    from kafkafs.cli.printing.losses import report_lost
 
     source = open_source(source_paths(sources))
     with closing(source), told_source(source):
@@ -166,23 +182,22 @@ def open_log_source(
             code = end.exit_code if isinstance(end, click.exceptions.Exit) else end.code
             if code not in (EXIT_FINDINGS, EXIT_CANNOT_READ):
                 raise
+            is_lost = reads is not None and report_lost(source, reads.takes)
             if isinstance(end, AlreadyReported):
                 _advise(source.unread())
             elif is_whole and report_unread(source.unread() + source.unread_folders()):
                 raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
-            if is_reading:
-                report_lost_logs(source)
-                report_lost_partitions(source)
+            if reads is not None and is_lost:
+                raise type(end)(max(code, reads.status)) from None
             raise
+        is_lost = reads is not None and report_lost(source, reads.takes)
         if not is_whole:
             _report_places(source.unread())
             _advise(source.unread())
         elif report_unread(source.unread() + source.unread_folders()):
             raise click.exceptions.Exit(EXIT_CANNOT_READ)
-        if is_reading:
-            report_lost_partitions(source)
-            if report_lost_logs(source):
-                raise click.exceptions.Exit(EXIT_FINDINGS)
+        if reads is not None and is_lost:
+            raise click.exceptions.Exit(reads.status)
 
 
 @contextmanager
@@ -248,6 +263,13 @@ class Failures:
 
         fail(sentence_of_loss(loss))
         self._has_findings = True
+
+    def report_absent(self, source: LogSource) -> None:
+        """Report the chosen partitions of a source that have no folder, or one that is not read."""
+        from kafkafs.cli.printing.losses import report_lost_partitions
+
+        self.count += report_unread(source.unread_folders())
+        self._has_findings |= report_lost_partitions(source)
 
     def note_reported(self, *, is_unread: bool) -> None:
         """Count a place that was reported; `is_unread` if it could not be read, else it is damaged."""

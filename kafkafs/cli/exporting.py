@@ -11,6 +11,7 @@ import click
 
 from kafkafs.cli.arguments import (
     VALUE_MODES,
+    LostRead,
     jobs_option,
     open_log_source,
     schemas_option,
@@ -38,7 +39,7 @@ from kafkafs.export.file_formats import CODECS, FORMATS
 if TYPE_CHECKING:
     from engine.log.log_bound import LogRange
     from engine.log.log_directory import LogSource
-    from engine.log.partition_choice import PartitionChoice
+    from engine.log.partition_choice import Choosable, PartitionChoice
     from engine.log.partition_log import PartitionLog
     from engine.units import TopicPartition
     from kafkafs.export.export import ExportOptions
@@ -138,8 +139,13 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     as_json, leftovers = given.pop("as_json"), given.pop("leftovers")
     masks: Masks = given["masks"]
     masks.refuse(given["values"] if given["form"] == "jsonl" else None)
+
+    def is_exported(log: Choosable) -> bool:
+        choice = given["choice"]
+        return choice.takes(log) and _is_asked_for(log, choice, internal=given["internal"])
+
     with (
-        open_log_source(sources, is_reading=True) as source,
+        open_log_source(sources, reads=LostRead(is_exported)) as source,
         masks.told(source),
         Progress("read") as progress,
         leftovers.told(source, takes_beside(source, given["choice"]), as_json=as_json),
@@ -184,7 +190,7 @@ def _export(
     aside = {
         log.name: (log, apart)
         for log, apart in leftovers.logs(source, takes_beside(source, choice))
-        if _is_asked_for(log, choice, internal=internal)
+        if _is_asked_for(log, choice, internal=internal or not log.folder)
     }
     logs = _chosen(source, choice, internal=internal, may_be_none=bool(aside))
     options = _options(source, schemas, deleted=leftovers.asked, **given)
@@ -286,7 +292,7 @@ def _chosen(
         partition = log.topic_partition
         if not choice.takes(log) or not (name == str(partition) or not log.folder):
             continue
-        if _is_asked_for(log, choice, internal=internal):
+        if _is_asked_for(log, choice, internal=internal or not log.folder):
             found[partition] = log
         else:
             left.add(partition.topic)
@@ -300,16 +306,16 @@ def _chosen(
     return found
 
 
-def _is_asked_for(log: PartitionLog, choice: PartitionChoice, *, internal: bool) -> bool:
-    """Return whether a log is not one of Kafka's own, or these are named or wanted."""
+def _is_asked_for(log: Choosable, choice: PartitionChoice, *, internal: bool) -> bool:
+    """Return whether a chosen partition is one of a topic of its own, or one of Kafka's own that is named or wanted."""
     from engine.log.partition_choice import TopicItem
     from engine.topics.topic_names import KAFKA_TOPICS
 
     topic = log.topic_partition.topic
-    if internal or topic not in KAFKA_TOPICS or choice.folders() or not log.folder:
+    if internal or topic not in KAFKA_TOPICS or choice.folders():
         return True
-    items = (item for item in choice.topics if isinstance(item, TopicItem))
-    return any(item.text == topic and item.topic.regex is None for item in items)
+    items = (each for each in choice.topics if isinstance(each, TopicItem))
+    return any(each.text == topic and each.topic.regex is None for each in items)
 
 
 def _missing(package: str, extra: str) -> NothingMatchedError:

@@ -15,6 +15,7 @@ import click
 from engine.log.partition_choice import ALL_PARTITIONS
 from kafkafs import amounts
 from kafkafs.cli.arguments import (
+    LostRead,
     format_option,
     jobs_option,
     one_source_argument,
@@ -43,6 +44,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.log_view import LogView
+    from engine.log.partition_choice import Choosable
     from engine.log.partition_log import PartitionLog
     from kafkafs.decode.record_format import RecordFormat
     from kafkafs.decode.searching.apart import Apart
@@ -153,8 +155,14 @@ def get(
     from kafkafs.schemas.known_schemas import KnownSchemas
 
     wanted = None if key_format == _JSON else _key_bytes(key, key_format)
+
+    choice = choice_of((), chosen_partitions)
+
+    def is_sought(log: Choosable) -> bool:
+        return log.topic_partition.topic == topic and count is None and choice.takes(log)
+
     with (
-        open_log_source((source,), is_reading=True) as opened,
+        open_log_source((source,), reads=LostRead(is_sought, EXIT_CANNOT_READ)) as opened,
         masks.told(opened),
         Progress("searched") as progress,
         ExitStack() as stack,

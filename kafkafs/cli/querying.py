@@ -43,8 +43,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 if TYPE_CHECKING:
     import duckdb
 
-    from engine.log.partition_choice import PartitionChoice
-    from engine.log.partition_log import PartitionLog
+    from engine.log.partition_choice import Choosable, PartitionChoice
     from kafkafs.api.source_logs import SourceLogs
     from kafkafs.api.topic_dataset import ReadReport
 
@@ -159,7 +158,7 @@ def sql(
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
                 raise NothingMatchedError(_one_line(str(error))) from error
         unread = report_unread(logs.source.unread() + logs.source.unread_folders())
-        report_lost_partitions(logs.source)
+        is_lost = report_lost_partitions(logs.source, partial(_is_read, read, choice))
     for topic, typed in read.typed.items():
         if typed.untold is not None:
             note(
@@ -175,11 +174,11 @@ def sql(
     if read.places:
         noun = "place" if read.places == 1 else "places"
         fail(f"{read.places} damaged {noun}: the result goes without the records there")
-    if unread or read.places:
+    if unread or read.places or is_lost:
         raise click.exceptions.Exit(EXIT_CANNOT_READ if unread else EXIT_FINDINGS)
 
 
-def _is_read(read: ReadReport, choice: PartitionChoice, log: PartitionLog) -> bool:
+def _is_read(read: ReadReport, choice: PartitionChoice, log: Choosable) -> bool:
     """Return whether a query read the topic of a log, or of a folder beside one."""
     topic = log.topic_partition.topic
     return choice.takes_topic(topic) and any(topic == name for name, _ in read.scans)

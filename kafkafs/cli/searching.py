@@ -14,9 +14,10 @@ from engine import kernel
 from engine.log.log_bound import LogRange
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
-from engine.log.partition_choice import NamedPartition, PartitionChoice
+from engine.log.partition_choice import Choosable, NamedPartition, PartitionChoice
 from kafkafs import amounts
 from kafkafs.cli.arguments import (
+    LostRead,
     clean_path,
     format_option,
     jobs_option,
@@ -43,6 +44,7 @@ from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.searching.where import Where, WhereError
+from kafkafs.exit_codes import EXIT_CANNOT_READ
 from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.tree.selection import Selection, select, select_in
 
@@ -230,15 +232,20 @@ def grep(
     if leftovers.are_read and (form is not None or output.flags.hides_origin):
         raise click.UsageError(_SAYS_ORIGIN)
     masks.refuse(values, form)
+    named = [clean_path(path) for path in paths or [""]]
+
+    def is_sought(log: Choosable) -> bool:
+        tops = {path.partition("/")[0] for path in named}
+        return choice.takes(log) and not tops.isdisjoint({"", "time", log.name})
+
     with (
         condition_of(condition, jobs) as where,
-        open_log_source((source,), is_reading=True) as logs,
+        open_log_source((source,), reads=LostRead(is_sought, EXIT_CANNOT_READ)) as logs,
         masks.told(logs),
         Progress("searched") as progress,
         ExitStack() as stack,
     ):
         require_choice(choice, require_partitions(logs))
-        named = [clean_path(path) for path in paths or [""]]
         takes = takes_beside(logs, choice, named)
         stack.enter_context(leftovers.told(logs, takes, as_json=output.flags.as_json))
         selections: list[tuple[Selection, Apart | None]] = [

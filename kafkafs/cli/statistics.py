@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import jobs_option, json_option, open_log_source, source_argument
+from kafkafs.cli.arguments import (
+    LostRead,
+    jobs_option,
+    json_option,
+    open_log_source,
+    source_argument,
+)
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
@@ -95,7 +101,7 @@ def stats(
 
     report = HourStats(as_json=as_json) if by_hour else JsonStats() if as_json else TextStats()
     with (
-        open_log_source(sources, is_reading=True) as source,
+        open_log_source(sources, reads=LostRead()) as source,
         masks.told(source),
         Progress("counted") as progress,
         ExitStack() as stack,
@@ -152,7 +158,7 @@ def _print_keys(
     output = KeyReport(as_json=as_json)
     places, is_read = 0, True
     with (
-        open_log_source(sources, is_reading=True) as source,
+        open_log_source(sources, reads=LostRead()) as source,
         masks.told(source),
         Progress("counted") as progress,
         ExitStack() as stack,

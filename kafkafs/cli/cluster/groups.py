@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.log.partition_choice import NamedPartition, NamePattern, PartitionChoice
+from engine.log.partition_choice import (
+    Choosable,
+    NamedPartition,
+    NamePattern,
+    PartitionChoice,
+)
 from engine.log.unmatched import known_names
+from engine.topics.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from engine.units import TopicPartition
 from kafkafs.cli.arguments import (
+    LostRead,
     json_option,
     one_source_argument,
     open_log_source,
@@ -102,7 +109,7 @@ def groups(
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
 
-    with open_log_source((source,), is_reading=True) as logs:
+    with open_log_source((source,), reads=LostRead(_has_groups)) as logs:
         with replaying() as advance:
             state = SourceState(logs, advance)
             if not state.has_groups:
@@ -140,6 +147,10 @@ def groups(
         notes += [f"{name} has records in several partitions" for name in known.doubled]
         if warn(known.unreadable, notes) or is_missing:
             click.get_current_context().exit(EXIT_FINDINGS)
+
+
+def _has_groups(log: Choosable) -> bool:
+    return log.topic_partition.topic in (CONSUMER_OFFSETS, SHARE_GROUP_STATE)
 
 
 def _report_missing(image: KnownGroups, patterns: Iterable[NamePattern]) -> bool:

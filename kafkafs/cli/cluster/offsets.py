@@ -18,7 +18,7 @@ from engine.log.listed_offset import (
     listed_offset,
 )
 from engine.log.log_view import LogView
-from engine.log.partition_choice import PartitionChoice
+from engine.log.partition_choice import Choosable, PartitionChoice
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
@@ -35,6 +35,7 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import FORMS, time_of, zone_option
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.losses import report_lost_partitions
 from kafkafs.cli.printing.output import fail, write_line
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
@@ -160,6 +161,12 @@ def offsets(
             if lost is not None:
                 fail(f"{log.name}: {lost.sentence}")
                 short += 1
+
+        def takes(each: Choosable) -> bool:
+            is_hidden = exclude_internal_topics and each.topic_partition.topic in _INTERNAL
+            return choice.takes(each) and not is_hidden
+
+        short += report_lost_partitions(source, takes)
         if short:
             sys.exit(EXIT_FINDINGS)
         if not shown and not source.unread():

@@ -9,6 +9,7 @@ import click
 
 from engine.log.partition_choice import Choosable, NamedPartition, PartitionChoice
 from kafkafs.cli.arguments import (
+    LostRead,
     json_option,
     one_source_argument,
     open_log_source,
@@ -76,7 +77,7 @@ def transactions(
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
 
-    with open_log_source((source,), is_reading=True) as logs:
+    with open_log_source((source,), reads=LostRead()) as logs:
         known: dict[str, Choosable] = dict(require_partitions(logs))
         with replaying() as advance:
             state = SourceState(logs, advance)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from kafkafs.cli.printing.output import fail
-from kafkafs.cli.printing.verbosity import note
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
-    from engine.log.partition_choice import PartitionChoice
+    from engine.log.partition_choice import Choosable, PartitionChoice
+
+    Takes: TypeAlias = Callable[[Choosable], bool]
 
 _MOST_NAMES = 4
 CHOICE = "kafkafs.choice"
@@ -27,14 +29,30 @@ def chosen() -> PartitionChoice:
     return choice or ALL_PARTITIONS
 
 
-def report_lost_logs(source: LogSource) -> bool:
-    """Report the chosen logs that were read, and have lost all their records; return whether there were any."""
+def report_lost(source: LogSource, takes: Takes | None = None) -> bool:
+    """Report what a source lost and no reader of its logs can meet; return whether there was anything.
+
+    Args:
+        source: the logs.
+        takes: returns whether a log is one of those in question; by default those that the command's options choose.
+    """
+    is_lost = report_lost_logs(source, takes)
+    return report_lost_partitions(source, takes) or is_lost
+
+
+def report_lost_logs(source: LogSource, takes: Takes | None = None) -> bool:
+    """Report the logs that were read, and have lost all their records; return whether there were any.
+
+    Args:
+        source: the logs.
+        takes: as in `report_lost`.
+    """
     from engine.verdict.log_losses import losses_of
     from kafkafs.loss_words import sentence_of_loss
 
-    choice, is_found = chosen(), False
+    takes, is_found = takes or chosen().takes, False
     for log in source.partitions().values():
-        view = log.view_or_none() if log.is_loaded and choice.takes(log) else None
+        view = log.view_or_none() if log.is_loaded and takes(log) else None
         if view is None or view.log_start_offset < view.log_end_offset:
             continue
         lost = losses_of(view).end
@@ -44,19 +62,24 @@ def report_lost_logs(source: LogSource) -> bool:
     return is_found
 
 
-def report_lost_partitions(source: LogSource) -> bool:
-    """Note the chosen partitions whose folders are certainly lost; return whether there were any."""
+def report_lost_partitions(source: LogSource, takes: Takes | None = None) -> bool:
+    """Report the partitions whose folders are certainly lost; return whether there were any.
+
+    Args:
+        source: the logs.
+        takes: as in `report_lost`.
+    """
     from engine.verdict.source_losses import lost_partitions
     from kafkafs.loss_words import sentence_of_loss
 
-    choice = chosen()
-    lost = [each for each in lost_partitions(source) if choice.takes(each)]
+    takes = takes or chosen().takes
+    lost = [each for each in lost_partitions(source) if takes(each)]
     if len(lost) == 1:
-        note(sentence_of_loss(lost[0].loss()))
+        fail(sentence_of_loss(lost[0].loss()))
     elif lost:
         names = ", ".join(each.name for each in lost[:_MOST_NAMES])
         more = f" and {len(lost) - _MOST_NAMES} more" if len(lost) > _MOST_NAMES else ""
-        note(
+        fail(
             f"the folders of {len(lost)} partitions are gone: {names}{more}; the log dir's checkpoints"
             " name them and the metadata assigns them to this node: see kafkafs check"
         )
