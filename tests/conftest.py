@@ -81,6 +81,7 @@ LAYERS = (
     "kafkafs/cli/printing",
     "kafkafs/cli",
     "kafkafs/cli/spark",
+    "kafkafs/faces",
     "kafkafs/docs",
     "kafkafs",
     "damage",

@@ -1,0 +1,62 @@
+"""What a node's log dir lost is one set to every face: commands, tree, Python, plan, report, serve and rebuild.
+
+Whole log dirs are damaged in several ways at once: logs, internal topics, folders, links, files beside the logs,
+interrupted compactions, leftovers. The generator knows which records are left. KAFKAFS_FACES_SEEDS=1000 tries more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.kafkafs.faces.contradictions import contradictions
+from tests.kafkafs.faces.damage import (
+    NODE_KINDS,
+    Damaged,
+    NodeKind,
+    SoundNode,
+    damaged_node,
+    killed,
+    log_damage,
+    sound_node,
+)
+from tests.kafkafs.faces.naming import NAMING
+
+SEEDS = int(os.environ.get("KAFKAFS_FACES_SEEDS", "6"))
+FIRST_SEED = int(os.environ.get("KAFKAFS_FACES_FIRST_SEED", "1"))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> SoundNode:
+    return sound_node(tmp_path_factory.mktemp("node"))
+
+
+def test_all_faces_are_content_with_a_sound_node(sound: SoundNode, tmp_path: Path) -> None:
+    node = Damaged(tmp_path / "data", sound)
+    shutil.copytree(sound.path, node.path)
+    assert list(contradictions(node)) == []
+    assert {face.__name__: face(node).status for face in NAMING if face(node).status} == {}
+
+
+@pytest.mark.parametrize("kind", NODE_KINDS, ids=lambda kind: kind.__name__)
+def test_each_face_says_the_same_of_one_kind_of_damage(
+    kind: NodeKind, sound: SoundNode, tmp_path: Path
+) -> None:
+    node = damaged_node(sound, tmp_path, 7, (kind,))
+    assert list(contradictions(node)) == [], node.did
+
+
+def test_each_face_says_the_same_after_a_crash(sound: SoundNode, tmp_path: Path) -> None:
+    node = damaged_node(sound, tmp_path, 11, (killed, log_damage, log_damage))
+    assert list(contradictions(node)) == [], node.did
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEEDS))
+def test_each_face_says_the_same_of_mixed_damage(
+    seed: int, sound: SoundNode, tmp_path: Path
+) -> None:
+    node = damaged_node(sound, tmp_path, seed)
+    assert list(contradictions(node)) == [], node.did
