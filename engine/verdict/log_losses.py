@@ -211,9 +211,10 @@ class LogLosses:
     def instead_of(self, start: Offset, stop: Offset) -> list[Loss]:
         """Return the losses in the place of a range of offsets [start, stop), if it has no batch; [] otherwise.
 
-        A range that ends at the log end has what the log lost there.
+        A range that begins at the log start, or ends at the log end, has what the log lost there.
         """
-        view, found = self._view, list[Loss]()
+        view = self._view
+        found = [self.start] if self.start and start <= view.log_start_offset else []
         start, end = max(start, view.log_start_offset), min(stop, view.log_end_offset)
         if start < end:
             lost = self.at(start)

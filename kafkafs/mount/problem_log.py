@@ -9,7 +9,7 @@ from typing import TypeAlias
 import trio
 
 from engine.errors import KafkaStorageError
-from engine.log.segment.problems import ProblemEntry
+from engine.log.segment.problems import ProblemEntry, place_of
 
 SECONDS = 1.0
 """Time between two looks at the problems."""
@@ -51,7 +51,7 @@ class ProblemLog:
 
     def _tell(self, problem: ProblemEntry) -> None:
         partition, kind, file = (problem.get(name) for name in ("partition", "kind", "file"))
-        place = partition, kind, file, problem.get("position")
+        place = (partition, *place_of(problem))
         if place in self._told or len(self._told) > MOST_TOLD:
             return
         self._told.add(place)

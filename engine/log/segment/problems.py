@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from engine.errors import DamagedFileError, UnreadableError
 from engine.files.read_failures import errno_name, error_name, reason_of
-from engine.log.segment.damage import Elsewhere
+from engine.log.segment.damage import DamageKind, Elsewhere
 from engine.log.segment.scan import Damage, Disorder
 from engine.units import Position
 
@@ -20,6 +20,12 @@ read the file; elsewhere: places that may still hold the records, as JSON."""
 MOST_PROBLEMS = 1000
 _LOCK = Lock()
 """One for all lists: a problem is rare, and a log dir has a list for each partition."""
+
+
+def place_of(problem: ProblemEntry) -> tuple[object, ...]:
+    """Return what tells a problem from others: kind, file and position; of lost offsets also which they are."""
+    offsets = problem.get("reason") if problem["kind"] == DamageKind.MISSING else None
+    return problem["kind"], problem["file"], problem.get("position"), offsets
 
 
 class Problems:
@@ -62,7 +68,7 @@ class Problems:
         with _LOCK:
             if self._entries is None:
                 self._entries = OrderedDict()
-            key = entry["kind"], entry["file"], entry.get("position")
+            key = place_of(entry)
             known = self._entries.setdefault(key, entry)
             if "elsewhere" in entry:
                 known.setdefault("elsewhere", entry["elsewhere"])
