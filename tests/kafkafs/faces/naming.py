@@ -206,6 +206,7 @@ def check(node: Damaged) -> Said:
 def rebuild(node: Damaged) -> Said:
     target = node.path.parent / "target"
     done = run("rebuild", node.path, target, "--dry-run", "--json", "--allow-empty")
+    assert done.out, done
     facts = json.loads(done.out)
     lost: dict[str, set[int]] = defaultdict(set)
     for partition in facts["partitions"]:
