@@ -36,7 +36,7 @@ from kafkafs.cli.options.partitions import (
 from kafkafs.cli.options.times import FORMS, time_of, zone_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.losses import report_lost_partitions
-from kafkafs.cli.printing.output import fail, write_line
+from kafkafs.cli.printing.output import fail, write_line, write_output
 from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import printable
@@ -166,12 +166,15 @@ def offsets(
             is_hidden = exclude_internal_topics and each.topic_partition.topic in _INTERNAL
             return choice.takes(each) and not is_hidden
 
-        short += report_lost_partitions(source, takes)
+        write_output(b"", flush=True)  # a full disk is told alone
+        is_lost = report_lost_partitions(source, takes)
         if short:
             sys.exit(EXIT_FINDINGS)
         if not shown and not source.unread():
             sentence = f"kafkafs: no partition has an offset for --time {time_text}"
             click.echo(printable(sentence), err=True)
+            sys.exit(EXIT_FINDINGS)
+        if is_lost:
             sys.exit(EXIT_FINDINGS)
 
 

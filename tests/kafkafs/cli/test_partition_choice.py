@@ -236,7 +236,7 @@ def test_a_source_without_partitions_is_an_error(
 def test_offsets_of_a_time_past_all_records_say_so(run: Run) -> None:
     status, out, err = run("offsets", CURRENT, "--time", "2099-01-01T00:00:00Z")
     assert (status, out) == (1, "")
-    assert err == "kafkafs: no partition has an offset for --time 2099-01-01T00:00:00Z\n"
+    assert err.endswith("kafkafs: no partition has an offset for --time 2099-01-01T00:00:00Z\n")
 
 
 def test_a_dump_of_a_range_past_the_log_says_so(run: Run) -> None:
