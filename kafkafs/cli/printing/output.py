@@ -29,7 +29,7 @@ def write_output(data: bytes, *, flush: bool = False) -> None:
     try:
         sys.stdout.buffer.write(data)
         if flush:
-            sys.stdout.buffer.flush()
+            sys.stdout.flush()
     except OSError as error:
         raise OutputFailed(error) from None
 
