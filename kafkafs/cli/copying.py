@@ -279,12 +279,10 @@ def chosen_ranges(
             continue
         start, stop = extent.offsets_in(view, view.log_start_offset, view.log_end_offset)
         lost = losses_of(view).instead_of(start, stop)
-        if lost:
-            is_empty = False
-            for each in lost:
-                failures.report_loss(each)
-        elif start < stop:
-            is_empty = False
+        is_empty &= not lost and start >= stop
+        for each in lost:
+            failures.report_loss(each)
+        if start < stop and not lost:
             yield f"{log.name}/offset/{start}..{stop}"
         log.forget()
     if is_empty and not may_be_empty:

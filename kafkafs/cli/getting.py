@@ -44,7 +44,6 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.log_view import LogView
-    from engine.log.partition_choice import Choosable
     from engine.log.partition_log import PartitionLog
     from kafkafs.decode.record_format import RecordFormat
     from kafkafs.decode.searching.apart import Apart
@@ -156,13 +155,10 @@ def get(
 
     wanted = None if key_format == _JSON else _key_bytes(key, key_format)
 
-    choice = choice_of((), chosen_partitions)
-
-    def is_sought(log: Choosable) -> bool:
-        return log.topic_partition.topic == topic and count is None and choice.takes(log)
-
+    sought_in = choice_of((topic,), chosen_partitions).takes
+    reads = LostRead(sought_in, EXIT_CANNOT_READ) if count is None else None
     with (
-        open_log_source((source,), reads=LostRead(is_sought, EXIT_CANNOT_READ)) as opened,
+        open_log_source((source,), reads=reads) as opened,
         masks.told(opened),
         Progress("searched") as progress,
         ExitStack() as stack,
