@@ -19,7 +19,8 @@ from tests.replayed_bytes import in_batches, metadata_record, snapshot_bytes, wr
 NODE = 1
 CLUSTER = "EjRWeJCrze8SNFZ4kKvN7w"
 DIRECTORY_IDS = ("sgf5MsZgRTuEMv68ZXKJbQ", "cmVjb3JkcyBvZiBsb2dzIQ", "b3RoZXIgcmVjb3JkcyBvQQ")
-MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
+NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
+"""Migrating, unassigned, lost."""
 _META = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={directory}\n"
 _METADATA = "__cluster_metadata-0"
 _ROUGH = 0.3
@@ -152,7 +153,7 @@ class StartMaker:
         topic_id = f"dG9waWMgb2YgbG9ncyAw{number}A"
         log_dir = random.choice(self.made.log_dirs)
         at = self.made.log_dirs.index(log_dir)
-        directory = random.choice([DIRECTORY_IDS[at]] * 4 + [*DIRECTORY_IDS, MIGRATING])
+        directory = random.choice([DIRECTORY_IDS[at]] * 4 + [*DIRECTORY_IDS, *NO_DIRECTORY])
         replicas = random.choice([[1], [1], [1, 2], [2, 1], [2]] if number else [[1]])
         directories = [directory if each == NODE else DIRECTORY_IDS[2] for each in replicas]
         partition = {"partition": 0, "replicas": replicas, "directories": directories}

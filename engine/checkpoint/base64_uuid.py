@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 """No UUID, or an unknown topic id."""
+UNASSIGNED_DIRECTORY_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""The directory id of a partition whose log dir its broker has yet to choose."""
 RESERVED_DIRECTORY_IDS = frozenset(
     base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
     for number in range(100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.errors import KafkaStorageError
@@ -13,6 +14,7 @@ from engine.files.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     REMOTE_INDEX_CACHE_FOLDER,
     REPLICATION_OFFSET_CHECKPOINT,
+    FileKind,
     FolderState,
 )
 from engine.files.folder_entries import EntryKind
@@ -121,6 +123,16 @@ class LogDirPlan:
                 self.risks.append(
                     f"{failure.reason}: the log cleaner ends at once, and no log is compacted"
                 )
+
+
+def has_logs(root: SourceRoot) -> bool:
+    """Return whether a log dir has records files of other logs than the metadata log, which only a broker makes."""
+    for name, kind in root.list():
+        if kind is EntryKind.DIRECTORY and name != METADATA_LOG:
+            with suppress(OSError, KafkaStorageError):
+                if any(each.name.endswith(FileKind.LOG.value) for each in root.list(name)):
+                    return True
+    return False
 
 
 def parse_log_folder(name: str) -> LogFolder:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from engine.clock import SYSTEM_CLOCK, Clock
-from engine.files.file_names import FileKind, FolderState
+from engine.files.file_names import FileKind, FolderState, folder_name
 from engine.plan.kept_records import NOTHING_KEPT, KeptRecords, verify_kept
 from engine.plan.loading.broker_epochs import read_epochs
 from engine.plan.loading.broker_failure import (
@@ -91,6 +91,12 @@ class LogPlan:
     def noted(self, note: str) -> LogPlan:
         """Return the plan with one more note."""
         return replace(self, notes=(*self.notes, note))
+
+    @property
+    def stays_a_log(self) -> bool:
+        """Whether the log loads, and is not set aside or deleted: it keeps its name, or becomes the log."""
+        names = (None, folder_name(self.partition))
+        return self.outcome is Outcome.LOADS and self.renamed_to in names
 
     @property
     def is_harmless(self) -> bool:

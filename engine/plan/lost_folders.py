@@ -17,6 +17,7 @@ from engine.files.file_names import (
 )
 from engine.plan.assignments import Assignments
 from engine.plan.future_logs import FoundLog, FutureFate, FutureLog, Place
+from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.units import TopicPartition
 from engine.verdict.missing_folders import MissingFolder, StatedOffsets, missing_folders
@@ -84,7 +85,6 @@ def lost_folders(
         if each.log.state is not FolderState.LOG:
             beside.setdefault(each.log.partition, []).append(each.log.name)
     links = {name for each in log_dirs for name in each.links}
-    is_down = any(each.is_abandoned for each in log_dirs)
     stated = [_stated(each, assignments.directory_ids.get(each.path)) for each in log_dirs]
 
     def has_folder(partition: TopicPartition, topic_id: str | None, _log_dir: str | None) -> bool:
@@ -94,8 +94,6 @@ def lost_folders(
     for missing in missing_folders(cluster, node_id, stated, has_folder, beside):
         if missing.topic_id is None:
             continue  # the broker does not make it
-        if missing.log_dir is None and is_down:
-            continue  # it may be in the log dir that is offline, and the broker does not make it anew
         yield LostFolder(missing, strays.get(missing.partition))
 
 
@@ -110,3 +108,30 @@ def _stated(log_dir: LogDirPlan, directory_id: str | None) -> StatedOffsets:
             RECOVERY_POINT_CHECKPOINT: log_dir.recovery_points,
         },
     )
+
+
+def made_anew(lost: Iterable[LostFolder], log_dirs: Sequence[LogDirPlan]) -> Iterator[LostFolder]:
+    """Yield the partitions that the broker makes anew: none that may be in a log dir that is offline."""
+    down = {each.path for each in log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE}
+    for each in lost:
+        log_dir = each.missing.log_dir
+        is_live = each.missing.is_unassigned if log_dir is None else log_dir not in down
+        if is_live or not down:
+            yield each
+
+
+def dirs_of_new_logs(lost: Iterable[LostFolder], live_logs: Mapping[str, int]) -> set[str]:
+    """Return the log dirs in which the broker makes partitions anew: the assigned one, else the one with the fewest logs.
+
+    See LogManager.nextLogDirs in Kafka, which takes the first of several.
+
+    Args:
+        lost: the partitions that the broker makes anew.
+        live_logs: number of logs by the path of each log dir that is not offline, in the order of `log.dirs`.
+    """
+    counts, found = dict(live_logs), set[str]()
+    for each in lost if counts else ():
+        path = each.missing.log_dir or min(counts, key=counts.__getitem__)
+        counts[path] += 1
+        found.add(path)
+    return found

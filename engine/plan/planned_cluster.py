@@ -28,7 +28,7 @@ class PlannedCluster(NamedTuple):
         is_empty: whether the metadata log has no records.
         is_consistent: whether the records fit each other: a node stops at one that changes what there is not.
         voters: the controllers; None if the log does not state them.
-        brokers: the nodes that were brokers.
+        controllers, brokers: the nodes that registered as such.
         end: end of the planned metadata log.
     """
 
@@ -37,6 +37,7 @@ class PlannedCluster(NamedTuple):
     is_empty: bool = False
     is_consistent: bool = True
     voters: frozenset[int] | None = None
+    controllers: frozenset[int] = frozenset()
     brokers: frozenset[int] = frozenset()
     end: Offset = 0
 
@@ -46,7 +47,8 @@ class PlannedCluster(NamedTuple):
 
     def is_controller_only(self, node_id: int | None) -> bool:
         """Whether the node is a controller, and never was a broker: then it loads no other log."""
-        return self.voters is not None and node_id in self.voters and node_id not in self.brokers
+        controllers = self.controllers | (self.voters or frozenset())
+        return node_id in controllers and node_id not in self.brokers
 
 
 def planned_cluster(
@@ -72,6 +74,7 @@ def planned_cluster(
             is_consistent=not image.notes,
             is_empty=is_empty,
             voters=voters_in(image),
+            controllers=frozenset(image.table("controllers")),
             brokers=frozenset(image.table("brokers")),
             end=end,
         )

@@ -40,6 +40,15 @@ from engine.units import MAX_INT32, MAX_INT64, Offset
 
 _METADATA_VERSION = "metadata.version"
 _NEWEST_QUORUM_STATE = 1
+_OF_THE_QUORUM = frozenset(
+    {
+        ControlRecordType.LEADER_CHANGE,
+        ControlRecordType.SNAPSHOT_HEADER,
+        ControlRecordType.SNAPSHOT_FOOTER,
+        ControlRecordType.KRAFT_VERSION,
+        ControlRecordType.KRAFT_VOTERS,
+    }
+)
 _AT_FORMAT = KRaftSnapshot(0, 0)
 """The snapshot that the format wrote: a node does without its records."""
 
@@ -240,12 +249,16 @@ def _read_snapshot(file: SourceFile) -> bool:
 def _control_types(records: Iterable[Record]) -> set[ControlRecordType]:
     found = set()
     for record in records:
+        if not record.key or not record.value:
+            raise stops("IllegalArgumentException", "a control record has no key or no value")
         try:
             kind = parse_control_key(record.key).type
         except InvalidRecordError as error:
-            raise stops("RuntimeException", str(error)) from None
-        if kind is not None:
-            found.add(kind)
+            raise stops("InvalidRecordException", str(error)) from None
+        if kind not in _OF_THE_QUORUM:
+            reason = f"the control record at offset {record.offset} is a {kind.name}"
+            raise stops("IllegalArgumentException", reason)
+        found.add(kind)
     return found
 
 

@@ -19,9 +19,9 @@ from engine.plan.loading.broker_failure import BrokerFailure, Outcome
 from engine.plan.loading.broker_loading import LogToLoad
 from engine.plan.loading.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_owners import Owners, check_owners
-from engine.plan.log_dir_plan import METADATA_LOG, LogDirPlan, LogFolder, plan_log_dir
+from engine.plan.log_dir_plan import METADATA_LOG, LogDirPlan, LogFolder, has_logs, plan_log_dir
 from engine.plan.log_plan import LogPlan, plan_log
-from engine.plan.lost_folders import LostFolder, lost_folders
+from engine.plan.lost_folders import LostFolder, dirs_of_new_logs, lost_folders, made_anew
 from engine.plan.metadata_log import as_metadata_log, with_features
 from engine.plan.moved_logs import LogAccess, replaced
 from engine.plan.overlay.overlay_content import OverlayBudget
@@ -98,7 +98,9 @@ class StartPlan:
                 )
             self.log_dirs: list[LogDirPlan] = [self._plan_dir(root, clean) for root in roots]
             self.metadata = PlannedCluster() if only is not None else self._plan_metadata()
-            if self.metadata.is_controller_only(self._owners.node_id):
+            if self.metadata.is_controller_only(self._owners.node_id) and not any(
+                map(has_logs, roots)
+            ):
                 for each in self.log_dirs:
                     each.keep_metadata_alone()
             self._assignments = Assignments(
@@ -188,8 +190,12 @@ class StartPlan:
         A failure of a log is also noted in its log dir's plan.
         """
         serving: set[str] = set()
+        live_logs = {each.path: 0 for each in self.log_dirs}
         for root, log_dir in zip(self._sources.log_dirs, self.log_dirs, strict=True):
-            for folder in filter(self._is_chosen, log_dir.folders):
+            for folder in log_dir.folders:
+                if not self._is_chosen(folder):
+                    live_logs[log_dir.path] += _is_live(folder)
+                    continue
                 plan = self._planned(root, log_dir, folder)
                 if not plan.is_hurt:
                     self.sound.add(os.path.join(log_dir.path, folder.name))
@@ -199,20 +205,16 @@ class StartPlan:
                     log_dir.fail(failure)
                 if plan.renamed_to is not None or plan.has_open_transaction:
                     self._accesses.append(LogAccess.of(log_dir, plan, failure))
-                is_served = plan.outcome is Outcome.LOADS and plan.state is FolderState.LOG
-                if is_served and folder.name != METADATA_LOG and plan.renamed_to is None:
-                    serving.add(log_dir.path)
+                if plan.stays_a_log and _is_live(folder):
+                    live_logs[log_dir.path] += 1
+                    if plan.state is FolderState.LOG or plan.renamed_to is not None:
+                        serving.add(log_dir.path)
                 yield log_dir, plan
-        made_in = {each.missing.log_dir for each in self.lost_folders}
-        serving |= {path for path in made_in if path is not None}
-        if None in made_in:
-            # LogManager.nextLogDirs: the log dir with the fewest logs
-            counts = [sum(map(_is_live, each.folders)) for each in self.log_dirs]
-            serving |= {
-                each.path
-                for each, count in zip(self.log_dirs, counts, strict=True)
-                if count == min(counts)
-            }
+        for log_dir in self.log_dirs:
+            if log_dir.outcome is Outcome.LOG_DIR_OFFLINE:
+                del live_logs[log_dir.path]
+        self.lost_folders = tuple(made_anew(self.lost_folders, self.log_dirs))
+        serving |= dirs_of_new_logs(self.lost_folders, live_logs)
         for log_dir in self.log_dirs if self._sources.only is None else ():
             log_dir.read_late(serves=log_dir.path in serving)
 

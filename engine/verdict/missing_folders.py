@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
-from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS
+from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS, UNASSIGNED_DIRECTORY_ID
 from engine.files.file_names import folder_name
 from engine.log.segment.damage import Elsewhere
 from engine.replay.cluster import ClusterImage
@@ -75,6 +75,7 @@ class MissingFolder:
         named_in: path of the first log dir whose checkpoints name it; None if none does.
         log_dir: path of the log dir that the metadata assigns; None if none of these.
         directory_id: directory id that the metadata assigns; None if it has none.
+        is_unassigned: whether the metadata leaves the choice of a log dir to the node.
         other_replicas: the other nodes that the metadata assigns it to.
         start, end: offsets that it held, as far as checkpoints state them; `end` None if none does.
         proofs: what states the end, in words.
@@ -88,6 +89,7 @@ class MissingFolder:
     named_in: str | None = None
     log_dir: str | None = None
     directory_id: str | None = None
+    is_unassigned: bool = False
     other_replicas: tuple[int, ...] = ()
     start: Offset = 0
     end: Offset | None = None
@@ -188,8 +190,8 @@ def missing_folders(
     assigned: set[TopicPartition] = set()
     for partition, topic_id, facts, age in _assigned(image, node_id):
         directories = dict(zip(facts["replicas"], facts["directories"], strict=False))
-        directory = directories.get(node_id)
-        directory = None if directory in RESERVED_DIRECTORY_IDS else directory
+        stated_id = directories.get(node_id)
+        directory = None if stated_id in RESERVED_DIRECTORY_IDS else stated_id
         log_dir = None if directory is None else paths.get(directory)
         assigned.add(partition)
         if has_folder(partition, topic_id, log_dir):
@@ -203,6 +205,7 @@ def missing_folders(
             topic_id=topic_id,
             log_dir=log_dir,
             directory_id=directory,
+            is_unassigned=stated_id == UNASSIGNED_DIRECTORY_ID,
             other_replicas=tuple(each for each in facts["replicas"] if each != node_id),
             beside=set_aside(beside.get(partition, ())),
             **held,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from engine.errors import SourceError
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan
@@ -271,7 +272,11 @@ def test_a_planned_start_is_what_happens(
         top, copy = tmp_path / f"planned-{number}", tmp_path / f"kafka-{number}"
         start = StartMaker(number, top, sound.of(number)).make()
         shutil.copytree(top, copy)
-        plan = Planned(start, judge.version)
+        try:
+            plan = Planned(start, judge.version)
+        except SourceError:  # nothing in it looks like a log dir: then no broker starts on it, either
+            assert not any((log_dir / _METADATA).exists() for log_dir in start.log_dirs)
+            continue
         answer = judge_of(judge, plan, start, copy)
         tally.take(start, plan, answer)
         unknown += plan.outcome is Outcome.UNKNOWN

@@ -222,10 +222,15 @@ class Start {
             stage = "loading";
             // What BrokerMetadataPublisher does with its log manager at first.
             manager.start(topics, command.get("node_id").asInt());
+            stage = "offline dirs";
+            List<String> offline = new ArrayList<>();
+            answer.put("offline", offline);
+            // The thread of ReplicaManager that does this starts before the first partitions come; a node may be slower.
+            handleFailures(manager, channel, dirs, config.metadataLogDir(), offline);
             stage = "replicas";
             replicas(manager, topics, channel, command.get("node_id").asInt(), answer);
             stage = "offline dirs";
-            answer.put("offline", handleFailures(manager, channel, dirs, config.metadataLogDir()));
+            handleFailures(manager, channel, dirs, config.metadataLogDir(), offline);
         } catch (Halted halted) {
             answer.put("halts", true);
         } catch (Throwable error) {
@@ -332,11 +337,10 @@ class Start {
     }
 
     /** What ReplicaManager's thread does with log dirs that failed. */
-    static List<String> handleFailures(
-            Managers manager, LogDirFailureChannel channel, List<File> dirs, String metadataDir) {
-        List<String> offline = new ArrayList<>();
+    static void handleFailures(
+            Managers manager, LogDirFailureChannel channel, List<File> dirs, String metadataDir, List<String> offline) {
         for (File dir : dirs) {
-            if (channel.hasOfflineLogDir(dir.getAbsolutePath())) {
+            if (channel.hasOfflineLogDir(dir.getAbsolutePath()) && !offline.contains(dir.getPath())) {
                 offline.add(dir.getPath());
                 manager.fail(dir.getAbsolutePath());
                 if (dir.getAbsolutePath().equals(new File(metadataDir).getAbsolutePath())) {
@@ -344,7 +348,6 @@ class Start {
                 }
             }
         }
-        return offline;
     }
 
     static Map<String, Object> logs(Managers manager) {
