@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engine.files.file_names import FileKind, FolderState, folder_name
@@ -11,7 +12,7 @@ from engine.plan.future_logs import FutureFate, FutureLog, Place
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
-from engine.plan.lost_records import NOTHING_LOST, LostOffsets, lost_records
+from engine.plan.lost_records import NOTHING_LOST, Losses, LostOffsets, lost_records
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.writing.log_folder import log_delete_dir_name
 
@@ -43,8 +44,8 @@ class LogAccess:
     @property
     def fails(self) -> bool:
         """Whether the log dir may have failed before the access."""
-        if self.is_last:
-            return self.log_dir.outcome is Outcome.LOG_DIR_OFFLINE
+        if self.is_last:  # but before the checkpoints that are read late
+            return any(each.outcome is Outcome.LOG_DIR_OFFLINE for each in self.log_dir.failures)
         return any(each.at_once and each is not self.own for each in self.log_dir.failures)
 
     @property
@@ -58,7 +59,7 @@ class LogAccess:
         )
 
 
-def moved(plan: LogPlan, future: FutureLog) -> LogPlan:
+def moved(plan: LogPlan, root: SourceRoot, future: FutureLog) -> LogPlan:
     """Return the plan of a future log with its fate after all logs are loaded."""
     current = None if future.current is None else os.path.join(*future.current)
     name = folder_name(plan.partition)
@@ -78,7 +79,7 @@ def moved(plan: LogPlan, future: FutureLog) -> LogPlan:
                 f"the broker continues the move: the future log replaces {current} when it has caught up"
             )
         case FutureFate.FOLLOWS_NEW:
-            return replace(plan, is_at_risk=True).noted(
+            return replace(plan, losses=_all_records(plan, root)).noted(
                 f"no log dir has {name}: the broker creates an empty log of it, and truncates the future log"
                 " to that"
             )
@@ -94,14 +95,19 @@ def replaced(plan: LogPlan, root: SourceRoot, by: Place, future: LogPlan) -> Log
     kept = []
     if future.log_start is not None and future.log_end is not None:
         kept.append(LostOffsets(future.log_start, future.log_end))
-    gone = [
-        FileChange(entry.name, ChangeKind.DELETED)
-        for entry in root.list(plan.folder)
-        if entry.name.endswith(_LOG)
-    ]
-    lost = lost_records(root, plan.folder, gone, plan.log_start or 0, kept)
+    lost = _all_records(plan, root, kept)
     return replace(
         plan,
         renamed_to=log_delete_dir_name(plan.partition),
         losses=lost if lost.ranges else NOTHING_LOST,
     ).noted(f"{os.path.join(*by)} replaces it: the folder is deleted a minute after the start")
+
+
+def _all_records(plan: LogPlan, root: SourceRoot, kept: Iterable[LostOffsets] = ()) -> Losses:
+    """Return the losses by deleting all records files of a log."""
+    gone = [
+        FileChange(entry.name, ChangeKind.DELETED)
+        for entry in root.list(plan.folder)
+        if entry.name.endswith(_LOG)
+    ]
+    return lost_records(root, plan.folder, gone, plan.log_start or 0, kept)

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 from engine.files.file_names import FolderState
+from engine.files.source_files import SourceRoot
 from engine.plan.assignments import Assignments
 from engine.plan.future_logs import FutureLogs, Place
 from engine.plan.loading.broker_failure import stops
@@ -29,7 +30,9 @@ class Placement:
         self._futures = futures
         self._seen: dict[tuple[TopicPartition, FolderState], str] = {}
 
-    def placed(self, plan: LogPlan, log_dir: LogDirPlan, folder: LogFolder) -> LogPlan:
+    def placed(
+        self, plan: LogPlan, root: SourceRoot, log_dir: LogDirPlan, folder: LogFolder
+    ) -> LogPlan:
         """Return the plan of a log that loads, with what the broker does because of its place."""
         if plan.state is FolderState.DELETE:
             return plan.noted("its folder is deleted a minute after the start")
@@ -51,4 +54,4 @@ class Placement:
                 stops("IllegalStateException", f"{plan.partition} is also in {other}")
             )
         future = self._futures.by_place.get(Place(log_dir.path, plan.folder))
-        return plan if future is None else moved(plan, future)
+        return plan if future is None else moved(plan, root, future)

@@ -377,7 +377,7 @@ class StartPlan:
             return plan
         if plan.state is FolderState.LOG:
             plan = self._with_proven_end(plan, log_dir)
-        return self._placement.placed(plan, log_dir, folder)
+        return self._placement.placed(plan, root, log_dir, folder)
 
     def _with_proven_end(self, plan: LogPlan, log_dir: LogDirPlan) -> LogPlan:
         """Return the plan with the offsets past the last record that were assigned before."""

@@ -41,8 +41,8 @@ from engine.replay.transactions import OpenTransaction
 from engine.units import Timestamp
 from engine.verdict.loss import Loss
 from engine.version import __version__
-from kafkafs.loss_words import FORGETS
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
+from kafkafs.start_words import lost_folder_lines, risk_lines
 
 if TYPE_CHECKING:
     from engine.replay.groups.share_rows import ShareRow
@@ -108,8 +108,10 @@ class PlannedStart:
         logs: number of logs.
         changed: logs that lose records, change or do not load.
         lost_records, lost_bytes, given_again: sums.
-        made_anew: partitions without a folder that the broker makes, empty.
-        risks: what else may be lost, in sentences.
+        made_anew: number of partitions without a folder that held records, as far as can be told.
+        lost_offsets: number of offsets that those are known to have held.
+        lost_folders: a line for each partition without a folder.
+        risks: a line for each other risk.
         outcome, reason: what happens to the broker.
         is_known: whether all that the start depends on could be read.
         skipped: why no start was planned; "" if one was.
@@ -123,7 +125,9 @@ class PlannedStart:
     lost_bytes: int = 0
     given_again: int = 0
     made_anew: int = 0
-    risks: list[str] = field(default_factory=list)
+    lost_offsets: int = 0
+    lost_folders: Sequence[str] = ()
+    risks: Sequence[str] = ()
     outcome: str = ""
     reason: str = ""
     is_known: bool = True
@@ -371,10 +375,11 @@ class FactsReader:
                 planned.given_again += log.offsets_given_again
                 if not log.is_harmless:
                     planned.changed.append(log)
-            planned.made_anew = sum(not each.missing.is_harmless for each in start.lost_folders)
-            planned.risks = [risk for each in start.log_dirs for risk in each.risks]
-            planned.risks += [FORGETS] if start.forgets_topics else []
             planned.log_dirs = start.log_dirs
+            planned.made_anew = sum(not each.missing.is_harmless for each in start.lost_folders)
+            planned.lost_offsets = sum(each.missing.lost_offsets for each in start.lost_folders)
+            planned.lost_folders = list(lost_folder_lines(start))
+            planned.risks = list(risk_lines(start))
             outcome, planned.reason = start.verdict()
             planned.outcome = outcome.value
             planned.is_known = all(each.outcome.value != "unknown" for each in start.failures)

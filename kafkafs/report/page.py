@@ -74,6 +74,7 @@ def _charts(facts: SourceFacts) -> dict[str, Any]:
         "changed": sorted(facts.start.changed, key=lambda each: -each.losses.bytes),
         "groups": sorted(facts.groups or (), key=lambda each: (-(each.lag or 0), each.name)),
         "most_changed": MOST_CHANGED_LOGS,
+        "node_lines": [*facts.start.lost_folders, *facts.start.risks],
         "most_open": MOST_OPEN_ROWS,
     }
 

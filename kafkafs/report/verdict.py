@@ -85,22 +85,22 @@ def _start(facts: SourceFacts) -> Iterator[Sentence]:
     if start.skipped:
         return
     broker = f"a {start.version} broker"
+    reason = without_quotes(start.reason)
     if start.outcome == "broker-does-not-start":
-        yield Sentence(
-            "error",
-            f"{broker.capitalize()} would not start: {without_quotes(start.reason)}.",
-            "start",
-        )
-    elif start.outcome == "log-dir-offline":
-        text = (
-            f"{broker.capitalize()} would start without a log dir: {without_quotes(start.reason)}."
-        )
+        yield Sentence("error", f"{broker.capitalize()} would not start: {reason}.", "start")
+        return
+    if start.outcome == "unknown":
+        yield Sentence("warning", f"What {broker} would do is unknown: {reason}.", "start")
+        return
+    if start.outcome == "log-dir-offline":
+        text = f"{broker.capitalize()} would start without a log dir: {reason}."
         yield Sentence("error", text, "start")
-    elif start.outcome == "unknown":
-        text = f"What {broker} would do is unknown: {without_quotes(start.reason)}."
-        yield Sentence("warning", text, "start")
-    else:
-        yield from _loaded(facts, broker)
+    if start.made_anew:
+        partitions = counted(start.made_anew, "partition")
+        held = f", which held {counted(start.lost_offsets, 'offset')}" if start.lost_offsets else ""
+        text = f"A start of {broker} would make {partitions} anew, from offset 0 on{held}."
+        yield Sentence("error", text, "start")
+    yield from _loaded(facts, broker)
 
 
 def _loaded(facts: SourceFacts, broker: str) -> Iterator[Sentence]:
@@ -109,9 +109,6 @@ def _loaded(facts: SourceFacts, broker: str) -> Iterator[Sentence]:
     if start.lost_bytes:
         lost = f"{counted(start.lost_records, 'record')} ({size(start.lost_bytes)})"
         yield Sentence("error", f"A start of {broker} would lose {lost}.", "start")
-    if start.made_anew:
-        made = f"make {counted(start.made_anew, 'partition')} anew, empty, from offset 0 on"
-        yield Sentence("error", f"A start of {broker} would {made}.", "start")
     if start.given_again:
         given = f"give {counted(start.given_again, 'offset')} to other records than before"
         yield Sentence("error", f"A start of {broker} would {given}.", "start")
@@ -125,5 +122,5 @@ def _loaded(facts: SourceFacts, broker: str) -> Iterator[Sentence]:
     elif any(each.hole_bytes for each in facts.partitions):
         text = f"{broker.capitalize()} would start, take no record away, and serve errors at the damage."
         yield Sentence("warning", text, "start")
-    elif not start.risks:
+    elif start.is_harmless:
         yield Sentence("fine", f"A start of {broker} would take no record away.", "start")

@@ -274,7 +274,9 @@ def test_a_planned_start_is_what_happens(
         shutil.copytree(top, copy)
         try:
             plan = Planned(start, judge.version)
-        except SourceError:  # nothing in it looks like a log dir: then no broker starts on it, either
+        except (
+            SourceError
+        ):  # nothing in it looks like a log dir: then no broker starts on it, either
             assert not any((log_dir / _METADATA).exists() for log_dir in start.log_dirs)
             continue
         answer = judge_of(judge, plan, start, copy)

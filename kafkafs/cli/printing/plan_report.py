@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
+from engine.files.file_names import FolderState
 from engine.plan.kept_records import KeptRecords
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_dir_plan import LogDirPlan
@@ -15,12 +17,13 @@ from engine.plan.lost_folders import LostFolder
 from engine.plan.lost_records import Losses
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.start_plan import StartPlan
-from engine.units import EpochEntry, Timestamp
+from engine.units import EpochEntry, Timestamp, TopicPartition
 from engine.verdict.loss import Loss
 from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import FORGETS, closing, utc_minute
+from kafkafs.loss_words import closing, utc_minute
+from kafkafs.start_words import lost_folder_lines, risk_lines
 
 _MOST_RANGES = 5
 _OUTCOMES = {
@@ -90,13 +93,7 @@ def _times(losses: Losses | Totals) -> str:
 
 def start_lines(start: StartPlan) -> Iterator[str]:
     """Yield the text lines about the node, besides its logs: partitions without a folder, and other risks."""
-    for lost in start.lost_folders:
-        yield f"{printable(lost.missing.name)}: {printable('; '.join(lost.sentences()))}"
-    for log_dir in start.log_dirs:
-        for risk in log_dir.risks:
-            yield f"{printable(log_dir.path)}: {printable(risk)}"
-    if start.forgets_topics:
-        yield FORGETS
+    yield from map(printable, (*lost_folder_lines(start), *risk_lines(start)))
 
 
 def _damage_lines(kept: KeptRecords) -> Iterator[str]:
@@ -175,10 +172,10 @@ class Totals:
         self.first_timestamp = min(known, default=None)
         self.last_timestamp = max(known, default=None)
 
-    def add_stray(self, lost: LostFolder) -> None:
-        """Add a partition whose folder becomes stray."""
-        self.partitions += not lost.missing.is_harmless
-        self.offsets += lost.missing.lost_offsets
+    def add_stray(self, lost: LostFolder, of_future: int) -> None:
+        """Add a partition whose folder becomes stray, of whose future log this many offsets are lost and counted."""
+        self.partitions += not (lost.missing.is_harmless or of_future)
+        self.offsets += max(0, lost.missing.lost_offsets - of_future)
 
 
 @dataclass
@@ -209,6 +206,7 @@ class PlanSummary:
     unread_bytes: int = 0
     lost: Totals = field(default_factory=Totals)
     lost_before: LossTotals = field(default_factory=LossTotals)
+    _futures: Counter[TopicPartition] = field(default_factory=Counter)
 
     def add(self, log: LogPlan) -> None:
         """Add a log."""
@@ -220,13 +218,15 @@ class PlanSummary:
         self.bytes += log.kept.bytes
         self.unread_bytes += log.kept.unread_bytes
         self.lost.add(log.losses)
+        if log.state is FolderState.FUTURE:
+            self._futures[log.partition] += log.losses.offsets
 
     def finish(self, start: StartPlan, lost_before: Sequence[Loss]) -> None:
         """Add what concerns the whole node, once all logs are planned, and what is lost without a start."""
         self.lost_before = LossTotals.of(lost_before)
         for lost in start.lost_folders:
             if lost.stray is not None:
-                self.lost.add_stray(lost)
+                self.lost.add_stray(lost, self._futures[lost.missing.partition])
             self.lost_folders += not lost.missing.is_harmless
         self.risks = sum(len(each.risks) for each in start.log_dirs) + start.forgets_topics
         self.is_harmless = self.is_harmless and not (self.lost_folders or self.risks)

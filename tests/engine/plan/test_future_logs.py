@@ -136,7 +136,8 @@ def test_a_future_log_elsewhere_and_without_a_log_follows_an_empty_one(case: Cas
     case.log("second", FUTURE, 40)
     case.assign("first")
     future = case.plan()[2][f"second/{FUTURE}"]
-    assert future.is_at_risk
+    assert future.losses.ranges == ((0, 40),)
+    assert not future.is_harmless
     assert "the broker creates an empty log of it" in future.notes[-1]
 
 

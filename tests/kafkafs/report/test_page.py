@@ -24,6 +24,7 @@ from tests.kafkafs.built_logs import BuiltLog
 from tests.kafkafs.faces.damage import sound_node
 from tests.kafkafs.report.many_facts import many_facts
 from tests.kafkafs.report.pages import SECTIONS, attributes, parsed, section, text_of
+from tests.replayed_bytes import write_metadata_log
 
 CURRENT = log_dir("current")
 EVIL = "<script>alert(1)</script>"
@@ -102,6 +103,30 @@ def test_a_log_dir_without_a_metadata_log_is_a_risk_as_in_a_plan(tmp_path: Path)
     assert result.exit_code == 1, result.output
     assert "No damage: all 1,761 records were read and checked." in result.output
     assert "No metadata log here: a controller that starts here" in result.output
+
+
+def test_what_a_start_makes_anew_and_forgets_is_there_as_in_a_plan(tmp_path: Path) -> None:
+    source = copy_of("sample", tmp_path / "data")
+    write_metadata_log(source)
+    shutil.rmtree(source / "orders-0")
+    for gone, says in (
+        ("orders-1", "would make 2 partitions anew, from offset 0 on, which held 2,000 offsets."),
+        (
+            "__cluster_metadata-0",
+            "No metadata log here: a controller that starts here forgets every topic",
+        ),
+    ):
+        shutil.rmtree(source / gone)
+        text, result = written(source, tmp_path / f"{gone}.html")
+        assert result.exit_code == 1
+        assert says in result.output
+        planned = CliRunner().invoke(cli, ["plan", str(source)]).output.splitlines()
+        lines = [
+            line for line in planned if " anew," in line or "empty one" in line or "forgets" in line
+        ]
+        assert lines
+        shown = text_of(section(parsed(text), "start"))
+        assert all(line in shown or line.startswith("A 4.4.0") for line in lines), shown
 
 
 def test_a_page_loads_nothing_and_runs_only_its_own_script(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""Words for what a start does to a node besides its logs, the same in `plan` and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.plan.start_plan import StartPlan
+from kafkafs.loss_words import FORGETS
+
+
+def lost_folder_lines(start: StartPlan) -> Iterator[str]:
+    """Yield a line for each partition without a folder; its names may have characters that a reader cannot see."""
+    for lost in start.lost_folders:
+        yield f"{lost.missing.name}: {'; '.join(lost.sentences())}"
+
+
+def risk_lines(start: StartPlan) -> Iterator[str]:
+    """Yield a line for each other risk."""
+    for log_dir in start.log_dirs:
+        for risk in log_dir.risks:
+            yield f"{log_dir.path}: {risk}"
+    if start.forgets_topics:
+        yield FORGETS
