@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,14 +18,14 @@ from engine.plan.raft_files import (
     newest_snapshot,
     snapshot_ends,
 )
-from engine.replay.cluster import ClusterChange, ClusterImage
+from engine.replay.cluster import ClusterImage, ReadAtStart
 
 
 class PlannedMetadata(NamedTuple):
-    """The metadata log after its loading, and its records behind the newest snapshot, in the order of the files."""
+    """The metadata log after its loading, and what a node reads from it."""
 
     plan: LogPlan
-    changes: Sequence[ClusterChange] = ()
+    read: ReadAtStart = ReadAtStart()
 
 
 def as_metadata_log(
@@ -74,7 +74,7 @@ def _with_raft_files(
     changes = metadata_changes(contents, max(start, end), plan.log_end or 0)
     check_quorum_state(root, plan.folder)
     if newest is None:
-        return PlannedMetadata(plan, changes)
+        return PlannedMetadata(plan, ReadAtStart(changes=changes))
     if not newest.is_whole:
         plan = replace(plan, is_at_risk=True).noted(
             f"its newest snapshot, {newest.name}, is not complete: the node takes what is in it for all there is"
@@ -86,7 +86,7 @@ def _with_raft_files(
             f"its newest snapshot, {newest.name}, is past the end of the log: the records files go, and the log"
             f" begins at offset {end}"
         )
-    return PlannedMetadata(plan, changes)
+    return PlannedMetadata(plan, ReadAtStart(newest.id, newest.changes, changes))
 
 
 def with_features(

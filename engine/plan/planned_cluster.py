@@ -6,7 +6,6 @@ node gets the rest again from the other controllers, before it sets a log aside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -15,7 +14,8 @@ from engine.log.log_directory import LogSource, open_source
 from engine.plan.loading.broker_failure import stops
 from engine.plan.log_dir_plan import METADATA_LOG
 from engine.plan.log_plan import LogPlan
-from engine.replay.cluster import ClusterChange, ClusterImage, ClusterReplay, image_at_start
+from engine.plan.metadata_log import PlannedMetadata
+from engine.replay.cluster import ClusterImage, ClusterReplay, image_at_start
 from engine.units import Offset
 
 
@@ -51,23 +51,20 @@ class PlannedCluster(NamedTuple):
         return node_id in controllers and node_id not in self.brokers
 
 
-def planned_cluster(
-    log_dir: str, metadata: LogPlan, changes: Sequence[ClusterChange], node_id: int | None
-) -> PlannedCluster:
+def planned_cluster(log_dir: str, metadata: PlannedMetadata, node_id: int | None) -> PlannedCluster:
     """Replay the metadata log of a log dir as it is after its loading.
 
     Args:
         log_dir: path of the log dir.
-        metadata: plan of its metadata log, which loads.
-        changes: its records behind the newest snapshot.
+        metadata: its metadata log, which loads.
         node_id: the node that starts; None if unknown.
     """
-    end = metadata.log_end or 0
+    end = metadata.plan.log_end or 0
     source: LogSource | None = None
     found = PlannedCluster(end=end)
     with suppress(OSError, KafkaStorageError):
         source = open_source(log_dir)
-        image = image_at_start(source.partitions()[METADATA_LOG].view(), changes)
+        image = image_at_start(source.partitions()[METADATA_LOG].view(), metadata.read)
         is_empty = image.snapshot is None and not end
         found = PlannedCluster(
             None if is_empty or image.missing is not None else image,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from engine.checkpoint.base64_uuid import canonical_uuid
 from engine.errors import InvalidRecordError
@@ -38,8 +38,10 @@ from engine.topics.internal_topics import decoder_for
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT32, MAX_INT64, Offset
 
+_T = TypeVar("_T")
 _METADATA_VERSION = "metadata.version"
 _NEWEST_QUORUM_STATE = 1
+_OF_IO = ("IOException", "EOFException", "JsonParseException", "MalformedInputException")
 _OF_THE_QUORUM = frozenset(
     {
         ControlRecordType.LEADER_CHANGE,
@@ -54,15 +56,21 @@ _AT_FORMAT = KRaftSnapshot(0, 0)
 
 
 class NewestSnapshot(NamedTuple):
-    """The snapshot from which a node starts; `is_whole`: it ends with its footer record."""
+    """The snapshot from which a node starts: its records as far as the node reads them."""
 
     id: KRaftSnapshot
-    is_whole: bool
+    changes: Sequence[ClusterChange]
 
     @property
     def name(self) -> str:
         """Name of the file."""
         return kraft_checkpoint_name(*self.id)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it ends with its footer record."""
+        footer = ControlRecordType.SNAPSHOT_FOOTER.name
+        return bool(self.changes) and self.changes[-1].kind == footer
 
 
 def check_bootstrap(root: SourceRoot) -> None:
@@ -78,8 +86,14 @@ def check_bootstrap(root: SourceRoot) -> None:
 def check_quorum_state(root: SourceRoot, folder: str) -> None:
     """Read the quorum-state in the metadata log's folder, if there is one. Raises BrokerFailure as `check_bootstrap`."""
     kinds = {entry.name: entry.kind for entry in root.list(folder)}
-    if QUORUM_STATE in kinds:
+    if QUORUM_STATE not in kinds:
+        return
+    try:
         _read(root, f"{folder}/{QUORUM_STATE}", kinds[QUORUM_STATE], _read_quorum_state)
+    except BrokerFailure as failure:
+        if failure.java in _OF_IO:
+            raise stops("UncheckedIOException", failure.reason) from None
+        raise
 
 
 def newest_snapshot(root: SourceRoot, folder: str, log_start: Offset = 0) -> NewestSnapshot | None:
@@ -93,10 +107,10 @@ def newest_snapshot(root: SourceRoot, folder: str, log_start: Offset = 0) -> New
     newest = max(found, key=lambda each: (each.epoch, each.end_offset))
     path = f"{folder}/{kraft_checkpoint_name(*newest)}"
     try:
-        return NewestSnapshot(newest, bool(_read(root, path, found[newest], _read_snapshot)))
+        return NewestSnapshot(newest, _read(root, path, found[newest], _read_snapshot))
     except BrokerFailure as failure:
         if newest == _AT_FORMAT and failure.java == "NoSuchElementException":
-            return NewestSnapshot(newest, is_whole=False)
+            return NewestSnapshot(newest, ())
         raise
 
 
@@ -118,9 +132,7 @@ def _snapshots(
             yield KRaftSnapshot(parsed.base_offset, parsed.epoch), kind
 
 
-def _read(
-    root: SourceRoot, path: str, kind: EntryKind, read: Callable[[SourceFile], object]
-) -> object:
+def _read(root: SourceRoot, path: str, kind: EntryKind, read: Callable[[SourceFile], _T]) -> _T:
     """Return what `read` makes of a file; its errors are failures that end the start."""
     shown = root.display(path)
     if kind is EntryKind.DIRECTORY:
@@ -223,27 +235,30 @@ def _changes_in(batch: RecordBatch, where: str) -> Iterator[ClusterChange]:
         yield ClusterChange(decoded.kind, decoded.value["data"], record.offset, record.timestamp)
 
 
-def _read_snapshot(file: SourceFile) -> bool:
-    """Return whether a snapshot ends with its footer."""
+def _read_snapshot(file: SourceFile) -> list[ClusterChange]:
+    """Return the records of a snapshot up to its end, or to the first batch that it does not have to its end."""
     size = file.size()
     if not size:
         raise stops("NoSuchElementException", f"{file.path} is empty")
     if size < UP_TO_MAGIC:
         raise stops("NullPointerException", f"{file.path} has only {size} bytes")
-    types: set[ControlRecordType] = set()
+    found: list[ClusterChange] = []
     is_first = True
     for frame in frames(file, 0, size):
         if frame.magic != CURRENT_MAGIC:
             raise stops("IllegalStateException", f"a batch of {file.path} has magic {frame.magic}")
         batch = batch_in(file, frame)
         batch.ensure_valid()
-        types = _control_types(batch.records()) if batch.is_control else set()
-        if is_first and ControlRecordType.SNAPSHOT_HEADER not in types:
+        changes = list(_changes_in(batch, f"the batch at byte {frame.position} of {file.path}"))
+        if is_first and ControlRecordType.SNAPSHOT_HEADER.name not in {
+            each.kind for each in changes
+        }:
             raise stops("IllegalStateException", f"{file.path} does not begin with its header")
         is_first = False
+        found += changes
     if is_first:
         raise stops("NoSuchElementException", f"{file.path} has no whole batch")
-    return ControlRecordType.SNAPSHOT_FOOTER in types
+    return found
 
 
 def _control_types(records: Iterable[Record]) -> set[ControlRecordType]:
@@ -281,8 +296,9 @@ def _read_quorum_state(file: SourceFile) -> None:
         if name not in fields:
             raise stops("RuntimeException", f"{file.path} has no {name}")
     for name, value in fields.items():
-        if name in _FIELDS and not _FIELDS[name](value):
-            raise stops("RuntimeException", f"{file.path} has the {name} {str(value)[:80]!a}")
+        is_valid, java = _FIELDS.get(name, (_is_any, ""))
+        if not is_valid(value):
+            raise stops(java, f"{file.path} has the {name} {str(value)[:80]!a}")
     if fields.get("currentVoters", ()) is None:
         raise stops("NullPointerException", f"{file.path} has no currentVoters")
 
@@ -328,12 +344,16 @@ def _are_voters(value: object) -> bool:
     )
 
 
-_FIELDS: dict[str, Callable[[Any], bool]] = {
-    "clusterId": lambda value: isinstance(value, str),
-    "leaderId": _is_int32,
-    "leaderEpoch": _is_int32,
-    "votedId": _is_int32,
-    "votedDirectoryId": _is_uuid,
-    "appliedOffset": _is_int64,
-    "currentVoters": _are_voters,
+def _is_any(_value: object) -> bool:
+    return True
+
+
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "clusterId": (lambda value: isinstance(value, str), "RuntimeException"),
+    "leaderId": (_is_int32, "NumberFormatException"),
+    "leaderEpoch": (_is_int32, "NumberFormatException"),
+    "votedId": (_is_int32, "NumberFormatException"),
+    "votedDirectoryId": (_is_uuid, "IllegalArgumentException"),
+    "appliedOffset": (_is_int64, "NumberFormatException"),
+    "currentVoters": (_are_voters, "RuntimeException"),
 }

@@ -22,7 +22,7 @@ from engine.plan.log_dir_owners import Owners, check_owners
 from engine.plan.log_dir_plan import METADATA_LOG, LogDirPlan, LogFolder, has_logs, plan_log_dir
 from engine.plan.log_plan import LogPlan, plan_log
 from engine.plan.lost_folders import LostFolder, dirs_of_new_logs, lost_folders, made_anew
-from engine.plan.metadata_log import as_metadata_log, with_features
+from engine.plan.metadata_log import PlannedMetadata, as_metadata_log, with_features
 from engine.plan.moved_logs import LogAccess, replaced
 from engine.plan.overlay.overlay_content import OverlayBudget
 from engine.plan.overlay.overlay_disk import OverlayDisk
@@ -31,7 +31,7 @@ from engine.plan.planned_cluster import PlannedCluster, planned_cluster, with_cl
 from engine.plan.start_sources import StartSources, open_log_dirs
 from engine.plan.stated_ends import StatedEnds, sentences
 from engine.plan.topic_ids import read_topic_id
-from engine.replay.cluster import ClusterChange, ClusterImage
+from engine.replay.cluster import ClusterImage, ReadAtStart
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.writing.log_config import LogConfig
 
@@ -83,7 +83,7 @@ class StartPlan:
         self._stated_ends = StatedEnds()
         self._assignments = Assignments()
         self._done: dict[Place, LogPlan] = {}
-        self._metadata_changes: Sequence[ClusterChange] = ()
+        self._metadata_read = ReadAtStart()
         self.lost_folders: tuple[LostFolder, ...] = ()
         self.sound: set[str] = set()
         try:
@@ -296,9 +296,8 @@ class StartPlan:
                 continue
             plan, found = self._plan(root, log_dir, folder), PlannedCluster()
             if plan.outcome is Outcome.LOADS:
-                found = planned_cluster(
-                    root.path, plan, self._metadata_changes, self._owners.node_id
-                )
+                metadata = PlannedMetadata(plan, self._metadata_read)
+                found = planned_cluster(root.path, metadata, self._owners.node_id)
                 plan = with_cluster(plan, found, self._owners.node_id)
                 plan = with_features(plan, found.image, self.version.feature_levels)
             self._done[Place(root.path, folder.name)] = plan
@@ -369,7 +368,7 @@ class StartPlan:
                 if name.endswith(FileKind.LOG.value)
                 and not self._disk.is_dir(os.path.join(path, name))
             ]
-            plan, self._metadata_changes = as_metadata_log(plan, root, contents)
+            plan, self._metadata_read = as_metadata_log(plan, root, contents)
         self._disk.forget(path)
         if is_metadata:
             return plan

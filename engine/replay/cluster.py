@@ -204,12 +204,23 @@ class ClusterReplay:
         return image
 
 
-def image_at_start(view: LogView, changes: Sequence[ClusterChange]) -> ClusterImage:
-    """Return the cluster that a node replays at its start: its newest snapshot, whole or not, and then `changes`.
+class ReadAtStart(NamedTuple):
+    """The records that a node reads at its start.
 
-    Raises OSError if a file cannot be read.
+    Attributes:
+        snapshot: its newest snapshot; None without one.
+        held: the records in it, as far as the node reads them.
+        changes: the records of the log behind it.
     """
-    return _Replay(view, None, no_progress, changes).begin()
+
+    snapshot: KRaftSnapshot | None = None
+    held: Sequence[ClusterChange] = ()
+    changes: Sequence[ClusterChange] = ()
+
+
+def image_at_start(view: LogView, read: ReadAtStart) -> ClusterImage:
+    """Return the cluster that a node replays at its start."""
+    return _Replay(view, None, no_progress, read).begin()
 
 
 class _Snapshot(NamedTuple):
@@ -222,16 +233,29 @@ class _Snapshot(NamedTuple):
     notes: list[str]
     is_whole: bool
 
+    @classmethod
+    def of(
+        cls,
+        snapshot_id: KRaftSnapshot,
+        changes: list[ClusterChange],
+        unreadable: list[Unreadable],
+        notes: list[str],
+    ) -> _Snapshot:
+        headers = [change for change in changes if change.kind == "SNAPSHOT_HEADER"]
+        timestamp = headers[0].facts["lastContainedLogTimestamp"] if headers else -1
+        ends = bool(headers) and changes[-1].kind == "SNAPSHOT_FOOTER"
+        return cls(snapshot_id, timestamp, changes, unreadable, notes, ends and not unreadable)
+
 
 class _Replay:
-    """One pass over a metadata log; `given`: the changes in place of the log's, of a node that starts."""
+    """One pass over a metadata log; `given`: what a node reads that starts, in place of the files."""
 
     def __init__(
         self,
         view: LogView,
         until: Timestamp | None,
         progress: Progress,
-        given: Sequence[ClusterChange] | None = None,
+        given: ReadAtStart | None = None,
     ) -> None:
         self._view = view
         self._given = given
@@ -283,8 +307,8 @@ class _Replay:
             records = replayed_records(self._view, start, end, self._until, self._progress)
             changes = self._changes(records, self._unreadable, self._tables.notes)
         else:
-            changes = iter(self._given)
-            end = max([start, *(each.offset + 1 for each in self._given)])
+            changes = iter(self._given.changes)
+            end = max([start, *(each.offset + 1 for each in self._given.changes)])
         for change in changes:
             self._timestamp = max(self._timestamp, change.timestamp)
             self._newest_offset = change.offset
@@ -322,8 +346,8 @@ class _Replay:
         damaged_one = None
         snapshots = self._view.kraft_snapshots
         if self._given is not None:
-            newest = max(snapshots, key=lambda each: (each.epoch, each.end_offset), default=None)
-            return None if newest is None else self._read_snapshot(newest)
+            newest = self._given.snapshot
+            return None if newest is None else _Snapshot.of(newest, list(self._given.held), [], [])
         for snapshot_id in reversed(snapshots):
             found = self._read_snapshot(snapshot_id)
             if found is None or (self._until is not None and found.timestamp > self._until):
@@ -362,11 +386,7 @@ class _Replay:
         unreadable: list[Unreadable] = []
         notes: list[str] = []
         changes = list(self._changes(iter(items), unreadable, notes))
-        kinds = [change.kind for change in changes]
-        headers = [change for change in changes if change.kind == "SNAPSHOT_HEADER"]
-        timestamp = headers[0].facts["lastContainedLogTimestamp"] if headers else -1
-        is_whole = bool(headers) and kinds[-1] == "SNAPSHOT_FOOTER" and not unreadable
-        return _Snapshot(snapshot_id, timestamp, changes, unreadable, notes, is_whole)
+        return _Snapshot.of(snapshot_id, changes, unreadable, notes)
 
     def _changes(
         self, records: Iterator[Replayed], unreadable: list[Unreadable], notes: list[str]

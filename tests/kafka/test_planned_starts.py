@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engine.errors import SourceError
+from engine.files.file_names import FolderState, folder_name
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.loading.broker_versions import broker_version
 from engine.plan.log_plan import LogPlan
@@ -100,6 +101,9 @@ class Tally:
         self.counts[f"Kafka: {outcome_of(answer).value}"] += 1
         self.counts[f"planned: {plan.outcome.value}"] += 1
         self.counts["damaged starts"] += bool(start.acts)
+        why = untold(plan, outcome_of(answer), answer)
+        if why:
+            self.counts[f"not told: {why}"] += 1
         self.counts["metadata log cannot be believed"] += not plan.is_believed
         self.counts["no metadata log"] += plan.forgets
         self.counts["partitions without a folder"] += len(plan.made)
@@ -169,13 +173,9 @@ def outcome_of(answer: dict[str, Any]) -> Outcome:
 def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, Any]) -> list[str]:
     """Where Kafka did something else."""
     kafkas = outcome_of(answer)
-    if plan.outcome is Outcome.UNKNOWN:
+    if plan.outcome is Outcome.UNKNOWN or untold(plan, kafkas, answer):
         return []
-    if not plan.is_believed and answer.get("stage") not in ("log dirs", "metadata log"):
-        return []  # what the cluster has of the logs cannot be told
     said = f"{answer['failure']}: {str(answer.get('message'))[:300]} {answer.get('where')}"
-    if plan.is_race and kafkas is Outcome.LOG_DIR_OFFLINE:
-        return []
     if plan.outcome is not kafkas:
         return [f"{plan.outcome} planned ({plan.reason}), {kafkas} in Kafka ({said})"]
     if kafkas is Outcome.BROKER_STOPS:
@@ -188,9 +188,26 @@ def differences(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
         found.append(f"{sorted(plan.made)} to be made anew, {sorted(made)} in Kafka")
     unserved = answer.get("unserved_because")
     at_risk = bool(answer["unserved"] or answer["cleaner_dies"])
-    if not answer["offline"] and at_risk != bool(plan.risks):
+    risks = [each for each in plan.risks if not plan.forgets or "cleaner" in each]
+    if not answer["offline"] and at_risk != bool(risks):
         found.append(f"risks {plan.risks}, in Kafka {unserved} {answer['cleaner_dies']}")
     return found
+
+
+def untold(plan: Planned, kafkas: Outcome, answer: dict[str, Any]) -> str:
+    """What nothing on disk tells, and decides about the start; "" where all is told."""
+    if plan.is_race and kafkas is Outcome.LOG_DIR_OFFLINE:
+        return "whether the broker comes to a log before its log dir fails"
+    if not plan.forgets or plan.outcome is kafkas:
+        return ""
+    # Only the lost metadata log tells whether the logs are this node's: in the judge, none is.
+    if "replication-offset-checkpoint" in plan.reason:
+        return "whether it has a partition there, whose high watermark it reads"
+    if "is also in" in plan.reason:
+        return "whether it has the log that is in two log dirs"
+    if plan.offline and answer["failure"] == "KafkaStorageException":
+        return "whether it sets logs aside in a log dir that is offline"
+    return ""
 
 
 def other_files(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, Any]) -> list[str]:
@@ -204,6 +221,10 @@ def other_files(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     known = {log.folder for _, log in plan.logs}
     for log_dir, log in plan.logs:
         name = log.folder if log.renamed_to is None else _UNIQUE.sub("*", log.renamed_to)
+        is_live = log.state in (FolderState.LOG, FolderState.FUTURE)
+        is_kept = is_live and log.renamed_to is None and log.partition.topic != _METADATA
+        if plan.forgets and is_kept:  # the judge is the only controller, and forgets it
+            name = f"{folder_name(log.partition)}.*{FolderState.STRAY.value}"
         key = log_dir.removeprefix(top), name
         if key in ours:  # two strays of one partition: nobody can tell which is which
             return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 
 from engine.errors import (
@@ -21,6 +22,7 @@ from engine.errors import (
     UnreadableError,
     UnsupportedCodecError,
 )
+from engine.files.file_names import PARTITION_METADATA, FileKind
 from engine.files.read_failures import failure_text
 
 
@@ -41,6 +43,8 @@ class Outcome(Enum):
 
 _AT_ONCE = ("IOException", "MalformedInputException")
 """Exceptions of checkpoints and partition.metadata; those of the loader only count when all logs are loaded."""
+_TEXTS = (PARTITION_METADATA, FileKind.LEADER_EPOCH_CHECKPOINT.value)
+"""Files that Java opens, even where they are folders, and then fails to read."""
 
 
 class BrokerFailure(Exception):
@@ -117,7 +121,7 @@ EXPECTED = (
 def failure_of(error: Exception) -> BrokerFailure:
     """Return a broker's failure for an error of our loading code.
 
-    An OSError here means nothing for a broker, except for a file that is missing: a broker misses it, too.
+    An OSError here means nothing for a broker, except for a file that is missing or is a folder: a broker finds that, too.
     """
     if isinstance(error, BrokerFailure):
         return error
@@ -126,6 +130,10 @@ def failure_of(error: Exception) -> BrokerFailure:
         return failure_of(cause)
     if isinstance(error, FileNotFoundError):
         return offline("NoSuchFileException", str(error))
+    if isinstance(error, IsADirectoryError):
+        name = os.path.basename(str(error.filename))
+        java = "IOException" if name in _TEXTS else "FileSystemException"
+        return offline(java, f"{error.filename} is a folder")
     if isinstance(error, OSError | LimitExceededError | CorruptCheckpointError | MemoryError):
         return unreadable(error)
     for kind, java in _JAVA:
