@@ -17,6 +17,8 @@ def lost_folder_lines(start: StartPlan) -> Iterator[str]:
 def risk_lines(start: StartPlan) -> Iterator[str]:
     """Yield a line for each other risk."""
     for log_dir in start.log_dirs:
+        for failure in log_dir.late_failures:
+            yield f"{log_dir.path}, once its logs are loaded: {failure.reason}"
         for risk in log_dir.risks:
             yield f"{log_dir.path}: {risk}"
     if start.forgets_topics:

@@ -161,7 +161,7 @@ class HurtNode:
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
         if how == "emptied but meta.properties":
             meta.write_text(text, "latin-1")
-        if how.startswith("new"):
+        if how.startswith("new") and not meta.is_dir():
             lines = [
                 f"directory.id={OTHER_ID}" if line.startswith("directory.id") else line
                 for line in text.splitlines()

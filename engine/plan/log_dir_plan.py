@@ -184,7 +184,10 @@ def plan_log_dir(
     names = {entry.name: entry.kind for entry in root.list()}
     plan.has_marker = _has_marker(plan, root, names.get(CLEAN_SHUTDOWN))
     plan.clean = plan.has_marker if clean is None else clean
+    is_first = has_metadata and only is None and names.get(METADATA_LOG) is EntryKind.DIRECTORY
+    first = [parse_log_folder(METADATA_LOG)] if is_first else []  # it is loaded before all else
     if plan.is_abandoned:
+        plan.folders = first
         return plan
     plan.recovery_points = _offsets(plan, root, names, RECOVERY_POINT_CHECKPOINT, "0")
     plan.log_starts = _offsets(
@@ -197,10 +200,7 @@ def plan_log_dir(
         plan.folders = _folders(plan, names, only, has_metadata=has_metadata)
     except BrokerFailure as failure:
         plan.fail(failure)
-        if names.get(METADATA_LOG) is EntryKind.DIRECTORY and has_metadata and only is None:
-            plan.folders = [
-                parse_log_folder(METADATA_LOG)
-            ]  # it is loaded before the names are read
+        plan.folders = first
         if plan.has_marker:
             plan.notes.append(
                 "the marker of a clean stop is removed before the names are read: the next start"
@@ -274,7 +274,9 @@ def _offsets(
         if names[name] is EntryKind.DIRECTORY:
             plan.fail(offline("IOException", f"{root.display(name)} is a folder"))
         else:
-            plan.fail(unreadable(error))
+            failed = unreadable(error)
+            plan.fail(failed)
+            plan.notes.append(failed.reason)
         return {}
 
 

@@ -168,7 +168,7 @@ def plan_log(
         _load(loading, log)
         plan = replace(plan, topic_id=read_topic_id(disk, log.path))
     except EXPECTED as error:
-        plan = plan.failed(failure_of(error))
+        plan = plan.failed(failure_of(error, ends_start=log.is_metadata))
     finally:
         is_open = plan.outcome is Outcome.LOADS and log.state is not FolderState.DELETE
         hidden = _hidden(loading) if is_open else []
@@ -184,7 +184,7 @@ def plan_log(
         ]
         return replace(plan, kept=verify_kept(contents, reads=verifies, on_read=on_read))
     except OSError as error:
-        return plan.failed(unreadable(error))
+        return plan.failed(unreadable(error, ends_start=log.is_metadata))
 
 
 def _load(loading: BrokerLoading, log: LogToLoad) -> None:
@@ -221,7 +221,7 @@ def _with_results(
                 log.root, log.relative, changes, log.log_start, kept, unseen, ends
             )
     except OSError as error:
-        return plan.failed(unreadable(error))
+        return plan.failed(unreadable(error, ends_start=log.is_metadata))
     epochs = loading.epochs
     plan = replace(
         plan,

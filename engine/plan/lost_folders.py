@@ -113,6 +113,8 @@ def _stated(log_dir: LogDirPlan, directory_id: str | None) -> StatedOffsets:
 def made_anew(lost: Iterable[LostFolder], log_dirs: Sequence[LogDirPlan]) -> Iterator[LostFolder]:
     """Yield the partitions that the broker makes anew: none that may be in a log dir that is offline."""
     down = {each.path for each in log_dirs if each.outcome is Outcome.LOG_DIR_OFFLINE}
+    if len(down) == len(log_dirs):
+        return
     for each in lost:
         log_dir = each.missing.log_dir
         is_live = each.missing.is_unassigned if log_dir is None else log_dir not in down

@@ -49,7 +49,7 @@ def as_metadata_log(
     try:
         return _with_raft_files(plan, root, contents)
     except EXPECTED as error:
-        failure = failure_of(error)
+        failure = failure_of(error, ends_start=True)
         if failure.outcome is Outcome.LOG_DIR_OFFLINE:
             failure = stops(failure.java, failure.reason)
         return PlannedMetadata(plan.failed(failure))

@@ -27,7 +27,7 @@ from engine.plan.loading.broker_failure import EXPECTED, BrokerFailure, Outcome,
 from engine.plan.loading.java_text import TEXT_LIMIT, first_line
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.plan.overlay.overlay_file import OverlayFile
-from engine.record.batch_frame import CURRENT_MAGIC, UP_TO_MAGIC
+from engine.record.batch_frame import CURRENT_MAGIC, MAGIC_POSITION, UP_TO_MAGIC
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.frame_walk import batch_in, frames
 from engine.record.record import Record
@@ -106,6 +106,8 @@ def newest_snapshot(root: SourceRoot, folder: str, log_start: Offset = 0) -> New
         return None
     newest = max(found, key=lambda each: (each.epoch, each.end_offset))
     path = f"{folder}/{kraft_checkpoint_name(*newest)}"
+    if found[newest] is EntryKind.DIRECTORY:
+        raise stops("UncheckedIOException", f"{root.display(path)} is a folder")
     try:
         return NewestSnapshot(newest, _read(root, path, found[newest], _read_snapshot))
     except BrokerFailure as failure:
@@ -145,7 +147,7 @@ def _read(root: SourceRoot, path: str, kind: EntryKind, read: Callable[[SourceFi
         with root.open_fresh(path) as file:
             return read(file)
     except EXPECTED as error:
-        failure = failure_of(error)
+        failure = failure_of(error, ends_start=True)
         if failure.outcome is Outcome.UNKNOWN:
             raise failure from None
         reason = failure.reason if shown in failure.reason else f"{shown}: {failure.reason}"
@@ -243,7 +245,7 @@ def _read_snapshot(file: SourceFile) -> list[ClusterChange]:
     if size < UP_TO_MAGIC:
         raise stops("NullPointerException", f"{file.path} has only {size} bytes")
     found: list[ClusterChange] = []
-    is_first = True
+    is_first, position = True, 0
     for frame in frames(file, 0, size):
         if frame.magic != CURRENT_MAGIC:
             raise stops("IllegalStateException", f"a batch of {file.path} has magic {frame.magic}")
@@ -256,6 +258,10 @@ def _read_snapshot(file: SourceFile) -> list[ClusterChange]:
             raise stops("IllegalStateException", f"{file.path} does not begin with its header")
         is_first = False
         found += changes
+        position = frame.position + frame.size
+    head = file.read_at(position, UP_TO_MAGIC)
+    if len(head) == UP_TO_MAGIC and head[MAGIC_POSITION] > CURRENT_MAGIC:
+        raise stops("CorruptRecordException", f"a batch of {file.path} has no known magic")
     if is_first:
         raise stops("NoSuchElementException", f"{file.path} has no whole batch")
     return found

@@ -10,7 +10,7 @@ from typing import Self
 
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import KafkaStorageError, SourceError
-from engine.files.file_names import FileKind, FolderState
+from engine.files.file_names import FileKind, FileState, FolderState, parse_file_name
 from engine.files.source_files import SourceRoot
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.plan.assignments import Assignments
@@ -365,8 +365,7 @@ class StartPlan:
             contents = [
                 self._disk.content(os.path.join(path, name))
                 for name in self._disk.list(path)
-                if name.endswith(FileKind.LOG.value)
-                and not self._disk.is_dir(os.path.join(path, name))
+                if _is_records_file(name) and not self._disk.is_dir(os.path.join(path, name))
             ]
             plan, self._metadata_read = as_metadata_log(plan, root, contents)
         self._disk.forget(path)
@@ -386,6 +385,12 @@ class StartPlan:
         end = self._stated_ends.proven(path, plan.folder, held)
         notes = (*plan.notes, *sentences(end, held))
         return replace(plan, offsets_given_again=end.offset - held, notes=notes)
+
+
+def _is_records_file(name: str) -> bool:
+    """Return whether a broker has a segment in a file of this name; that of `+7.log` is in another file."""
+    parsed = parse_file_name(name)
+    return parsed is not None and parsed.kind is FileKind.LOG and parsed.state is FileState.LIVE
 
 
 def _is_live(folder: LogFolder) -> bool:

@@ -19,11 +19,11 @@ from engine.errors import (
     OffsetOverflowError,
     ProducerStateError,
     StateError,
-    UnreadableError,
     UnsupportedCodecError,
 )
 from engine.files.file_names import PARTITION_METADATA, FileKind
 from engine.files.read_failures import failure_text
+from engine.files.unreadable import MEDIA_ERRORS
 
 
 class Outcome(Enum):
@@ -43,8 +43,6 @@ class Outcome(Enum):
 
 _AT_ONCE = ("IOException", "MalformedInputException")
 """Exceptions of checkpoints and partition.metadata; those of the loader only count when all logs are loaded."""
-_TEXTS = (PARTITION_METADATA, FileKind.LEADER_EPOCH_CHECKPOINT.value)
-"""Files that Java opens, even where they are folders, and then fails to read."""
 
 
 class BrokerFailure(Exception):
@@ -78,11 +76,17 @@ def offline(java: str, reason: str) -> BrokerFailure:
     return BrokerFailure(Outcome.LOG_DIR_OFFLINE, java, reason)
 
 
-def unreadable(error: Exception) -> BrokerFailure:
-    """Return the failure of a log that cannot be read here."""
+def unreadable(error: Exception, *, ends_start: bool = False) -> BrokerFailure:
+    """Return the failure of a file that cannot be read here.
+
+    Args:
+        error: why not.
+        ends_start: whether a broker that gets the same error does not start; otherwise the log dir goes offline.
+    """
     reason = f"it cannot be read here: {failure_text(error)}"
-    if isinstance(error, UnreadableError):
-        reason += "; a broker that gets this error too takes the log dir offline"
+    if isinstance(error, OSError) and error.errno in MEDIA_ERRORS:
+        then = "does not start" if ends_start else "takes the log dir offline"
+        reason += f"; a broker that gets this error too {then}"
     return BrokerFailure(Outcome.UNKNOWN, "", reason)
 
 
@@ -118,8 +122,17 @@ EXPECTED = (
 """Errors of our loading code."""
 
 
-def failure_of(error: Exception) -> BrokerFailure:
-    """Return a broker's failure for an error of our loading code.
+def _opened_folder(path: str) -> str:
+    """Return Java's exception for a folder that is opened as a file."""
+    name = os.path.basename(path)
+    if name in (PARTITION_METADATA, FileKind.LEADER_EPOCH_CHECKPOINT.value):
+        return "IOException"  # it opens these to read, and that fails later
+    is_index = name.endswith((FileKind.OFFSET_INDEX.value, FileKind.TIME_INDEX.value))
+    return "FileNotFoundException" if is_index else "FileSystemException"
+
+
+def failure_of(error: Exception, *, ends_start: bool = False) -> BrokerFailure:
+    """Return a broker's failure for an error of our loading code; `ends_start` as for `unreadable`.
 
     An OSError here means nothing for a broker, except for a file that is missing or is a folder: a broker finds that, too.
     """
@@ -127,15 +140,13 @@ def failure_of(error: Exception) -> BrokerFailure:
         return error
     cause = error.__cause__
     if isinstance(error, LogDirFailureError) and isinstance(cause, Exception):
-        return failure_of(cause)
+        return failure_of(cause, ends_start=ends_start)
     if isinstance(error, FileNotFoundError):
         return offline("NoSuchFileException", str(error))
     if isinstance(error, IsADirectoryError):
-        name = os.path.basename(str(error.filename))
-        java = "IOException" if name in _TEXTS else "FileSystemException"
-        return offline(java, f"{error.filename} is a folder")
+        return offline(_opened_folder(str(error.filename)), f"{error.filename} is a folder")
     if isinstance(error, OSError | LimitExceededError | CorruptCheckpointError | MemoryError):
-        return unreadable(error)
+        return unreadable(error, ends_start=ends_start)
     for kind, java in _JAVA:
         if isinstance(error, kind):
             return stops(java, str(error))

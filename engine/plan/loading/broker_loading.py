@@ -10,6 +10,7 @@ from engine.files.file_names import FolderState
 from engine.files.source_files import SourceRoot
 from engine.log.log_segments import LogSegments
 from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint
+from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import LogOffsetMetadata, Offset, TopicPartition
 from engine.writing.disk import Disk
 from engine.writing.log.log_loader import LoadedLogOffsets, LoadingRules, LogLoader
@@ -50,6 +51,11 @@ class LogToLoad:
     recovery_point: Offset = 0
     log_start: Offset = 0
     is_dir_offline: bool = False
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether it is the metadata log, without which a node does not start."""
+        return self.partition.topic == CLUSTER_METADATA
 
 
 class BrokerLoading:
