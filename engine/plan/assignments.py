@@ -47,6 +47,20 @@ class Assignments:
             return f"it is stray: its replicas are {replicas}, and this is node {self.node_id}"
         return None
 
+    def why_unserved(self, folder: LogFolder, topic_id: str | None) -> str | None:
+        """Return why the broker fails to serve a log that it loads; None if it serves it."""
+        topic = folder.partition.topic
+        known = None if self.cluster is None else self.cluster.topics.get(topic)
+        if self.cluster is None or known is None or known.facts["topicId"] == topic_id:
+            return None
+        item = self.cluster.partitions_of(known.facts["topicId"]).get(folder.partition.partition)
+        if item is None or self.node_id not in item.facts["replicas"]:
+            return None
+        return (
+            f"{folder.name} has the topic id {topic_id}, and {topic} has {known.facts['topicId']}: the broker starts,"
+            " but fails to serve it"
+        )
+
     def include(self, log_dir: str, topic_id: str | None, partition: TopicPartition) -> bool:
         """Return whether the cluster assigns a partition to a log dir of this broker."""
         directory_id = self.directory_ids.get(log_dir)

@@ -74,21 +74,21 @@ def lost_folders(
         return
     strays: dict[TopicPartition, str] = {}
     beside: dict[TopicPartition, list[str]] = {}
-    there: set[tuple[TopicPartition, str | None]] = set()
+    there: set[TopicPartition] = set()
     for each in found:
         future = futures.get(each.place)
         becomes_log = future is not None and future.fate is FutureFate.BECOMES_LOG
         if each.is_stray and each.log.state is FolderState.LOG:
             strays[each.log.partition] = each.place.folder
         elif each.log.state is FolderState.LOG or becomes_log:
-            there.add((each.log.partition, each.topic_id))
+            there.add(each.log.partition)
         if each.log.state is not FolderState.LOG:
             beside.setdefault(each.log.partition, []).append(each.log.name)
     links = {name for each in log_dirs for name in each.links}
     stated = [_stated(each, assignments.directory_ids.get(each.path)) for each in log_dirs]
 
-    def has_folder(partition: TopicPartition, topic_id: str | None, _log_dir: str | None) -> bool:
-        return (partition, topic_id) in there or folder_name(partition) in links
+    def has_folder(partition: TopicPartition, _topic_id: str | None, _log_dir: str | None) -> bool:
+        return partition in there or folder_name(partition) in links
 
     cluster, node_id = assignments.cluster, assignments.node_id
     for missing in missing_folders(cluster, node_id, stated, has_folder, beside):

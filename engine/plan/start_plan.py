@@ -209,6 +209,8 @@ class StartPlan:
                     live_logs[log_dir.path] += 1
                     if plan.state is FolderState.LOG or plan.renamed_to is not None:
                         serving.add(log_dir.path)
+                        why = self._assignments.why_unserved(folder, plan.topic_id)
+                        log_dir.risks += [] if why is None else [why]
                 yield log_dir, plan
         for log_dir in self.log_dirs:
             if log_dir.outcome is Outcome.LOG_DIR_OFFLINE:

@@ -198,15 +198,17 @@ def untold(plan: Planned, kafkas: Outcome, answer: dict[str, Any]) -> str:
     """What nothing on disk tells, and decides about the start; "" where all is told."""
     if plan.is_race and kafkas is Outcome.LOG_DIR_OFFLINE:
         return "whether the broker comes to a log before its log dir fails"
-    if not plan.forgets or plan.outcome is kafkas:
+    if not plan.forgets:
         return ""
     # Only the lost metadata log tells whether the logs are this node's: in the judge, none is.
+    if plan.offline and answer["failure"] == "KafkaStorageException":
+        return "whether it sets logs aside in a log dir that is offline"
+    if plan.outcome is kafkas:
+        return ""
     if "replication-offset-checkpoint" in plan.reason:
         return "whether it has a partition there, whose high watermark it reads"
     if "is also in" in plan.reason:
         return "whether it has the log that is in two log dirs"
-    if plan.offline and answer["failure"] == "KafkaStorageException":
-        return "whether it sets logs aside in a log dir that is offline"
     return ""
 
 

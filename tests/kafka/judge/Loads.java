@@ -317,7 +317,7 @@ class Start {
                     // its log dir goes offline
                 } catch (Throwable error) {
                     unserved++;
-                    answer.put("unserved_because", error + " " + error.getStackTrace()[0]);
+                    answer.put("unserved_because", error + " " + Arrays.toString(error.getStackTrace()));
                 }
             }
         }
