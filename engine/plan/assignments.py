@@ -50,8 +50,10 @@ class Assignments:
     def why_unserved(self, folder: LogFolder, topic_id: str | None) -> str | None:
         """Return why the broker fails to serve a log that it loads; None if it serves it."""
         topic = folder.partition.topic
-        known = None if self.cluster is None else self.cluster.topics.get(topic)
-        if self.cluster is None or known is None or known.facts["topicId"] == topic_id:
+        if self.cluster is None or topic_id is None or self.cluster.topic_name(topic_id) == topic:
+            return None
+        known = self.cluster.topics.get(topic)
+        if known is None:
             return None
         item = self.cluster.partitions_of(known.facts["topicId"]).get(folder.partition.partition)
         if item is None or self.node_id not in item.facts["replicas"]:
