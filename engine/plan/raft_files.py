@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from engine.checkpoint.base64_uuid import canonical_uuid
+from engine.coding.compression import CompressionType
 from engine.errors import InvalidRecordError
 from engine.files.file_names import (
     BOOTSTRAP_CHECKPOINT,
@@ -214,6 +215,8 @@ def metadata_changes(
 def _changes_in(batch: RecordBatch, where: str) -> Iterator[ClusterChange]:
     decoder = decoder_for(CLUSTER_METADATA)
     assert decoder is not None
+    if batch.codec_id >= len(CompressionType):
+        raise stops("IllegalArgumentException", f"{where} has the unknown codec {batch.codec_id}")
     records = list(batch.records())
     if not records:
         raise stops("IllegalArgumentException", f"{where} has no record")

@@ -80,6 +80,8 @@ def differences(plan: PlannedNode, role: Role, answer: dict[str, Any]) -> list[s
         return []
     if plan.forgets and "broker" not in role.roles:
         return []  # without its metadata log nothing tells that the node is a controller alone, and loads no log
+    if plan.forgets and plan.offline and "controller" in role.roles and not answer["starts"]:
+        return []  # nor that it sets its logs aside, also those in a log dir that is offline, and ends there
     if (plan.outcome is not Outcome.BROKER_STOPS) != answer["starts"]:
         said = [answer["message"], *answer["errors"][:3]]
         return [f"{plan.outcome} planned ({plan.reason}), {answer['starts']}: {said}"]
