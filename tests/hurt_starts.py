@@ -23,6 +23,7 @@ NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAA
 """Migrating, unassigned, lost."""
 _META = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={directory}\n"
 _METADATA = "__cluster_metadata-0"
+_VERSION = metadata_record("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=30)
 _ROUGH = 0.3
 """The share of starts to which anything may happen; the others mostly go on, so that their logs are compared."""
 _MILD_META = frozenset({"other spelling", "directory lost"})
@@ -266,7 +267,7 @@ class StartMaker:
 
     def _write_cluster(self) -> None:
         self.made.topics = list(self.topics.values())
-        records: list[Rec] = []
+        records = [_VERSION]
         for topic in self.made.topics:
             records.append(metadata_record("TOPIC_RECORD", name=topic["name"], topicId=topic["id"]))
             for each in topic["partitions"]:
@@ -298,9 +299,8 @@ class StartMaker:
                 '{"clusterId":"","leaderId":1,"leaderEpoch":0,"votedId":-1,"appliedOffset":0,'
                 '"currentVoters":[{"voterId":1}],"data_version":0}'
             )
-        version = metadata_record("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=30)
         if random.random() < 0.8:
-            (first / "bootstrap.checkpoint").write_bytes(snapshot_bytes([version]))
+            (first / "bootstrap.checkpoint").write_bytes(snapshot_bytes([_VERSION]))
         if random.random() < 0.4:
             end = random.choice(
                 [len(records), random.randrange(len(records) + 1), len(records) + 3]

@@ -13,6 +13,7 @@ from engine.plan.loading.feature_levels import FeatureLevels
 from engine.plan.log_plan import LogPlan
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.plan.raft_files import (
+    METADATA_VERSION,
     check_quorum_state,
     metadata_changes,
     newest_snapshot,
@@ -92,7 +93,7 @@ def _with_raft_files(
 def with_features(
     plan: LogPlan, cluster: ClusterImage | None, known: FeatureLevels | None
 ) -> LogPlan:
-    """Return the plan of the metadata log: a broker that reads a feature level which it does not know ends.
+    """Return the plan of the metadata log: a broker that reads a feature level which it does not know, or none, ends.
 
     Args:
         plan: plan after the loading.
@@ -102,5 +103,10 @@ def with_features(
     if plan.outcome is not Outcome.LOADS or cluster is None or known is None:
         return plan
     features = cluster.table("features").values()
-    failure = known.refusal({each.facts["name"]: each.facts["level"] for each in features})
+    levels = {each.facts["name"]: each.facts["level"] for each in features}
+    has_snapshot = cluster.snapshot is not None and cluster.snapshot.end_offset > 0
+    if has_snapshot and plan.is_at_risk and METADATA_VERSION not in levels:
+        reason = f"the newest snapshot of {plan.folder} ends before the {METADATA_VERSION}"
+        return plan.failed(stops("IllegalStateException", reason))
+    failure = known.refusal(levels)
     return plan if failure is None else plan.failed(failure)

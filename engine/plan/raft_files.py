@@ -40,7 +40,7 @@ from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT32, MAX_INT64, Offset
 
 _T = TypeVar("_T")
-_METADATA_VERSION = "metadata.version"
+METADATA_VERSION = "metadata.version"
 _NEWEST_QUORUM_STATE = 1
 _OF_IO = ("IOException", "EOFException", "JsonParseException", "MalformedInputException")
 _OF_THE_QUORUM = frozenset(
@@ -174,10 +174,10 @@ def _read_bootstrap(file: SourceFile) -> None:
                 raise stops("RuntimeException", f"the record at offset {record.offset}: {note}")
             has_version |= (
                 decoded.kind == "FEATURE_LEVEL_RECORD"
-                and decoded.value["data"]["name"] == _METADATA_VERSION
+                and decoded.value["data"]["name"] == METADATA_VERSION
             )
     if not has_version:
-        raise stops("RuntimeException", f"{file.path} has no record of the {_METADATA_VERSION}")
+        raise stops("RuntimeException", f"{file.path} has no record of the {METADATA_VERSION}")
 
 
 def metadata_changes(

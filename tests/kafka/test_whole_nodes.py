@@ -74,14 +74,18 @@ class PlannedNode:
         }
 
 
+def is_untold(plan: PlannedNode, role: Role, answer: dict[str, Any]) -> bool:
+    """Whether only the metadata log, which is lost, tells what the node does."""
+    if not plan.forgets or "controller" not in role.roles:
+        return False
+    # A controller alone loads no log; a broker in it sets aside its logs, and cannot in a log dir that is offline.
+    return role.roles == "controller" or bool(plan.offline and not answer["starts"])
+
+
 def differences(plan: PlannedNode, role: Role, answer: dict[str, Any]) -> list[str]:
     """Where the node did something else."""
-    if plan.outcome is Outcome.UNKNOWN:
+    if plan.outcome is Outcome.UNKNOWN or is_untold(plan, role, answer):
         return []
-    if plan.forgets and "broker" not in role.roles:
-        return []  # without its metadata log nothing tells that the node is a controller alone, and loads no log
-    if plan.forgets and plan.offline and "controller" in role.roles and not answer["starts"]:
-        return []  # nor that it sets its logs aside, also those in a log dir that is offline, and ends there
     if (plan.outcome is not Outcome.BROKER_STOPS) != answer["starts"]:
         said = [answer["message"], *answer["errors"][:3]]
         return [f"{plan.outcome} planned ({plan.reason}), {answer['starts']}: {said}"]

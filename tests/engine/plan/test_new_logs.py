@@ -154,19 +154,35 @@ def test_a_control_record_of_transactions_in_the_metadata_log_ends_a_node(node: 
     assert "is a COMMIT" in reason
 
 
+def damaged_at(data: bytes, number: int) -> bytes:
+    """A snapshot with a wrong length of one of its batches; those behind it are good."""
+    found, position = bytearray(data), 0
+    for _ in range(number):
+        position += 12 + int.from_bytes(found[position + 8 : position + 12], "big")
+    found[position + 8] ^= 1
+    return bytes(found)
+
+
 def test_a_node_reads_a_snapshot_up_to_the_first_batch_that_it_does_not_have_to_its_end(
     node: Node,
 ) -> None:
     node.cluster(ELSEWHERE)
-    topics = [metadata_record("TOPIC_RECORD", name=f"t{at}", topicId=f"dG9waWMgb2YgbG9ncyAw{at}A") for at in range(3)]  # fmt: skip
-    data = bytearray(snapshot_bytes(topics))
-    second = 12 + int.from_bytes(data[8:12], "big")
-    data[second + 8] ^= 1  # its length: batches behind it are good, and not reached
-    name = f"{2:020}-{0:010}.checkpoint"
-    (node.top / "first" / METADATA / name).write_bytes(data)
+    records = [metadata_record("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=30)]
+    for at in range(3):
+        topic_id = f"dG9waWMgb2YgbG9ncyAw{at}A"
+        records.append(metadata_record("TOPIC_RECORD", name=f"t{at}", topicId=topic_id))
+    data = snapshot_bytes(records)
+    snapshot = node.top / "first" / METADATA / f"{2:020}-{0:010}.checkpoint"
+    snapshot.write_bytes(damaged_at(data, 3))
     with StartPlan([str(node.top / each) for each in IDS]) as start:
         assert start.cluster is not None
-        assert list(start.cluster.topics) == []
+        assert list(start.cluster.topics) == ["t0"]
+        list(start.logs())
+        assert start.verdict()[0] is Outcome.LOADS
+    snapshot.write_bytes(damaged_at(data, 1))
+    outcome, _, _, reason = node.plan()
+    assert outcome is Outcome.BROKER_STOPS
+    assert reason.endswith("ends before the metadata.version")
 
 
 def test_a_file_that_is_named_like_none_of_the_metadata_log_is_not_read(node: Node) -> None:

@@ -212,7 +212,11 @@ class Start {
                     new Still(command.get("now_ms").asLong()), new Now(), new MetadataLogConfig(config),
                     command.get("node_id").asInt())) {
                 stage = "metadata";
-                topics = Metadata.of(log).topics();
+                MetadataImage image = Metadata.of(log);
+                if (log.latestSnapshotId().isPresent() && log.latestSnapshotId().get().offset() > 0) {
+                    image.features().metadataVersionOrThrow();  // as its publishers do
+                }
+                topics = image.topics();
             }
             stage = "quorum state";
             new FileQuorumStateStore(new File(metadata, "quorum-state")).readElectionState();
