@@ -31,6 +31,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Delayed;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -206,20 +207,26 @@ class Start {
                 KafkaRaftServer.initializeLogDirs(config, LoggerFactory.getLogger(Start.class), "")._1();
             stage = "metadata log";
             File metadata = new File(command.get("metadata_dir").asText(), "__cluster_metadata-0");
-            TopicsImage topics;
+            List<Consumer<MetadataDelta>> changes;
+            boolean hasSnapshot;
             try (KafkaRaftLog log = KafkaRaftLog.createLog(
                     new TopicPartition("__cluster_metadata", 0), Uuid.METADATA_TOPIC_ID, metadata,
                     new Still(command.get("now_ms").asLong()), new Now(), new MetadataLogConfig(config),
                     command.get("node_id").asInt())) {
                 stage = "metadata";
-                MetadataImage image = Metadata.of(log);
-                if (log.latestSnapshotId().isPresent() && log.latestSnapshotId().get().offset() > 0) {
-                    image.features().metadataVersionOrThrow();  // as its publishers do
-                }
-                topics = image.topics();
+                hasSnapshot = log.latestSnapshotId().isPresent() && log.latestSnapshotId().get().offset() > 0;
+                changes = Metadata.of(log);
             }
             stage = "quorum state";
             new FileQuorumStateStore(new File(metadata, "quorum-state")).readElectionState();
+            stage = "metadata";
+            MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+            changes.forEach(each -> each.accept(delta));
+            MetadataImage image = delta.apply(MetadataProvenance.EMPTY);
+            if (hasSnapshot) {
+                image.features().metadataVersionOrThrow();  // as its publishers do
+            }
+            TopicsImage topics = image.topics();
             stage = "log manager";
             LogDirFailureChannel channel = new LogDirFailureChannel(dirs.size());
             manager = Managers.of(config, ensemble, new Still(command.get("now_ms").asLong()), channel);
@@ -364,9 +371,9 @@ class Start {
 
 /** The metadata as KafkaRaftClient and MetadataLoader read it, the latter as that of a controller: all faults end it. */
 class Metadata {
-    static MetadataImage of(KafkaRaftLog log) {
+    static List<Consumer<MetadataDelta>> of(KafkaRaftLog log) {
         BufferSupplier buffers = BufferSupplier.create();
-        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+        List<Consumer<MetadataDelta>> changes = new ArrayList<>();
         long next = 0;
         if (log.latestSnapshot().isPresent()) {
             try (RecordsSnapshotReader<ApiMessageAndVersion> reader = RecordsSnapshotReader.of(
@@ -375,9 +382,9 @@ class Metadata {
                     reader.lastContainedLogTimestamp();  // the snapshot of the format is closed unread
                 }
                 while (reader.hasNext()) {
-                    reader.next().records().forEach(each -> delta.replay(each.message()));
+                    reader.next().records().forEach(each -> changes.add(delta -> delta.replay(each.message())));
                 }
-                delta.finishSnapshot();
+                changes.add(MetadataDelta::finishSnapshot);
                 next = reader.lastContainedLogOffset() + 1;
             }
         }
@@ -388,7 +395,7 @@ class Metadata {
                     8 << 20, true, new LogContext())) {
                 while (batches.hasNext()) {
                     Batch<ApiMessageAndVersion> batch = batches.next();
-                    batch.records().forEach(each -> delta.replay(each.message()));
+                    batch.records().forEach(each -> changes.add(delta -> delta.replay(each.message())));
                     next = batch.lastOffset() + 1;
                 }
             }
@@ -396,7 +403,7 @@ class Metadata {
                 throw new IllegalStateException("it reads from offset " + next + " for ever");
             }
         }
-        return delta.apply(MetadataProvenance.EMPTY);
+        return changes;
     }
 }
 
