@@ -214,3 +214,21 @@ def test_a_disk_that_reads_nothing_costs_each_file_few_reads(
     result = run("cat", source, "orders-0/offset/0..")
     assert "Traceback" not in result.stderr
     assert disk.failed_reads < 20 * len(files)
+
+
+@pytest.mark.parametrize(
+    ("name", "then"),
+    [
+        ("cleaner-offset-checkpoint", "takes the log dir offline"),
+        ("__cluster_metadata-0/quorum-state", "does not start"),
+    ],
+)
+def test_a_plan_and_a_report_name_a_side_file_and_what_a_broker_does_with_the_same_error(
+    run: Run, disk: FailingDisk, source: Path, tmp_path: Path, name: str, then: str
+) -> None:
+    disk.set({source / name: [(0, 4096)]})
+    for command in (["plan", source], ["report", source, "-o", tmp_path / "report.html"]):
+        result = run(*command)
+        assert result.returncode == 3
+        assert f"{source / name}: " in result.stdout
+        assert f"a broker that gets this error too {then}" in result.stdout
