@@ -223,7 +223,10 @@ def other_files(plan: Planned, start: HurtStart, copy: Path, answer: dict[str, A
     known = {log.folder for _, log in plan.logs}
     for log_dir, log in plan.logs:
         name = log.folder if log.renamed_to is None else _UNIQUE.sub("*", log.renamed_to)
-        is_live = log.state in (FolderState.LOG, FolderState.FUTURE)
+        is_live = log.outcome is Outcome.LOADS and log.state in (
+            FolderState.LOG,
+            FolderState.FUTURE,
+        )
         is_kept = is_live and log.renamed_to is None and log.partition.topic != _METADATA
         if plan.forgets and is_kept:  # the judge is the only controller, and forgets it
             name = f"{folder_name(log.partition)}.*{FolderState.STRAY.value}"
