@@ -112,7 +112,6 @@ class PlannedStart:
         lost_offsets: number of offsets that those are known to have held.
         lost_folders: a line for each partition without a folder.
         risks: a line for each other risk.
-        forgets_topics: whether one of them is that a controller that starts there forgets every topic.
         outcome, reason: what happens to the broker.
         is_known: whether all that the start depends on could be read.
         skipped: why no start was planned; "" if one was.
@@ -129,7 +128,6 @@ class PlannedStart:
     lost_offsets: int = 0
     lost_folders: Sequence[str] = ()
     risks: Sequence[str] = ()
-    forgets_topics: bool = False
     outcome: str = ""
     reason: str = ""
     is_known: bool = True
@@ -382,7 +380,6 @@ class FactsReader:
             planned.lost_offsets = sum(each.missing.lost_offsets for each in start.lost_folders)
             planned.lost_folders = list(lost_folder_lines(start))
             planned.risks = list(risk_lines(start))
-            planned.forgets_topics = start.forgets_topics
             outcome, planned.reason = start.verdict()
             planned.outcome = outcome.value
             planned.is_known = all(each.outcome.value != "unknown" for each in start.failures)

@@ -55,7 +55,7 @@ class Node:
         with StartPlan([str(self.top / name) for name in IDS]) as start:
             list(start.logs())
             outcome, reason = start.verdict()
-            made = [each.name for each in start.lost_folders]
+            made = [each.missing.name for each in start.lost_folders]
             return (
                 outcome,
                 made,

@@ -129,6 +129,7 @@ def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:
     assert f"  {size} go, 1,818 bytes of which are damaged\n" in result.stdout
     assert result.stdout.endswith(
         f"a start takes in all: 420 records, 420 offsets in 1 partition, {span}; {size}, 1,818 bytes of which are damaged\n"
+        "lost for good here: 12 offsets in 1 partition, about 2023-11-14T22:41Z to 2023-11-14T22:42Z, before any start\n"
         f"next: kafkafs rebuild {hurt} TARGET writes all that can be read to a new log dir\n"
     )
     assert f"  {Path(SECOND).name}: truncated from 65212 to 28659 bytes\n" in result.stdout
@@ -136,8 +137,9 @@ def test_a_crash_makes_one_bit_cost_the_rest_of_the_log(hurt: Path) -> None:
 
 
 def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
-    *logs, log_dir, broker = objects(str(hurt), "--unclean")
+    *logs, loss, log_dir, broker = objects(str(hurt), "--unclean")
     assert [log["kind"] for log in logs] == ["log"] * 4
+    assert (loss["loss"]["firstOffset"], loss["loss"]["nextOffset"]) == (568, 580)
     (orders,) = [log for log in logs if log["folder"] == "orders-0"]
     assert (orders["logEndOffsetBefore"], orders["logEndOffset"], orders["harmless"]) == (
         1000,
@@ -154,7 +156,8 @@ def test_json_has_each_log_each_log_dir_and_the_broker(hurt: Path) -> None:
         "kind": "broker", "version": "4.4.0", "plannedLogs": 4, "logs": 4, "outcome": "loads",
         "reason": None, "harmless": False, "lost": {"partitions": 1, **lost}, "lostFolders": 0,
         "lossTotals": {
-            "offsets": 0, "partitions": 0, "certain": True, "timestampBefore": None, "timestampAfter": None,
+            "offsets": 12, "partitions": 1, "certain": True,
+            "timestampBefore": 1_700_001_700_711, "timestampAfter": 1_700_001_739_859,
         },
         "forgetsTopics": False, "damagedBatches": 0, "offsetsGivenAgain": 0,
         "recordBytes": 346_778 + metadata_bytes(hurt), "unreadBytes": 0,
