@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Table
+from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Table, good_count
 from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
 from engine.log.segment.damage import DamageKind, Elsewhere
-from engine.log.segment.resync import Frame, Resync, ScannedFile, unproven_offsets
+from engine.log.segment.resync import Frame, OffsetBounds, Resync, ScannedFile, unproven_offsets
 from engine.memory_gate import LARGE, batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD
@@ -177,13 +177,15 @@ def scan(
     *,
     path: str | None = None,
     next_offset: Offset | None = None,
+    bounds: OffsetBounds | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
     chunk: int = CHUNK,
     resync: bool = True,
+    any_order: bool = False,
 ) -> Iterator[ScanItem]:
     """Return the runs and the damage in [start, end) of a records file, in file order.
 
-    A file that ends before `end` ends the scan.
+    The runs have all good batches, also those out of place. A file that ends before `end` ends the scan.
 
     Args:
         file: a SourceFile, or another file that is read by position.
@@ -191,12 +193,15 @@ def scan(
         end: position to stop at; a batch that crosses it is a torn tail.
         path: path for reports, by default that of the file.
         next_offset: smallest offset that is in order; None for any.
+        bounds: offsets of the segment, if known: behind damage, batches with any of them are found.
         budgets: `batch_bytes` is the largest batch.
         chunk: bytes to read at a time; a larger batch is read whole.
         resync: look for good batches after damage; without it the first damage ends the scan.
+        any_order: do not end a run, nor yield a `Disorder`, where offsets go back.
     """
-    items = _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start)
-    return items if resync else _up_to_damage(items)
+    path = path or file.path
+    state = _Scan(file, end, path, next_offset, bounds, budgets, chunk, resync, any_order)
+    return state.run(start) if resync else _up_to_damage(state.run(start))
 
 
 def _up_to_damage(items: Iterable[ScanItem]) -> Iterator[ScanItem]:
@@ -228,9 +233,8 @@ def whole_run(
     if consumed != size or kernel.good_rows(room, 0, rows) != rows:
         return None
     headers = BatchRows(room).part(0, rows)
-    if headers and headers[0].base_offset < base_offset:
-        return None
-    return BatchRun(buffer, 0, headers)
+    is_below = headers and headers[0].base_offset < base_offset
+    return None if is_below else BatchRun(buffer, 0, headers)
 
 
 def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:
@@ -259,17 +263,21 @@ class _Scan:
         end: Position,
         path: str,
         expected: Offset | None,
+        bounds: OffsetBounds | None,
         budgets: Budgets,
         chunk: int,
         resync: bool,
+        any_order: bool,
     ) -> None:
         self.file = file
         self.end = end
         self.path = path
         self.expected = expected
+        self.bounds = bounds
         self.budgets = budgets
         self.chunk = max(chunk, HEADER.size)
         self.resync = resync
+        self.any_order = any_order
         self.damage: Resync | None = None
         rows = max(_FEWEST_ROWS, self.chunk // _BYTES_A_ROW)
         self.scratch = bytearray(rows * BATCH_ROW.size)
@@ -340,7 +348,9 @@ class _Scan:
             if stop == first:
                 return first
             start = headers[first]
-            if self.expected is not None and start.base_offset < self.expected:
+            if self.any_order:
+                stop = stop if stop == count else stop + good_count(headers.table[stop:])
+            elif self.expected is not None and start.base_offset < self.expected:
                 yield self._out_of_order(start, self.expected)
             self.expected = headers[stop - 1].last_offset + 1
             yield BatchRun(buffer, position, headers.part(first, stop))
@@ -409,7 +419,7 @@ class _Scan:
 
     def _look_around(self) -> Resync:
         if self.damage is None:
-            self.damage = Resync(self.file, self.end, self.budgets)
+            self.damage = Resync(self.file, self.end, self.budgets, self.bounds)
         return self.damage
 
     def _is_tail(self, position: Position, frame: Frame) -> bool:
