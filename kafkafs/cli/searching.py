@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -215,14 +215,7 @@ def grep(
         raise click.UsageError("-v and -o are about a PATTERN: name one with -e")
     source, *paths = arguments
     how = {"fixed": fixed, "ignore_case": ignore_case, "is_word": is_word}
-    try:
-        query = (
-            Query.compile(*patterns, **how, fields=frozenset(fields) or ALL_FIELDS)
-            if patterns
-            else None
-        )
-    except re.error as error:
-        raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
+    query = _compiled(patterns, fields, **how) if patterns else None
     is_inverted, around = shown.pop("is_inverted"), shown.pop("around")
     shown.pop("extended_regexp")
     shown |= {name: around for name in ("before", "after") if shown[name] is None}
@@ -272,6 +265,13 @@ def grep(
             for each, apart in selections
         ]
         output.run(searches, jobs, progress)
+
+
+def _compiled(patterns: Iterable[str], fields: Iterable[str], **how: bool) -> Query:
+    try:
+        return Query.compile(*patterns, **how, fields=frozenset(fields) or ALL_FIELDS)
+    except re.error as error:
+        raise click.BadParameter(f"{error}; use -F for plain text", param_hint="PATTERN") from error
 
 
 def _selections(

@@ -1,8 +1,7 @@
 """Scan a records file: yield runs of good batches, and the damage between them.
 
-A batch is good when it is whole, its checksum is right and its offsets are possible. After damage the next good
-batch is found by the frame of the damaged one, or else byte by byte. A good batch inside the stated length of a
-damaged one counts: a wrong length must not hide the batches after it.
+A batch is good when it is whole, its checksum is right and its offsets are possible. After damage the next good batch is
+found by the frame of the damaged one, or else byte by byte; one inside the stated length of a damaged one counts.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from engine.units import Offset, Position
 CHUNK = 1 * MiB
 _FEWEST_ROWS = 256
 _BYTES_A_ROW = 256
-_LEAST_BATCH = HEADER.size
 _AFTER_DAMAGE = 16 * 1024
 """Bytes of the first read after damage; later reads are larger."""
 
@@ -192,7 +190,7 @@ def scan(
         start: position at which a batch should start.
         end: position to stop at; a batch that crosses it is a torn tail.
         path: path for reports, by default that of the file.
-        next_offset: smallest offset that is in order; None for any.
+        next_offset: smallest offset in order; None for any.
         bounds: offsets of the segment, if known: behind damage, batches with any of them are found.
         budgets: `batch_bytes` is the largest batch.
         chunk: bytes to read at a time; a larger batch is read whole.
@@ -228,7 +226,7 @@ def whole_run(
         buffer = file.read_at(0, size) if size else b""
     except UnreadableError:
         return None
-    room = bytearray((size // _LEAST_BATCH + 1) * BATCH_ROW.size)
+    room = bytearray((size // HEADER.size + 1) * BATCH_ROW.size)
     rows, consumed, _ = kernel.walk(buffer, room, 0, 0, True, largest=budgets.batch_bytes)
     if consumed != size or kernel.good_rows(room, 0, rows) != rows:
         return None
