@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fixtures_data import copy_of, log_dir, partitions
+from tests.fixtures_data import log_dir
 from tests.schema_records import NOW, schema_record, tombstone, write_topic
 from tests.schema_truth import schema_log_dir
 from tests.tiered_folders import TieredWriter
@@ -189,8 +189,7 @@ def current(folder: Path) -> None:
     """Make the log dir of a 4.3.1 broker with all kinds of topics."""
     sample(folder)
     shutil.rmtree(folder / "var/lib/kafka/data")
-    made = copy_of("current", folder / "var/lib/kafka", partitions("current"))
-    made.rename(made.with_name("data"))
+    shutil.copytree(log_dir("current"), folder / "var/lib/kafka/data")
 
 
 def _flip(file: Path, position: int) -> None:
