@@ -202,14 +202,10 @@ class LogContents:
         active = self._active
         if active is not None and base == active.base_offset:
             return active
-        bases = self.base_offsets
-        following = bases[place + 1] if 0 <= place < len(bases) - 1 else MAX_INT64
         segment = self._segments.get(base)
-        if segment is None or segment.next_base != following:
-            listing = self.listing
-            files = self.log.files_of(base, listing) if segment is None else segment.files
-            segment = LogSegment(files, budgets=self.log.budgets, next_base=following)
-            self._segments[base] = segment
+        if segment is None:
+            made = LogSegment(self.log.files_of(base, self.listing), budgets=self.log.budgets)
+            segment = self._segments.setdefault(base, made)
         return segment
 
     @property

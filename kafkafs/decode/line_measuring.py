@@ -13,7 +13,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
-from engine.log.segment.scan import BatchRun, Damage
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.fate import Fate
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import TextPiece
@@ -117,7 +117,7 @@ class PartMeasuring:
         start, end, expected = self.position, self._scan_end, self.next_offset
         items = losses_of(view).read(
             segment,
-            rendering.scan(file, start, end, expected, segment.bounds),
+            rendering.scan(file, start, end, expected),
             start,
             end,
             expected,
@@ -127,7 +127,7 @@ class PartMeasuring:
             if cancel is not None and cancel():
                 raise Cancelled
             if not isinstance(item, BatchRun):
-                findings.is_clean_end = False
+                findings.is_clean_end = isinstance(item, Disorder)
                 if not item.is_quiet:
                     if isinstance(item, Damage) and not self._is_of_verdict(item):
                         item = rendering.place(item)  # as it is read later

@@ -255,8 +255,7 @@ class LineStream:
             start = chunk.text_end
 
     def _render(self, chunk: TextChunk) -> Text:
-        bounds = self.parts[chunk.part].segment.bounds
-        return self.rendering.text_of(chunk, self._file(chunk.part), bounds)
+        return self.rendering.text_of(chunk, self._file(chunk.part))
 
     def _key(self, chunk: TextChunk) -> tuple[int, int, int]:
         return self.serial, chunk.text_start, chunk.text_end

@@ -184,7 +184,7 @@ def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> It
     losses = losses_of(view)
     for segment, start, end in parts:
         expected = ANY_OFFSET if start else segment.base_offset
-        scanned = rendering.scan(segment.file, start, end, expected, segment.bounds)
+        scanned = rendering.scan(segment.file, start, end, expected)
         for item in losses.read(segment, scanned, start, end, expected, rendering.within):
             if not isinstance(item, BatchRun) and not item.is_quiet:
                 view.log.problems.add_damage(segment.path, item)

@@ -14,15 +14,11 @@ from engine.budgets import Budgets
 from engine.errors import UnreadableError
 from engine.files.change_watch import ChangeWatch
 from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
-from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import SegmentFiles
-from engine.log.segment.ordered_scan import scan_in_order
-from engine.log.segment.orders import is_misplaced
-from engine.log.segment.resync import OffsetBounds
-from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, whole_run
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, Disorder, ScanItem, scan, whole_run
 from engine.record.batch_frame import HEADER
-from engine.units import MAX_INT64, Position
+from engine.units import MAX_INT64, Offset, Position
 
 PATIENCE = 5.0
 """Seconds after which the bad tail of a live log counts as damage."""
@@ -43,8 +39,10 @@ class ActiveTail:
     """
 
     __slots__ = (
+        "_before_last",
         "_budgets",
         "_files",
+        "_highest",
         "_is_live",
         "_last_header",
         "_last_position",
@@ -63,7 +61,8 @@ class ActiveTail:
         self._pending_since: float | None = None
         self._searched: tuple[int, int] | None = None
         self.has_grown = False
-        self.next_offset = files.base_offset
+        self.next_offset = self._before_last = files.base_offset
+        self._highest: Offset = -1
         self._last_position: Position = -1
         self._last_header = b""
         self._watch = ChangeWatch()
@@ -80,7 +79,7 @@ class ActiveTail:
         self.segment = LogSegment(self._files, 0, budgets=self._budgets)
         whole = LogSegment(self._files, size, budgets=self._budgets)
         start, first = proven_hint(whole, MAX_INT64 - 1)
-        self.next_offset = first
+        self.next_offset = self._before_last = first
         end = self._take(self._scan(start, size, resync=False), start, None, is_search=False)
         if end < size:
             end = self._search_behind(end, size, None)
@@ -96,7 +95,9 @@ class ActiveTail:
         if not headers:
             return True
         last = headers[-1]
+        self._before_last = headers[-2].last_offset + 1 if len(headers) > 1 else files.base_offset
         self.next_offset = last.last_offset + 1
+        self._highest = last.last_offset
         self._last_position = last.position
         self._last_header = run.buffer[last.position : last.position + HEADER.size]
         if files.walked is not None:
@@ -106,15 +107,12 @@ class ActiveTail:
     def follow(self, take: Callable[[BatchRun], object] | None) -> bool:
         """Read the batches that were appended; return False when the file was replaced or rewritten.
 
-        False also when what was appended shows that the last batch known before is out of place.
-
         Args:
             take: called with each run of new batches.
 
         Raises:
             FileNotFoundError: the file is gone.
         """
-        known = self._last_position
         now = monotonic()
         status = self._files.status()
         size, end = status.st_size, self.segment.end
@@ -134,12 +132,7 @@ class ActiveTail:
                 self._pending_since = self._searched = None
             end = reached if reached == size else self._search_behind(reached, size, take)
         self._set_end(end, size)
-        return not self._is_misplaced(known)
-
-    def _is_misplaced(self, position: Position) -> bool:
-        """Return whether the batch at a position has turned out to be out of place."""
-        file = self._files.ensure_open().file
-        return is_misplaced(file, position, OffsetBounds(self._files.base_offset), self._budgets)
+        return True
 
     def _set_end(self, end: Position, size: Position) -> None:
         tail_end = end if end == size or self._is_written() else size
@@ -181,13 +174,12 @@ class ActiveTail:
 
     def _scan(self, start: Position, size: Position, *, resync: bool) -> Iterator[ScanItem]:
         """Scan the file without noting damage, which may be a batch that is being written."""
-        return scan_in_order(
+        return scan(
             self._files.ensure_open().file,
             start,
             size,
             path=self._files.path,
             next_offset=self.next_offset,
-            bounds=OffsetBounds(self._files.base_offset),
             budgets=self._budgets,
             chunk=CHUNK if resync else LOOK_UP_CHUNK,
             resync=resync,
@@ -203,25 +195,34 @@ class ActiveTail:
     ) -> Position:
         """Take in good batches; return the end of the last one. Damage is noted only in a search."""
         for item in items:
-            if not isinstance(item, BatchRun):
-                is_out_of_place = item.kind is DamageKind.OFFSET_ORDER
-                if (is_search or is_out_of_place) and not self._is_misplaced(self._last_position):
+            if isinstance(item, Damage):
+                if is_search:
                     self._files.problems.add_damage(self._files.path, item)
-                if is_out_of_place:
-                    end = item.position + item.length
+                continue
+            if isinstance(item, Disorder):
+                self._files.problems.add_damage(self._files.path, item)
+                if item.found >= self._before_last:
+                    # The last batch stated too large an offset: this one follows the batch before it.
+                    self.next_offset = self._before_last
                 continue
             self._remember(item)
             if take is not None:
                 take(item)
             end = item.end_position
-            self.next_offset = item.next_offset
+            if len(item.headers) > 1:
+                self.next_offset = max(self.next_offset, item.headers[-2].last_offset + 1)
+            self._before_last = self.next_offset
+            self.next_offset = max(self.next_offset, item.next_offset)
             del item  # free it before the next read: a batch may be as large as the budget
         return end
 
     def _remember(self, run: BatchRun) -> None:
         """Keep positions for look-ups to start at, and the last batch's header."""
-        if self._files.walked is not None:
-            self._files.walked.extend(run.headers)
+        # A batch below offsets that were seen before it is no start for a look-up.
+        walked = self._files.walked if run.base_offset > self._highest else None
+        self._highest = max(self._highest, run.next_offset - 1)
+        if walked is not None:
+            walked.extend(run.headers)
         self._last_position = run.headers[-1].position
         at = self._last_position - run.start_position
         self._last_header = bytes(run.buffer[at : at + HEADER.size])

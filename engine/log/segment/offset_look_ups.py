@@ -29,7 +29,6 @@ from engine.log.segment.batch_search import (
 )
 from engine.log.segment.fetch import WHOLE, FetchDataInfo, fetch_slice
 from engine.log.segment.open_segments import OpenSegment
-from engine.log.segment.orders import Order, is_small, known_order, order_of
 from engine.log.segment.scan import BatchRun, ScanItem, headers, tables
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.memory_gate import LARGE
@@ -67,8 +66,6 @@ class OffsetLookUps(SegmentBytes):
         """
         opened, start, end = self._begin(offset)
         largest = self.budgets.batch_bytes
-        if not self._is_in_order(opened, end):
-            return self._locate_proven(offset)
         found = opened.locate(start, end, offset, _scratch.buffer, largest)
         if found is None or (found[2] > offset and start and found[0] == start):
             return self._locate_proven(offset)
@@ -87,30 +84,10 @@ class OffsetLookUps(SegmentBytes):
         end = self._end
         return opened, opened.hints.position(offset), opened.size if end is None else end
 
-    def _leads_by_frames(self, opened: OpenSegment, start: Position, end: Position) -> bool:
-        """Return whether a look-up may follow frames: no batch is known to be out of place, nor bytes as unreadable."""
-        return self._is_in_order(opened, end) and (
-            not opened.file.unreadable or opened.can_be_read(start, end)
-        )
-
-    def _is_in_order(self, opened: OpenSegment, end: Position) -> bool:
-        """Return whether all batches up to the end are in their place; of a large file, as far as known."""
-        if end <= opened.in_order_to and opened.in_order_below == self.next_base:
-            return True
-        file = opened.file
-        if is_small(opened.size):
-            order: Order | None = order_of(file, end, self.bounds, self.budgets)
-        else:
-            order = known_order(file, self.bounds, self.budgets)
-        if order is None or not order.is_sound:
-            return order is None
-        opened.in_order_to, opened.in_order_below = end, self.next_base
-        return True
-
     def record(self, offset: Offset) -> Columns | None:
         """Return the record with exactly this offset; None when there is none, or only `batch` can tell."""
         opened, start, end = self._begin(offset)
-        if not self._leads_by_frames(opened, start, end):
+        if opened.file.unreadable and not opened.can_be_read(start, end):
             return None
         return kernel.read_record(
             opened.fd, start, end, offset, largest=LARGE, budgets=self.budgets
@@ -121,7 +98,7 @@ class OffsetLookUps(SegmentBytes):
         a record of a transaction.
         """
         opened, start, end = self._begin(offset)
-        if not self._leads_by_frames(opened, start, end):
+        if opened.file.unreadable and not opened.can_be_read(start, end):
             return None
         found = kernel.read_line(
             opened.fd, start, end, offset, options.bare, most=LARGE, budgets=self.budgets
@@ -145,7 +122,7 @@ class OffsetLookUps(SegmentBytes):
         opened, start, end = self._begin(offset)
         largest = min(self.budgets.batch_bytes, LARGE)
         run = None
-        if self._leads_by_frames(opened, start, end):
+        if not opened.file.unreadable or opened.can_be_read(start, end):
             found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
             if found is None:
                 run = self._located_batch(offset, before_large)
@@ -250,13 +227,16 @@ class OffsetLookUps(SegmentBytes):
     def extent(self, start_offset: Offset, stop_offset: Offset) -> Extent:
         """Return the extent of the whole batches that hold offsets of [start_offset, stop_offset).
 
-        The extent includes damage that may have held some of these offsets.
+        The extent includes damage that may have held some of these offsets; it is the whole segment where
+        offsets go back.
         """
-        start, expected = 0, self.base_offset
+        start, expected, mixed = 0, self.base_offset, False
         if start_offset > self.base_offset:
             first = self.seek(start_offset)
-            start, expected = first.position, first.next_offset
+            start, expected, mixed = first.position, first.next_offset, first.is_disordered
         landing = self.seek(stop_offset)
+        if mixed or landing.is_disordered:
+            return Extent(0, self.end, self.base_offset)
         stop = landing.position
         if landing.batch is not None:
             header = BatchRows.of(landing.batch)[0]

@@ -270,17 +270,16 @@ class OpenSegment:
         file, fd: the records file.
         hints: positions of batches.
         size: size of the file when it was opened.
-        in_order_to, in_order_below: end of the batches known to be in their place, if below this offset.
         was_used: whether the segment was used since the last round of `OpenSegments`.
     """
 
-    __slots__ = ("fd", "file", "hints", "in_order_below", "in_order_to", "size", "was_used")
+    __slots__ = ("fd", "file", "hints", "size", "was_used")
 
     def __init__(self, file: SourceFile, hints: PositionHints) -> None:
-        self.file, self.fd = file, file.fd
+        self.file = file
+        self.fd = file.fd
         self.hints = hints
         self.size = file.opened_as.st_size
-        self.in_order_to, self.in_order_below = -1, 0
         self.was_used = False
 
     def can_be_read(self, start: Position, end: Position) -> bool:

@@ -1,7 +1,8 @@
 """Scan a records file: yield runs of good batches, and the damage between them.
 
-A batch is good when it is whole, its checksum is right and its offsets are possible. After damage the next good batch is
-found by the frame of the damaged one, or else byte by byte; one inside the stated length of a damaged one counts.
+A batch is good when it is whole, its checksum is right and its offsets are possible. After damage the next good
+batch is found by the frame of the damaged one, or else byte by byte. A good batch inside the stated length of a
+damaged one counts: a wrong length must not hide the batches after it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Table, good_count
+from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Table
 from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
 from engine.log.segment.damage import DamageKind, Elsewhere
-from engine.log.segment.resync import Frame, OffsetBounds, Resync, ScannedFile, unproven_offsets
+from engine.log.segment.resync import Frame, Resync, ScannedFile, unproven_offsets
 from engine.memory_gate import LARGE, batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD
@@ -25,6 +26,7 @@ from engine.units import Offset, Position
 CHUNK = 1 * MiB
 _FEWEST_ROWS = 256
 _BYTES_A_ROW = 256
+_LEAST_BATCH = HEADER.size
 _AFTER_DAMAGE = 16 * 1024
 """Bytes of the first read after damage; later reads are larger."""
 
@@ -175,31 +177,26 @@ def scan(
     *,
     path: str | None = None,
     next_offset: Offset | None = None,
-    bounds: OffsetBounds | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
     chunk: int = CHUNK,
     resync: bool = True,
-    any_order: bool = False,
 ) -> Iterator[ScanItem]:
     """Return the runs and the damage in [start, end) of a records file, in file order.
 
-    The runs have all good batches, also those out of place. A file that ends before `end` ends the scan.
+    A file that ends before `end` ends the scan.
 
     Args:
         file: a SourceFile, or another file that is read by position.
         start: position at which a batch should start.
         end: position to stop at; a batch that crosses it is a torn tail.
         path: path for reports, by default that of the file.
-        next_offset: smallest offset in order; None for any.
-        bounds: offsets of the segment, if known: behind damage, batches with any of them are found.
+        next_offset: smallest offset that is in order; None for any.
         budgets: `batch_bytes` is the largest batch.
         chunk: bytes to read at a time; a larger batch is read whole.
         resync: look for good batches after damage; without it the first damage ends the scan.
-        any_order: do not end a run, nor yield a `Disorder`, where offsets go back.
     """
-    path = path or file.path
-    state = _Scan(file, end, path, next_offset, bounds, budgets, chunk, resync, any_order)
-    return state.run(start) if resync else _up_to_damage(state.run(start))
+    items = _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start)
+    return items if resync else _up_to_damage(items)
 
 
 def _up_to_damage(items: Iterable[ScanItem]) -> Iterator[ScanItem]:
@@ -226,13 +223,14 @@ def whole_run(
         buffer = file.read_at(0, size) if size else b""
     except UnreadableError:
         return None
-    room = bytearray((size // HEADER.size + 1) * BATCH_ROW.size)
+    room = bytearray((size // _LEAST_BATCH + 1) * BATCH_ROW.size)
     rows, consumed, _ = kernel.walk(buffer, room, 0, 0, True, largest=budgets.batch_bytes)
     if consumed != size or kernel.good_rows(room, 0, rows) != rows:
         return None
     headers = BatchRows(room).part(0, rows)
-    is_below = headers and headers[0].base_offset < base_offset
-    return None if is_below else BatchRun(buffer, 0, headers)
+    if headers and headers[0].base_offset < base_offset:
+        return None
+    return BatchRun(buffer, 0, headers)
 
 
 def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:
@@ -261,21 +259,17 @@ class _Scan:
         end: Position,
         path: str,
         expected: Offset | None,
-        bounds: OffsetBounds | None,
         budgets: Budgets,
         chunk: int,
         resync: bool,
-        any_order: bool,
     ) -> None:
         self.file = file
         self.end = end
         self.path = path
         self.expected = expected
-        self.bounds = bounds
         self.budgets = budgets
         self.chunk = max(chunk, HEADER.size)
         self.resync = resync
-        self.any_order = any_order
         self.damage: Resync | None = None
         rows = max(_FEWEST_ROWS, self.chunk // _BYTES_A_ROW)
         self.scratch = bytearray(rows * BATCH_ROW.size)
@@ -346,9 +340,7 @@ class _Scan:
             if stop == first:
                 return first
             start = headers[first]
-            if self.any_order:
-                stop = stop if stop == count else stop + good_count(headers.table[stop:])
-            elif self.expected is not None and start.base_offset < self.expected:
+            if self.expected is not None and start.base_offset < self.expected:
                 yield self._out_of_order(start, self.expected)
             self.expected = headers[stop - 1].last_offset + 1
             yield BatchRun(buffer, position, headers.part(first, stop))
@@ -417,7 +409,7 @@ class _Scan:
 
     def _look_around(self) -> Resync:
         if self.damage is None:
-            self.damage = Resync(self.file, self.end, self.budgets, self.bounds)
+            self.damage = Resync(self.file, self.end, self.budgets)
         return self.damage
 
     def _is_tail(self, position: Position, frame: Frame) -> bool:

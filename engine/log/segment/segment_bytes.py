@@ -16,11 +16,9 @@ from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log.segment.open_segments import SegmentFiles
-from engine.log.segment.ordered_scan import scan_in_order
-from engine.log.segment.resync import OffsetBounds
 from engine.log.segment.scan import CHUNK, BatchRun, ScanItem, scan
 from engine.record.file_records import FileRecords
-from engine.units import MAX_INT32, MAX_INT64, Offset, Position
+from engine.units import MAX_INT32, Offset, Position
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -32,7 +30,6 @@ class SegmentBytes:
         end: end of the last batch; None for a complete segment, which ends with its file.
         tail_end: end of the file, when the bytes after the last good batch count as damage.
         budgets: limits for reads.
-        next_base: base offset of the next segment.
 
     Reads raise FileNotFoundError once the file is gone, other OSError, SourceRefusedError.
     """
@@ -41,7 +38,6 @@ class SegmentBytes:
     _end: Position | None = None
     _tail_end: Position | None = None
     budgets: Budgets = field(default=DEFAULT_BUDGETS, kw_only=True)
-    next_base: Offset = field(default=MAX_INT64, kw_only=True)
     base_offset: Offset = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,11 +45,6 @@ class SegmentBytes:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
-
-    @property
-    def bounds(self) -> OffsetBounds:
-        """The offsets that the segment can have."""
-        return OffsetBounds(self.base_offset, self.next_base)
 
     @property
     def path(self) -> str:
@@ -142,26 +133,24 @@ class SegmentBytes:
         *,
         next_offset: Offset | None = None,
         chunk: int = CHUNK,
-        in_order: bool = True,
+        resync: bool = True,
     ) -> Iterator[ScanItem]:
         """Yield good batches and damage between two positions, by default of the whole segment.
 
-        Damage is added to the problems of the partition. Without `in_order` the runs have all good batches, also
-        those that are out of place, and `Disorder` tells where offsets go back.
+        Damage is added to the problems of the partition.
         """
         opened = self.files.ensure_open()
         if next_offset is None and not start:
             next_offset = self.base_offset
-        scan_items = scan_in_order if in_order else scan
-        items = scan_items(
+        items = scan(
             opened.file,
             start,
             self.end if end is None else end,
             path=self.path,
             next_offset=next_offset,
-            bounds=self.bounds,
             budgets=self.budgets,
             chunk=chunk,
+            resync=resync,
         )
         last_possible = self.base_offset + MAX_INT32
         for item in items:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from engine.files.source_files import SourceFile
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun
+from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.units import Position
@@ -103,7 +103,9 @@ class FileProof:
 
     def _prove(self, segment: LogSegment, end: Position, stop: Position) -> Position:
         for item in segment.scan(end):
-            if not isinstance(item, BatchRun) or item.position != end:
+            if isinstance(item, Disorder):  # a good batch, which the next run has
+                continue
+            if isinstance(item, Damage) or item.position != end:
                 break
             self._add(item)
             end = item.end_position
