@@ -88,13 +88,17 @@ def test_tasks_need_no_registrys_topic(tmp_path: Path) -> None:
     tasks = reader.partitions()
     shutil.rmtree(copied / "_schemas-0")
     found = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
-    assert [row["decodedValue"] is None for row in found] == [row["value"] is None for row in found]
+    # The topic's last records have the schema of another subject, as their notes say.
+    assert [row["decodedValue"] is not None for row in found] == [
+        row["value"] is not None and row["valueNote"] is None for row in found
+    ]
+    assert sum(row["decodedValue"] is not None for row in found) == 8
 
 
 def test_schemas_may_come_from_another_path(tmp_path: Path) -> None:
     shutil.copytree(CONFLUENT / "avro-types-0", tmp_path / "avro-types-0")
     alone = rows_of(tmp_path, decode="true")
-    assert not any(row["decodedValue"] or row["valueNote"] for row in alone)
+    assert not any(row["decodedValue"] for row in alone)
     given = rows_of(tmp_path, decode="true", schemas=str(CONFLUENT))
     whole = rows_of(CONFLUENT, subscribe="avro-types", decode="true")
     assert [row["decodedValue"] for row in given] == [row["decodedValue"] for row in whole]
