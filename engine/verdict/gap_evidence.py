@@ -75,6 +75,8 @@ class IndexedBatches:
         following = bisect_right(bases, gap.next_offset) - 1
         if self._view.live:
             return None  # the indexes may be newer than the view
+        if gap.next_offset > self._view.log_end_offset:
+            return None  # the base offset of the batch behind it is wrong
         for base in bases[first:following]:
             for name, last in self._last_entries(base):
                 if gap.first_offset <= last < gap.next_offset:

@@ -54,7 +54,9 @@ class BuiltLog:
         path = self.folder / f"{base_offset:020}.log"
         swap = path.with_name(path.name + ".swap")
         swap.write_bytes(b"".join(batches))
-        path.rename(path.with_name(path.name + ".deleted"))
+        for old in (path, path.with_suffix(".index"), path.with_suffix(".timeindex")):
+            if old.exists():
+                old.rename(old.with_name(old.name + ".deleted"))
         swap.rename(path)
         self.cleaned_to(self.next_offset)
 

@@ -19,7 +19,8 @@ from click.testing import CliRunner
 
 from kafkafs.cli import cli
 from kafkafs.report.page import page
-from tests.fixtures_data import copy_of, log_dir
+from tests.fixtures_data import copy_of
+from tests.kafkafs.faces.damage import sound_node
 from tests.kafkafs.report.many_facts import many_facts
 from tests.kafkafs.report.pages import SECTIONS
 
@@ -87,7 +88,7 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if request.param == "many":
         target.write_text(page(many_facts(10_000, 400)), "utf-8")
         return target
-    source = log_dir("live") if request.param == "healthy" else damaged(folder)
+    source = sound_node(folder).path if request.param == "healthy" else damaged(folder)
     result = CliRunner().invoke(cli, ["report", str(source), "-o", str(target)])
     assert result.exit_code == (request.param == "damaged"), result.output
     return target
