@@ -103,9 +103,9 @@ class LogLosses:
             position=0 if active is None else active.end,
         )
 
-    def note(self, lost: Damage) -> Damage:
-        """Add what is lost to the problems of the partition, and return it."""
-        self._view.log.problems.add_damage(lost.path, lost)
+    def note(self, lost: Damage, file: str | None = None) -> Damage:
+        """Add what is lost to the problems of the partition, by default those of its own file; return it."""
+        self._view.log.problems.add_damage(file or lost.path, lost)
         return lost
 
     def cheap(self) -> Iterator[Loss]:
@@ -170,7 +170,7 @@ class LogLosses:
             elif isinstance(item, Damage):
                 told = reading.damage(item, place)
                 placed = told if told.is_quiet else self.with_places(told)
-                yield item if placed == item else self.note(placed)
+                yield item if placed == item else self.note(placed, segment.path)
             else:
                 reading.disorder()
                 yield item
