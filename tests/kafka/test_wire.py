@@ -28,14 +28,12 @@ from tests.kafka.wire.generator import Generator
 from tests.kafka.wire.known import Known, known
 from tests.kafka.wire.members.conversation import MemberConversation
 from tests.kafka.wire.members.ids import Ids
-from tests.kafka.wire.peers import API_VERSIONS_KEY, Answer
+from tests.kafka.wire.peers import API_VERSIONS_KEY, REFUSES_OTHER_NODES, Answer
 
 SEED = 1
 BATCHES, BATCH = 50, 100
 MEMBERS = 30
 """Batches of requests of members of groups."""
-REFUSES_OTHER_NODES = (API_VERSIONS_KEY, 5)
-"""4.4.0 refuses a request that names another cluster or node; `serve` does not look at these fields yet."""
 OF_MEMBERS = {8, 9, 10, 11, 12, 13, 14, 15, 16, 68, 69}
 
 

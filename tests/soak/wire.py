@@ -19,6 +19,7 @@ def answer_alike(job: Job, kind: str) -> None:
     from tests.kafka.wire import directories
     from tests.kafka.wire.conversation import Conversation
     from tests.kafka.wire.known import FETCH, known
+    from tests.kafka.wire.peers import REFUSES_OTHER_NODES
 
     with tempfile.TemporaryDirectory(prefix="soak-wire-") as work:
         home = Path(work, "home")
@@ -32,7 +33,11 @@ def answer_alike(job: Job, kind: str) -> None:
             job.start()
             for numbers in job.batches(BATCH):
                 conversation = Conversation(both, facts, Random(f"{job.seed} {numbers.start}"))
-                found = list(conversation.run(len(numbers)))
+                found = [
+                    each
+                    for each in conversation.run(len(numbers))
+                    if each.request[:2] != REFUSES_OTHER_NODES
+                ]
                 if found:
                     job.find(numbers.start, "\n".join(map(str, found)), count=len(numbers))
                 fetches = sum(n for (key, _), n in conversation.asked.items() if key == FETCH)
@@ -50,7 +55,7 @@ def members_answer_alike(job: Job) -> None:
     with tempfile.TemporaryDirectory(prefix="soak-members-") as work:
         home = Path(work, "home")
         directories.copied(log_dir("current"), home)
-        with directories.both(home) as both:
+        with directories.both(home, version=directories.MEMBERS_VERSION) as both:
             facts = known(both.broker)
             job.start()
             for numbers in job.batches(BATCH):

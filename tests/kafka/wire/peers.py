@@ -16,6 +16,8 @@ from tests.messages import encode
 ANSWER_SECONDS = 60.0
 CLIENT = "wire"
 API_VERSIONS_KEY = 18
+REFUSES_OTHER_NODES = (API_VERSIONS_KEY, 5)
+"""4.4.0 refuses a request that names another cluster or node; `serve` does not look at these fields yet."""
 
 Fields = dict[str, Any]
 
