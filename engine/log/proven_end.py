@@ -212,21 +212,35 @@ def _last_orphan(view: LogView) -> Iterator[EndProof]:
     if log_file_name(base, FileState.DELETED) in view.listing.files:
         return  # a broker that deletes a segment renames the records file first, then the indexes
     proof = EndProof(base, name, f"an index names a segment {base} that is not there")
-    for index in (offset_index_name(base), time_index_name(base)):
-        last = last_indexed(view, index, base) if index in view.listing.files else None
-        if last is not None and last >= proof.offset:
+    for index, last in last_indexed(view, base):
+        if last >= proof.offset:
             says = f"{index} has an entry for offset {last} but no records file"
             proof = EndProof(last + 1, index, says)
     yield proof
 
 
-def last_indexed(view: LogView, name: str, base: Offset) -> Offset | None:
-    """Return the offset of an index's last entry; None for an empty index and one that is out of order."""
-    kind, dtype = (
-        (OffsetIndex, offset_index.ENTRY.dtype)
-        if name == offset_index_name(base)
-        else (TimeIndex, time_index.ENTRY.dtype)
-    )
+def last_indexed(view: LogView, base: Offset) -> Iterator[tuple[str, Offset]]:
+    """Yield the names of a segment's indexes with the offsets of their last entries.
+
+    An index that is empty, missing or out of order is left out.
+    """
+    for name, kind, dtype in (
+        (offset_index_name(base), OffsetIndex, offset_index.ENTRY.dtype),
+        (time_index_name(base), TimeIndex, time_index.ENTRY.dtype),
+    ):
+        real = view.listing.real(name)
+        last = _last_entry(view, real, base, kind, dtype) if view.listing.has_file(real) else None
+        if last is not None:
+            yield real, last
+
+
+def _last_entry(
+    view: LogView,
+    name: str,
+    base: Offset,
+    kind: type[OffsetIndex | TimeIndex],
+    dtype: np.dtype[np.void],
+) -> Offset | None:
     try:
         with view.log.root.open_fresh(view.log.relative(name)) as file:
             index = kind(file, base)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from engine.files.file_names import FileState, log_file_name, offset_index_name, time_index_name
+from engine.files.file_names import FileState, log_file_name
 from engine.log.log_view import LogView
 from engine.log.proven_end import last_indexed, orphan_indexes
 from engine.log.segment.damage import DamageKind, Elsewhere, ElsewhereKind
@@ -204,9 +204,8 @@ class Holes(NamedTuple):
             end = ends.get(base, base)
             if end >= following:
                 continue
-            for name in (offset_index_name(base), time_index_name(base)):
-                last = last_indexed(view, name, base) if view.listing.has_file(name) else None
-                if last is not None and end <= last < following:
+            for name, last in last_indexed(view, base):
+                if end <= last < following:
                     found[end] = f"{name} has an entry for offset {last}"
         return found
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from engine import kernel
@@ -16,9 +15,6 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import (
     FileState,
     log_file_name,
-    offset_index_name,
-    parse_file_name,
-    time_index_name,
 )
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
@@ -77,33 +73,23 @@ class IndexedBatches:
 
     def inside(self, gap: OffsetGap) -> str | None:
         """Return which index has an entry for a batch in a gap at the end of a segment; None if none has."""
+        if self._view.live:
+            return None  # the indexes may be newer than the view
+        if gap.next_offset > self._view.log_end_offset:
+            return None  # the base offset of the batch behind it is wrong
         bases = self._view.base_offsets
         first = max(bisect_right(bases, gap.first_offset) - 1, 0)
         following = bisect_right(bases, gap.next_offset) - 1
-        if self._view.live or self._is_replacing:
-            return None  # the indexes may be newer than the view, or of segments that are replaced
-        if gap.next_offset > self._view.log_end_offset:
-            return None  # the base offset of the batch behind it is wrong
         for base in bases[first:following]:
             for name, last in self._last_entries(base):
                 if gap.first_offset <= last < gap.next_offset:
                     return f"{name} has an entry for offset {last}"
         return None
 
-    @cached_property
-    def _is_replacing(self) -> bool:
-        """Whether a broker stopped while it put new segments in the place of others."""
-        names = map(parse_file_name, self._view.listing.files)
-        states = {name.state for name in names if name is not None}
-        return not states.isdisjoint((FileState.SWAP, FileState.CLEANED))
-
     def _last_entries(self, base: Offset) -> list[tuple[str, Offset]]:
         known = self._known.get(base)
         if known is None:
-            names = offset_index_name(base), time_index_name(base)
-            there = filter(self._view.listing.has_file, names)
-            ends = ((name, last_indexed(self._view, name, base)) for name in there)
-            known = self._known[base] = [(name, end) for name, end in ends if end is not None]
+            known = self._known[base] = list(last_indexed(self._view, base))
         return known
 
 
