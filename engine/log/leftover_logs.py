@@ -17,6 +17,7 @@ from engine.files.file_names import (
     parse_file_name,
     parse_folder_name,
 )
+from engine.files.source_files import SourceRoot
 from engine.log.folder_listing import sort_entries
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
@@ -61,10 +62,10 @@ def leftover_logs(
             continue
         proper = logs.get(str(log.topic_partition))
         if is_set_aside(log):
-            sizes = [size for _, size in _sizes(log, map(log_file_name, bases))]
+            sizes = [size for _, size in sizes_in(log.root, log.folder, map(log_file_name, bases))]
             if sizes:
                 yield LeftoverLog(log, proper, len(sizes), sum(sizes))
-        for name, size in _sizes(log, names):
+        for name, size in sizes_in(log.root, log.folder, names):
             yield LeftoverLog(log.file_apart(name), proper or log, 1, size)
 
 
@@ -96,8 +97,8 @@ def state_of(log: PartitionLog) -> FolderState:
         return FolderState.LOG
 
 
-def _sizes(log: PartitionLog, names: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yield files that have bytes, and their sizes."""
-    for name, status in log.root.stat_files(log.folder, names):
+def sizes_in(root: SourceRoot, folder: str, names: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield the files of a folder that have bytes, and their sizes. Raises OSError."""
+    for name, status in root.stat_files(folder, names):
         if status.st_size:
             yield name, status.st_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, FolderState, parse_file_name
 from engine.log import stable_offset
 from engine.log.folder_listing import sort_entries
-from engine.log.leftover_logs import state_of
+from engine.log.leftover_logs import sizes_in, state_of
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import Elsewhere, ElsewhereKind
@@ -69,7 +70,10 @@ def _files_beside(view: LogView) -> Iterator[Holding]:
         if parsed is not None and parsed.kind is FileKind.LOG and parsed.base_offset is not None:
             by_state.setdefault(parsed.state, []).append((parsed.base_offset, name))
     for state, files in by_state.items():
-        sized = {name for name, status in _sizes(view, [name for _, name in files]) if status}
+        sized: set[str] = set()
+        with suppress(OSError):
+            names = [name for _, name in files]
+            sized.update(name for name, _ in sizes_in(view.log.root, view.log.folder, names))
         bases = {base for base, _ in files}
         if state is FileState.DELETED:  # it was one of the segments, before others replaced it
             bases.update(view.base_offsets)
@@ -78,14 +82,6 @@ def _files_beside(view: LogView) -> Iterator[Holding]:
             if name in sized:
                 place = Elsewhere(ElsewhereKind.LEFTOVER, f"{view.name}/{name}")
                 yield Holding(base, ends[base], place)
-
-
-def _sizes(view: LogView, names: list[str]) -> Iterator[tuple[str, int]]:
-    try:
-        for name, status in view.log.root.stat_files(view.log.folder, names):
-            yield name, status.st_size
-    except OSError:
-        return
 
 
 def _is_same_topic(log: PartitionLog, view: LogView) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
 from engine.log.log_directory import LogSource
@@ -15,29 +15,36 @@ from engine.units import TopicPartition
 if TYPE_CHECKING:
     from engine.replay.cluster import ClusterImage
 
+_Made = TypeVar("_Made")
+
 _REMOTE = "remote.storage.enable"
 
 
 class SourceEvidence:
-    """Facts about a source; each is worked out at its first use.
-
-    Attributes:
-        absent_partitions: the listing that was looked at and the partitions without a folder; None before the first look.
-    """
+    """Facts about a source; each is worked out at its first use."""
 
     def __init__(self, source: LogSource) -> None:
         self._source_roots = [root for root in source.log_dirs if root is not None]
-        self.absent_partitions: tuple[object, Sequence[object]] | None = None
         self._source = source
-        self._logs: tuple[object, dict[TopicPartition, list[PartitionLog]]] | None = None
+        self._made: dict[Callable[..., object], tuple[object, Any]] = {}
 
-    @cached_property
+    def of_listing(self, make: Callable[[LogSource], _Made]) -> _Made:
+        """Return what a function makes of the source; it is made anew once the listing of the partitions is another."""
+        logs = self._source.partitions()
+        known = self._made.get(make)
+        if known is None or known[0] is not logs:
+            known = self._made[make] = logs, make(self._source)
+        found: _Made = known[1]
+        return found
+
+    @property
     def image(self) -> ClusterImage | None:
-        """The cluster in the source's own metadata; None without any."""
+        """The cluster in the source's own metadata, as it was read last; None without any."""
         # Imported here because a source without metadata is read without the replay.
         from engine.verdict.cleanup_policies import cluster_image
 
-        return cluster_image(self._source)
+        known = self._made.get(cluster_image)
+        return self.of_listing(cluster_image) if known is None else known[1]
 
     def policy_of(self, topic: str) -> frozenset[str] | None:
         """Return a topic's cleanup.policy by the source's own metadata; None if unknown."""
@@ -63,14 +70,7 @@ class SourceEvidence:
 
     def logs_of(self, partition: TopicPartition) -> list[PartitionLog]:
         """Return all logs of a partition in the source, also those in folders that a broker set aside."""
-        logs = self._source.partitions()
-        known = self._logs
-        if known is None or known[0] is not logs:
-            by_partition: dict[TopicPartition, list[PartitionLog]] = {}
-            for log in logs.values():
-                by_partition.setdefault(log.topic_partition, []).append(log)
-            known = self._logs = logs, by_partition
-        return known[1].get(partition, [])
+        return self.of_listing(_by_partition).get(partition, [])
 
     @cached_property
     def has_tiered_storage(self) -> bool:
@@ -83,6 +83,13 @@ class SourceEvidence:
             )
         except OSError:
             return False
+
+
+def _by_partition(source: LogSource) -> dict[TopicPartition, list[PartitionLog]]:
+    found: dict[TopicPartition, list[PartitionLog]] = {}
+    for log in source.partitions().values():
+        found.setdefault(log.topic_partition, []).append(log)
+    return found
 
 
 def evidence_of(source: LogSource) -> SourceEvidence:

@@ -32,7 +32,7 @@ def lost_partitions(source: LogSource) -> list[MissingFolder]:
 
     The metadata is read only if a checkpoint names a partition without a folder.
     """
-    folders = _Folders(source)
+    folders = evidence_of(source).of_listing(_Folders)
     named = (
         partition
         for _, stated in folders.stated()
@@ -51,21 +51,18 @@ def absent_partitions(source: LogSource) -> list[MissingFolder]:
     Without metadata nothing tells what became of them. A log dir that a broker has open is left out: its checkpoints
     are written after its folders change; and so is a source that ends at a time.
     """
-    facts, logs = evidence_of(source), source.partitions()
-    known = facts.absent_partitions
-    if known is None or known[0] is not logs:
-        known = facts.absent_partitions = logs, _absent(source)
-    return [each for each in known[1] if isinstance(each, MissingFolder)]
+    return evidence_of(source).of_listing(_absent)
 
 
 def _absent(source: LogSource) -> list[MissingFolder]:
-    folders, by_node = _Folders(source), dict[int | None, list[StatedOffsets]]()
+    facts = evidence_of(source)
+    folders, by_node = facts.of_listing(_Folders), dict[int | None, list[StatedOffsets]]()
     for place, stated in folders.stated():
         meta = source.meta_properties[place]
         by_node.setdefault(None if meta is None else meta.node_id, []).append(stated)
     if not by_node:
         return []
-    image, found = cluster_image(source), dict[str, MissingFolder]()
+    image, found = facts.of_listing(cluster_image), dict[str, MissingFolder]()
     if image is not None and image.missing is not None:
         image = None
     for node_id, stated_here in by_node.items():
