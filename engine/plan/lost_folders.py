@@ -87,7 +87,7 @@ def lost_folders(
     links = {name for each in log_dirs for name in each.links}
     stated = [_stated(each, assignments.directory_ids.get(each.path)) for each in log_dirs]
 
-    def has_folder(partition: TopicPartition, _topic_id: str | None, _log_dir: str | None) -> bool:
+    def has_folder(partition: TopicPartition, _log_dir: str | None) -> bool:
         return partition in there or folder_name(partition) in links
 
     cluster, node_id = assignments.cluster, assignments.node_id
@@ -132,7 +132,7 @@ def dirs_of_new_logs(lost: Iterable[LostFolder], live_logs: Mapping[str, int]) -
         live_logs: number of logs by the path of each log dir that is not offline, in the order of `log.dirs`.
     """
     counts, found = dict(live_logs), set[str]()
-    for each in lost if counts else ():
+    for each in lost:
         path = each.missing.log_dir or min(counts, key=counts.__getitem__)
         counts[path] += 1
         found.add(path)

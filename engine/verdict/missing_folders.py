@@ -23,8 +23,8 @@ from engine.verdict.loss import Loss, LossKind
 _CHECKPOINTS_MS = 10_000
 """Twice the time between two writes of the high watermarks: a partition older than that is in the checkpoint."""
 
-HasFolder: TypeAlias = Callable[[TopicPartition, "str | None", "str | None"], bool]
-"""Returns whether a folder holds a partition, by its topic id (None if unknown) and the assigned log dir's path."""
+HasFolder: TypeAlias = Callable[[TopicPartition, "str | None"], bool]
+"""Returns whether a folder holds a partition; the second argument is the path of the assigned log dir, if known."""
 
 
 class Absence(Enum):
@@ -194,7 +194,7 @@ def missing_folders(
         directory = None if stated_id in RESERVED_DIRECTORY_IDS else stated_id
         log_dir = None if directory is None else paths.get(directory)
         assigned.add(partition)
-        if has_folder(partition, topic_id, log_dir):
+        if has_folder(partition, log_dir):
             continue
         held = _held(partition, stated)
         is_new = facts["partitionEpoch"] == 0 and age < _CHECKPOINTS_MS
@@ -212,7 +212,7 @@ def missing_folders(
         )
     named = {each for log_dir in stated for ends in log_dir.ends.values() for each in ends}
     for partition in sorted(named - assigned):
-        if not has_folder(partition, None, None):
+        if not has_folder(partition, None):
             found = _unassigned(partition, image, node_id, stated)
             yield replace(found, beside=set_aside(beside.get(partition, ())))
 

@@ -38,7 +38,7 @@ def lost_partitions(source: LogSource) -> list[MissingFolder]:
         for _, stated in folders.stated()
         for ends in stated.ends.values()
         for partition in ends
-        if not folders.holds(partition, None, None)
+        if not folders.holds(partition, None)
     )
     if next(named, None) is None:
         return []
@@ -93,7 +93,7 @@ class _Folders:
             if state is FolderState.FUTURE:
                 self._futures.add((log.topic_partition, log.root.path))
 
-    def holds(self, partition: TopicPartition, _topic_id: str | None, log_dir: str | None) -> bool:
+    def holds(self, partition: TopicPartition, log_dir: str | None) -> bool:
         """Return whether a folder holds a partition: a log, or a future one in its log dir, which becomes the log."""
         return (
             partition in self._logs
