@@ -18,7 +18,7 @@ WHAT = {
     LossKind.END: "the last batches or segments",
     LossKind.PARTITION: "the folder",
 }
-LOSS_HEADER = ("lost in", "offsets", "number", "written", "what", "may still be in")
+_HEADER = ("lost in", "offsets", "number", "written", "what", "may still be in")
 FORGETS = (
     "no metadata log here: a controller that starts here forgets every topic, and a broker in it sets all logs aside"
     " (-stray); a node with other controllers fetches it again; if metadata.log.dir is elsewhere, name it, too"
@@ -33,14 +33,13 @@ def sentence_of_loss(loss: Loss) -> str:
 
 def loss_table(losses: Sequence[Loss]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
     """Return the header and the rows of losses; without the last column if nothing is known for it."""
-    rows = [loss_row(each) for each in losses]
+    rows = [_row(each) for each in losses]
     if any(row[-1] for row in rows):
-        return LOSS_HEADER, rows
-    return LOSS_HEADER[:-1], [row[:-1] for row in rows]
+        return _HEADER, rows
+    return _HEADER[:-1], [row[:-1] for row in rows]
 
 
-def loss_row(loss: Loss) -> tuple[str, ...]:
-    """Return the row of a loss in a table with LOSS_HEADER."""
+def _row(loss: Loss) -> tuple[str, ...]:
     number = f"{loss.offsets:,}" if loss.next_offset is not None else "?"
     number = number if loss.is_certain else f"<= {number}"
     span = time_span(loss.before, loss.after)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from engine.plan.start_plan import StartPlan
     from engine.verdict.loss import Loss
 
-_SHOWN_LOSSES = 20
-
 
 @click.command(
     epilog="Exit status: 0 no data is lost or changed and no damage was found, 1 some is, or a log does not"
@@ -180,8 +178,7 @@ def _print_json(start: StartPlan, look: Callable[[], Sequence[Loss]]) -> bool:
 
 def _print_text(start: StartPlan, look: Callable[[], Sequence[Loss]], *, files: bool) -> bool:
     from kafkafs.cli.printing import plan_report as report
-    from kafkafs.cli.printing.table import print_table
-    from kafkafs.loss_words import loss_table
+    from kafkafs.cli.printing.losses import print_losses
 
     for log_dir in start.log_dirs:
         for line in report.dir_lines(log_dir):
@@ -201,7 +198,7 @@ def _print_text(start: StartPlan, look: Callable[[], Sequence[Loss]], *, files: 
     for line in report.start_lines(start):
         click.echo(line)
     if lost_before:
-        print_table(*loss_table(lost_before[:_SHOWN_LOSSES]))
+        print_losses(lost_before)
     for line in report.closing_lines(start, summary):
         click.echo(line)
     return summary.is_harmless and start.starts and not lost_before

@@ -22,12 +22,12 @@ from engine.verdict.loss import Loss
 from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.cli.printing.bars import strip
+from kafkafs.cli.printing.losses import print_losses
 from kafkafs.cli.printing.table import print_json, print_table
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import NEXT_STEP, closing, loss_table
+from kafkafs.loss_words import NEXT_STEP, closing
 
 _TABLE = ("partition", "errors", "warnings", "notes", "holes", "bytes lost")
-_SHOWN_LOSSES = 20
 _SHOWN_HOLES = 10
 _SHOWN_STRIPS = 10
 UNREAD = frozenset(
@@ -241,9 +241,7 @@ class TextReport(CheckReport):
             click.echo()
         losses = self.losses
         if losses:
-            print_table(*loss_table(losses[:_SHOWN_LOSSES]))
-            if len(losses) > _SHOWN_LOSSES:
-                click.echo(f"{len(losses) - _SHOWN_LOSSES} more losses; --json has them all")
+            print_losses(losses)
             click.echo()
         click.echo(self._closing(self.totals()))
         if self.scope is not None:

@@ -1,21 +1,24 @@
-"""Report on standard error what a source lost and no reader of its logs can meet: whole partitions, emptied logs."""
+"""Print losses as a table, and report on standard error those that no reader of logs can meet: whole partitions, emptied logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from kafkafs.cli.printing.output import fail
+from kafkafs.cli.printing.table import print_table
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import Choosable, PartitionChoice
+    from engine.verdict.loss import Loss
 
     Takes: TypeAlias = Callable[[Choosable], bool]
 
 _MOST_NAMES = 4
+_MOST_ROWS = 20
 CHOICE = "kafkafs.choice"
 """Key of the command's choice of partitions in click's context."""
 
@@ -27,6 +30,15 @@ def chosen() -> PartitionChoice:
     context = click.get_current_context(silent=True)
     choice = None if context is None else context.meta.get(CHOICE)
     return choice or ALL_PARTITIONS
+
+
+def print_losses(losses: Sequence[Loss]) -> None:
+    """Print a table of losses, and how many more there are than it shows."""
+    from kafkafs.loss_words import loss_table
+
+    print_table(*loss_table(losses[:_MOST_ROWS]))
+    if len(losses) > _MOST_ROWS:
+        click.echo(f"{len(losses) - _MOST_ROWS} more losses; --json has them all")
 
 
 def report_lost(source: LogSource, takes: Takes | None = None) -> bool:
