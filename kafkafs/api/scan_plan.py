@@ -143,11 +143,7 @@ class ScanChoice:
         return start, stop if end is None else max(min(stop, end), start)
 
     def topic_names(self, logs: SourceLogs) -> set[str]:
-        """Return the topics that are read.
-
-        Raises:
-            KeyError: the source has no such topic or partition.
-        """
+        """Return the topics that are wanted; whether the source has those that are named is not looked at."""
         if isinstance(self.topics, str):
             return {self.topics}
         if self.topics is not None:

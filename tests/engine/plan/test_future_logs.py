@@ -11,23 +11,14 @@ from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_plan import LogPlan
 from engine.plan.start_plan import StartPlan
 from tests.builders import batch, values
-from tests.replayed_bytes import in_batches, metadata_record, write_partition
+from tests.engine.plan.two_log_dirs import IDS, TOPIC, TwoLogDirs
+from tests.replayed_bytes import write_partition
 
-TOPIC = "dG9waWMgb2YgbG9ncyAwMA"
-IDS = {"first": "sgf5MsZgRTuEMv68ZXKJbQ", "second": "cmVjb3JkcyBvZiBsb2dzIQ"}
 FUTURE = "orders-0.5ae9eb0e24cb4cee8f1d94dbc3ef1a5e-future"
 
 
-class Case:
-    """Two log dirs of a broker, and what its cluster says of orders-0."""
-
-    def __init__(self, top: Path) -> None:
-        self.top = top
-        for name, directory in IDS.items():
-            (top / name).mkdir()
-            (top / name / "meta.properties").write_text(
-                f"version=1\ncluster.id=c\nnode.id=1\ndirectory.id={directory}\n"
-            )
+class Case(TwoLogDirs):
+    """Logs of orders-0 in two log dirs."""
 
     def log(self, log_dir: str, folder: str, records: int, topic_id: str = TOPIC) -> None:
         """A log with as many records."""
@@ -36,21 +27,9 @@ class Case:
         ).parent
         (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
 
-    def assign(self, log_dir: str) -> None:
-        """Let the cluster have orders-0 in a log dir of this node."""
-        state = {"isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0, "partitionId": 0}
-        records = [
-            metadata_record("TOPIC_RECORD", name="orders", topicId=TOPIC),
-            metadata_record(
-                "PARTITION_RECORD", version=1, topicId=TOPIC, replicas=[1],
-                directories=[IDS[log_dir]], **state,
-            ),
-        ]  # fmt: skip
-        write_partition(self.top / "first", "__cluster_metadata-0", in_batches(records))
-
     def plan(self) -> tuple[Outcome, str, dict[str, LogPlan]]:
         """The verdict, and the plan of each log by log dir and folder."""
-        with StartPlan([str(self.top / name) for name in IDS]) as start:
+        with StartPlan(self.paths) as start:
             logs = {
                 f"{Path(log_dir.path).name}/{log.folder}": log
                 for log_dir, log in start.logs()
@@ -69,7 +48,7 @@ def test_a_future_log_takes_the_place_of_the_log_and_what_it_does_not_have_is_lo
 ) -> None:
     case.log("first", "orders-0", 100)
     case.log("second", FUTURE, 40)
-    case.assign("second")
+    case.assign(IDS["second"])
     outcome, _, logs = case.plan()
     assert outcome is Outcome.LOADS
     future, current = logs[f"second/{FUTURE}"], logs["first/orders-0"]
@@ -86,7 +65,7 @@ def test_a_future_log_takes_the_place_of_the_log_and_what_it_does_not_have_is_lo
 def test_a_future_log_that_has_it_all_costs_nothing(case: Case) -> None:
     case.log("first", "orders-0", 100)
     case.log("second", FUTURE, 100)
-    case.assign("second")
+    case.assign(IDS["second"])
     _, _, logs = case.plan()
     assert logs["first/orders-0"].losses.records == 0
     assert logs["first/orders-0"].losses.bytes == 0
@@ -95,13 +74,13 @@ def test_a_future_log_that_has_it_all_costs_nothing(case: Case) -> None:
 def test_an_empty_future_log_costs_all_records(case: Case) -> None:
     case.log("first", "orders-0", 100)
     case.log("second", FUTURE, 0)
-    case.assign("second")
+    case.assign(IDS["second"])
     assert case.plan()[2]["first/orders-0"].losses.records == 100
 
 
 def test_a_future_log_alone_becomes_the_log(case: Case) -> None:
     case.log("second", FUTURE, 40)
-    case.assign("second")
+    case.assign(IDS["second"])
     outcome, _, logs = case.plan()
     assert outcome is Outcome.LOADS
     assert logs[f"second/{FUTURE}"].renamed_to == "orders-0"
@@ -111,7 +90,7 @@ def test_a_future_log_alone_becomes_the_log(case: Case) -> None:
 def test_a_future_log_beside_its_own_log_stops_the_broker(case: Case) -> None:
     case.log("second", "orders-0", 100)
     case.log("second", FUTURE, 40)
-    case.assign("second")
+    case.assign(IDS["second"])
     outcome, reason, logs = case.plan()
     assert outcome is Outcome.BROKER_STOPS
     assert f"{FUTURE} cannot become orders-0, which is in the same log dir" in reason
@@ -122,7 +101,7 @@ def test_a_future_log_beside_its_own_log_stops_the_broker(case: Case) -> None:
 def test_a_move_goes_on_while_the_cluster_has_the_log_where_it_is(case: Case) -> None:
     case.log("first", "orders-0", 100)
     case.log("second", FUTURE, 40)
-    case.assign("first")
+    case.assign(IDS["first"])
     outcome, _, logs = case.plan()
     assert outcome is Outcome.LOADS
     assert logs["first/orders-0"].renamed_to is None
@@ -134,7 +113,7 @@ def test_a_move_goes_on_while_the_cluster_has_the_log_where_it_is(case: Case) ->
 
 def test_a_future_log_elsewhere_and_without_a_log_follows_an_empty_one(case: Case) -> None:
     case.log("second", FUTURE, 40)
-    case.assign("first")
+    case.assign(IDS["first"])
     future = case.plan()[2][f"second/{FUTURE}"]
     assert future.losses.ranges == ((0, 40),)
     assert not future.is_harmless
@@ -153,7 +132,7 @@ def test_without_the_metadata_log_it_cannot_be_told(case: Case) -> None:
 def test_a_future_log_that_the_cluster_does_not_know_is_stray(case: Case) -> None:
     case.log("first", "orders-0", 100)
     case.log("second", FUTURE, 40, topic_id=IDS["first"])
-    case.assign("second")
+    case.assign(IDS["second"])
     _, _, logs = case.plan()
     assert (logs[f"second/{FUTURE}"].renamed_to or "").endswith("-stray")
     assert logs["first/orders-0"].renamed_to is None
@@ -168,7 +147,7 @@ def test_a_future_log_in_a_log_dir_that_fails_stops_the_broker(case: Case) -> No
         case.top / "second/other-0/partition.metadata",
     )
     (case.top / "second/other-0/leader-epoch-checkpoint").write_text("x\n")
-    case.assign("second")
+    case.assign(IDS["second"])
     outcome, reason, _ = case.plan()
     assert outcome is Outcome.BROKER_STOPS
     assert "its log dir is offline" in reason

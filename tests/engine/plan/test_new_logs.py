@@ -12,37 +12,17 @@ from engine.plan.loading.broker_failure import Outcome
 from engine.plan.start_plan import StartPlan
 from engine.record.control_records import ControlRecordType
 from tests.builders import batch, control_batch, values
+from tests.engine.plan.two_log_dirs import IDS, TOPIC, TwoLogDirs
 from tests.replayed_bytes import in_batches, metadata_record, snapshot_bytes, write_partition
 
-TOPIC = "dG9waWMgb2YgbG9ncyAwMA"
-IDS = {"first": "sgf5MsZgRTuEMv68ZXKJbQ", "second": "cmVjb3JkcyBvZiBsb2dzIQ"}
 ELSEWHERE = "b3RoZXIgcmVjb3JkcyBvQQ"
 METADATA = "__cluster_metadata-0"
 LEAVES_PARTITIONS_UNSERVED = "0\n-1\n"
 TAKES_THE_LOG_DIR_OFFLINE = "1\n0\n"
 
 
-class Node:
-    """A node with two log dirs, the first with the metadata log."""
-
-    def __init__(self, top: Path) -> None:
-        self.top = top
-        for name, directory in IDS.items():
-            (top / name).mkdir()
-            (top / name / "meta.properties").write_text(
-                f"version=1\ncluster.id=c\nnode.id=1\ndirectory.id={directory}\n"
-            )
-
-    def cluster(self, directory: str, *more: bytes) -> None:
-        """Let the cluster have orders-0 in a directory of this node."""
-        state = {"isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0, "partitionId": 0}
-        records = [
-            metadata_record("TOPIC_RECORD", name="orders", topicId=TOPIC),
-            metadata_record(
-                "PARTITION_RECORD", version=1, topicId=TOPIC, replicas=[1], directories=[directory], **state,
-            ),
-        ]  # fmt: skip
-        write_partition(self.top / "first", METADATA, [*in_batches(records), *more])
+class Node(TwoLogDirs):
+    """A node that makes partitions anew."""
 
     def log(self, log_dir: str, folder: str) -> None:
         write_partition(self.top / log_dir, folder, [batch(values("x"), 0)])
@@ -52,7 +32,7 @@ class Node:
 
     def plan(self) -> tuple[Outcome, list[str], list[str], str]:
         """The outcome, the partitions made anew, the log dirs at risk, and the reason."""
-        with StartPlan([str(self.top / name) for name in IDS]) as start:
+        with StartPlan(self.paths) as start:
             list(start.logs())
             outcome, reason = start.verdict()
             made = [each.missing.name for each in start.lost_folders]
@@ -80,7 +60,7 @@ def node(tmp_path: Path) -> Node:
 def test_a_partition_without_a_log_dir_goes_to_the_first_with_the_fewest_logs(
     node: Node, logs: list[str], chosen: str
 ) -> None:
-    node.cluster(ELSEWHERE)
+    node.assign(ELSEWHERE)
     for each in logs:
         node.log(*each.split("/"))
     for name in IDS:
@@ -101,7 +81,7 @@ def test_a_partition_without_a_log_dir_goes_to_the_first_with_the_fewest_logs(
 def test_nothing_is_made_anew_that_may_be_in_a_log_dir_that_is_offline(
     node: Node, directory: str, is_made: bool
 ) -> None:
-    node.cluster(directory)
+    node.assign(directory)
     node.checkpoint("second", RECOVERY_POINT_CHECKPOINT, TAKES_THE_LOG_DIR_OFFLINE)
     outcome, made, _, _ = node.plan()
     assert outcome is Outcome.LOG_DIR_OFFLINE
@@ -109,14 +89,14 @@ def test_nothing_is_made_anew_that_may_be_in_a_log_dir_that_is_offline(
 
 
 def test_without_any_log_dir_nothing_is_made_anew(node: Node) -> None:
-    node.cluster(UNASSIGNED_DIRECTORY_ID)
+    node.assign(UNASSIGNED_DIRECTORY_ID)
     for name in IDS:
         node.checkpoint(name, RECOVERY_POINT_CHECKPOINT, TAKES_THE_LOG_DIR_OFFLINE)
     assert node.plan()[:2] == (Outcome.BROKER_STOPS, [])
 
 
 def test_a_future_log_that_becomes_the_log_is_served(node: Node) -> None:
-    node.cluster(IDS["second"])
+    node.assign(IDS["second"])
     folder = "orders-0.0123456789abcdef0123456789abcdef-future"
     node.log("second", folder)
     (node.top / "second" / folder / "partition.metadata").write_text(
@@ -139,7 +119,7 @@ def test_a_node_that_registered_as_a_controller_alone_reads_no_checkpoint_of_log
         "REGISTER_CONTROLLER_RECORD", controllerId=1, incarnationId=TOPIC, zkMigrationReady=False,
         endPoints=[], features=[],
     )  # fmt: skip
-    node.cluster(ELSEWHERE, controller)
+    node.assign(ELSEWHERE, controller)
     node.checkpoint("first", RECOVERY_POINT_CHECKPOINT, TAKES_THE_LOG_DIR_OFFLINE)
     (node.top / "first" / "lost+found").mkdir()
     assert node.plan()[0] is Outcome.LOADS
@@ -148,7 +128,7 @@ def test_a_node_that_registered_as_a_controller_alone_reads_no_checkpoint_of_log
 
 
 def test_a_control_record_of_transactions_in_the_metadata_log_ends_a_node(node: Node) -> None:
-    node.cluster(ELSEWHERE, control_batch(ControlRecordType.COMMIT, bytes(6), 2))
+    node.assign(ELSEWHERE, control_batch(ControlRecordType.COMMIT, bytes(6), 2))
     outcome, _, _, reason = node.plan()
     assert outcome is Outcome.BROKER_STOPS
     assert "is a COMMIT" in reason
@@ -166,7 +146,7 @@ def damaged_at(data: bytes, number: int) -> bytes:
 def test_a_node_reads_a_snapshot_up_to_the_first_batch_that_it_does_not_have_to_its_end(
     node: Node,
 ) -> None:
-    node.cluster(ELSEWHERE)
+    node.assign(ELSEWHERE)
     records = [metadata_record("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=30)]
     for at in range(3):
         topic_id = f"dG9waWMgb2YgbG9ncyAw{at}A"
@@ -186,14 +166,14 @@ def test_a_node_reads_a_snapshot_up_to_the_first_batch_that_it_does_not_have_to_
 
 
 def test_a_file_that_is_named_like_none_of_the_metadata_log_is_not_read(node: Node) -> None:
-    node.cluster(ELSEWHERE)
+    node.assign(ELSEWHERE)
     (node.top / "first" / METADATA / "+2.log").write_bytes(b"\xc0" * 30)
     assert node.plan()[0] is Outcome.LOADS
 
 
 def test_a_log_with_the_id_of_another_topic_is_not_made_anew_and_not_served(node: Node) -> None:
     other = "dG9waWMgb2YgbG9ncyAwMQ"
-    node.cluster(IDS["first"])
+    node.assign(IDS["first"])
     state = {"isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0, "partitionId": 0}
     records = [
         *(metadata_record("TOPIC_RECORD", name=name, topicId=topic_id)
