@@ -34,6 +34,8 @@ _WORDS = {
     "em_open": "\\fI",
     "em_close": "\\fR",
     "softbreak": "\n",
+    "link_open": "",
+    "link_close": "",
 }
 _ROUND_TEXT = {
     "heading_open": ".SH ",
