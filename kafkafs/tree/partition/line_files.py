@@ -18,7 +18,6 @@ from kafkafs.tree.streams import (
     LineSource,
     bytes_on_disk,
     offsets_of,
-    parts_of,
     refuse_lost_range,
     text_of,
 )
@@ -137,12 +136,17 @@ class LineFile(File):
         return source
 
     def _size(self, view: LogView, source: LineSource) -> tuple[int, bool]:
-        stream = self.partition.context.streams.peek(source, view)
+        context = self.partition.context
+        stream = context.streams.peek(source, view)
         if stream is None:
             disk = bytes_on_disk(source, view)
-            if not disk and parts_of(source, view):
-                return GUESSED_RATIO, False  # what it lost is shown
-            return disk * GUESSED_RATIO, disk == 0
+            if disk:
+                return disk * GUESSED_RATIO, False
+            # No bytes, but maybe a line of what they lost. Which transactions ended may cost a pass over the log.
+            shown = source._replace(committed=False)
+            text = text_of(shown, view, self.partition.options, context.budgets)
+            size = sum(map(len, text))
+            return size, not size
         if stream.measure_now(MEASURED_INLINE):
             return stream.size, True
         if stream.is_pinned and stream.size:
