@@ -17,15 +17,15 @@ from bench_report import Report, Sample, timed
 from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.log_to_clean import LogToClean
 from engine.broker.cleaning.throttler import Throttler
+from engine.broker.log.unified_log import UnifiedLog
 from engine.clock import SYSTEM_CLOCK
 from engine.coding.compression import CompressionType
 from engine.index.offset_map import HashedOffsetMap
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT64
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.scheduler import ThreadScheduler
 
 SEGMENT = 16 << 20

@@ -14,11 +14,11 @@ import bench_data
 from bench_jvm import Peer
 from bench_report import Report, Sample, timed
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.clock import SYSTEM_CLOCK
 from engine.record.memory_records import MemoryRecords
 from engine.units import TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.scheduler import ThreadScheduler
 from engine.writing.segment import segment_recovery

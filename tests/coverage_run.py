@@ -42,7 +42,12 @@ GROUPS = {
     "messages": ("engine/topics",),
     "state": ("engine/state", "engine/writing/state"),
     "log, reading": ("engine/log",),
-    "log, writing": ("engine/writing/log", "engine/writing/segment", "engine/writing/append"),
+    "log, writing": (
+        "engine/writing/log",
+        "engine/writing/segment",
+        "engine/broker/append",
+        "engine/broker/log",
+    ),
     "kernel in Python": ("engine/kernel",),
     "the engine": ("engine",),
 }

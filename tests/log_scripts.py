@@ -24,19 +24,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.broker.append.log_append_info import LogAppendInfo
 from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.log_to_clean import LogToClean
 from engine.broker.cleaning.throttler import Throttler
+from engine.broker.log.unified_log import UnifiedLog
 from engine.index.offset_map import HashedOffsetMap
 from engine.log.segment.fetch import FetchIsolation
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
-from engine.writing.append.log_append_info import LogAppendInfo
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 from tests.clocks import MockClock, MockScheduler
 

@@ -24,23 +24,23 @@ import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from engine.broker.cleaning.record_filter import BatchRetention, BatchRetentionResult, filter_to
 from engine.coding.compression import CompressionType, decompress
 from engine.errors import KafkaStorageError
 from engine.record.attributes import TimestampType
 from engine.record.batch_frame import HEADER
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.default_records import DefaultRecordBatch
-from engine.record.legacy_records import LegacyRecordBatch
-from engine.record.memory_records import MemoryRecords
-from engine.record.record import Header, Record
-from engine.record.record_batch import RecordBatch
-from engine.writing.records.record_filter import BatchRetention, BatchRetentionResult, filter_to
-from engine.writing.records.records_builder import RecordsBuilder
-from engine.writing.records.writable_batch import (
+from engine.record.encoding.records_builder import RecordsBuilder
+from engine.record.encoding.writable_batch import (
     set_last_offset,
     set_max_timestamp,
     set_partition_leader_epoch,
 )
+from engine.record.legacy_records import LegacyRecordBatch
+from engine.record.memory_records import MemoryRecords
+from engine.record.record import Header, Record
+from engine.record.record_batch import RecordBatch
 
 GOLDEN = Path(__file__).parent / "data" / "golden" / "records.txt.gz"
 """Lines and Kafka's answers to them, by turns; tests/kafka/record_bytes.py writes it."""

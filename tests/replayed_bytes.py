@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.record.control_records import ControlRecordType
+from engine.record.encoding.quorum_records import encode_quorum_record
 from engine.topics.internal_topics import (
     GROUP_RECORDS,
     METADATA_RECORDS,
     SHARE_STATE_RECORDS,
     TRANSACTION_RECORDS,
 )
-from engine.writing.records.quorum_records import encode_quorum_record
 from tests.builders import Rec, batch, control_batch, write_segment
 from tests.message_bytes import coordinator_key, coordinator_value, framed
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import OffsetOutOfRangeError
 from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.units import Offset
-from engine.writing.log.unified_log import UnifiedLog
 
 
 class LogReadInfo(NamedTuple):

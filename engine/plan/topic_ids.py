@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from engine.disk.disk import Disk
 from engine.files.file_names import PARTITION_METADATA
 from engine.plan.loading.java_text import TEXT_LIMIT, parse_topic_id
-from engine.writing.disk import Disk
 
 
 def read_topic_id(disk: Disk, folder: str) -> str | None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from engine.disk.disk import Disk
 from engine.files.file_names import FileKind, FileState, FolderState, parse_file_name
 from engine.log.partition_log import PartitionLog
 from engine.log.proven_end import proven_end
@@ -21,7 +22,6 @@ from engine.rebuild.records_files import CHUNK
 from engine.rebuild.selection import Chosen
 from engine.rebuild.writing import LOADED, NOBODY_EXPIRES, OPEN_FILES
 from engine.units import MAX_INT32, Offset
-from engine.writing.disk import Disk
 
 _RECREATED = (".index", ".timeindex", ".txnindex", ".snapshot")
 """Files that a broker recreates from the records if they are missing."""

@@ -13,9 +13,9 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from engine.disk.disk import DISK, Disk
 from engine.errors import CorruptCheckpointError
 from engine.files.file_names import LOCK
-from engine.writing.disk import DISK, Disk
 
 MANIFEST = "kafkafs-rebuild.json"
 FORMAT = 1

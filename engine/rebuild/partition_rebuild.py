@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TypeAlias
 
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
+from engine.disk.disk import Disk
 from engine.errors import DamagedFileError, KafkaStorageError
 from engine.files.file_names import PARTITION_METADATA, FileKind
 from engine.files.read_failures import failure_text
@@ -29,7 +30,6 @@ from engine.rebuild.report import Json, broker_report, log_report
 from engine.rebuild.selection import Chosen, LeftOut
 from engine.rebuild.staging import sync_tree
 from engine.rebuild.writing import loaded_without_writing, write_log
-from engine.writing.disk import Disk
 
 Advance: TypeAlias = Callable[[str, int], None]
 """Callback for progress: the kind ("read", "written", "verified") and the number of bytes."""

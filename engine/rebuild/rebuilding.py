@@ -16,6 +16,7 @@ from math import ceil
 from engine import processes
 from engine.budgets import Budgets
 from engine.clock import SYSTEM_CLOCK
+from engine.disk.disk import DISK, Disk
 from engine.files.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from engine.log.log_directory import LogSource, Unread, open_source
 from engine.rebuild.beside.known_facts import KnownFacts
@@ -43,7 +44,6 @@ from engine.rebuild.verification import verified_files
 from engine.rebuild.writing import write_file
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.verdict.totals import LossTotals
-from engine.writing.disk import DISK, Disk
 
 _BUDGETS = Budgets(open_files=64)
 """Segments are read one after the other, and the target needs descriptors too."""

@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 
 from engine.budgets import MiB
 from engine.coding.checksums import crc32c
+from engine.disk.disk import Disk
 from engine.rebuild.assembly.pieces import Piece
-from engine.writing.disk import Disk
 
 CHUNK = 1 * MiB
 

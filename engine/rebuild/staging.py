@@ -13,6 +13,8 @@ import re
 import secrets
 import stat
 
+from engine.disk.disk import DISK, TEMPORARY_SUFFIX, Disk
+from engine.disk.file_lock import FileLock
 from engine.errors import CorruptCheckpointError
 from engine.files.file_names import LOCK, META_PROPERTIES
 from engine.rebuild.errors import RebuildRefusedError
@@ -25,8 +27,6 @@ from engine.rebuild.manifest import (
     render_manifest,
     valid_name,
 )
-from engine.writing.checkpoint.file_lock import FileLock
-from engine.writing.disk import DISK, TEMPORARY_SUFFIX, Disk
 
 FILE_MODE, FOLDER_MODE = 0o640, 0o750
 _LONGEST = 50

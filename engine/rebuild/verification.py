@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from engine.coding.checksums import crc32c
+from engine.disk.disk import Disk
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.manifest import FileHash, files_below, hash_file, read_pieces
 from engine.rebuild.records_files import WrittenFile
-from engine.writing.disk import Disk
 
 
 def verified_files(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
+from engine.disk.disk import Disk
 from engine.errors import KafkaStorageError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
 from engine.log.transactions import TransactionState
@@ -16,8 +17,7 @@ from engine.rebuild.assembly.layout import NewSegment
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.records_files import RecordsFiles
 from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
-from engine.writing.disk import Disk
-from engine.writing.log.unified_log import UnifiedLog
+from engine.writing.log.loaded_log import LoadedLog, load_log
 from engine.writing.log_config import LogConfig
 from engine.writing.scheduler import DeferredScheduler
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
@@ -92,7 +92,7 @@ def write_log(log_dir: str, new: RebuiltLog, disk: Disk, records: RecordsFiles) 
         files[LEADER_EPOCH_CHECKPOINT] = render(new.epochs)
     for name, data in files.items():
         write_file(os.path.join(folder, name), data, disk)
-    loaded = load_log(folder, disk, new.log_start_offset)
+    loaded = load_and_close(folder, disk, new.log_start_offset)
     _check(folder, new, loaded, disk)
     return loaded
 
@@ -124,7 +124,7 @@ def write_file(path: str, data: bytes, disk: Disk) -> None:
         file.sync()
 
 
-def load_log(
+def load_and_close(
     folder: str, disk: Disk, log_start_offset: Offset, *, is_clean: bool = False
 ) -> Loaded:
     """Load a log, which writes the missing files beside its records, and close it cleanly.
@@ -142,9 +142,9 @@ def load_log(
     """
     later = DeferredScheduler()
     disk = disk.with_few_files(OPEN_FILES)
-    log: UnifiedLog | None = None
+    loaded: LoadedLog | None = None
     try:
-        log = UnifiedLog.create(
+        loaded = load_log(
             folder,
             LOADED,
             later,
@@ -153,10 +153,17 @@ def load_log(
             last_shutdown_clean=is_clean,
             disk=disk,
         )
-        log.flush(force_active_segment=True)
+        for segment in loaded.segments.values(
+            loaded.offsets.recovery_point, loaded.offsets.next_offset_metadata.offset + 1
+        ):
+            segment.flush()
+        loaded.folder.sync()
         later.run()
-        loaded = _facts(log)
-        log.close()
+        facts = _facts(loaded)
+        loaded.producers.take_snapshot()
+        # A log without snapshots that was closed cleanly counts as one without producers.
+        loaded.folder.sync()
+        loaded.segments.close()
     except OSError as error:
         cause = error.__cause__
         raise (cause if isinstance(cause, OSError) else error) from None
@@ -165,21 +172,23 @@ def load_log(
             f"a broker does not load {os.path.basename(folder)}: {error}"
         ) from error
     finally:
-        if log is not None:
+        for segment in loaded.segments if loaded is not None else ():
             with contextlib.suppress(OSError, ValueError, KafkaStorageError):
-                log.close_handlers()
-    return loaded
+                segment.close_handlers()
+    return facts
 
 
-def _facts(log: UnifiedLog) -> Loaded:
+def _facts(log: LoadedLog) -> Loaded:
     ongoing = [
         UnendedTransaction(entry.producer_id, entry.producer_epoch, entry.current_txn_first_offset)
-        for entry in log.producer_state.active_producers.values()
+        for entry in log.producers.active_producers.values()
         if entry.current_txn_first_offset is not None
     ]
     ongoing.sort(key=lambda each: each.first_offset)
-    stable = min((each.first_offset for each in ongoing), default=log.log_end_offset)
-    return Loaded(log.log_start_offset, log.log_end_offset, stable, ongoing)
+    end = log.offsets.next_offset_metadata.offset
+    stable = min((each.first_offset for each in ongoing), default=end)
+    start = max(log.offsets.log_start_offset, next(iter(log.segments)).base_offset)
+    return Loaded(start, end, stable, ongoing)
 
 
 def _check(folder: str, new: RebuiltLog, loaded: Loaded, disk: Disk) -> None:

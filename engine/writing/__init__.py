@@ -1,1 +1,1 @@
-"""Writable logs: segments, appends, loading."""
+"""Writable logs: segments, loading."""

@@ -7,9 +7,9 @@ import uuid
 from contextlib import AbstractContextManager
 
 from engine.clock import SYSTEM_CLOCK, Clock
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.files.file_names import FolderState, folder_name, parse_folder_name
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.scheduler import Scheduler

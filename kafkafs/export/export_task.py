@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from engine import kernel
 from engine.budgets import MiB
+from engine.disk.disk import DISK, Disk
 from engine.lines.masked_lines import masked_large_line
 from engine.log.partition_log import PartitionLog
 from engine.memory_gate import LARGE
 from engine.units import NO_TIMESTAMP, TopicPartition
-from engine.writing.disk import DISK, Disk
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import chosen
 from kafkafs.decode.shown_text import json_text

@@ -9,7 +9,7 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 
-from engine.writing.disk import WritableFile
+from engine.disk.disk import WritableFile
 from kafkafs.export.avro_files import AvroFile
 from kafkafs.export.file_columns import csv_columns
 

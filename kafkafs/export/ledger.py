@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from engine.disk.disk import TEMPORARY_SUFFIX
 from engine.units import Offset, TopicPartition
-from engine.writing.disk import TEMPORARY_SUFFIX
 from kafkafs.export.errors import OptionError
 from kafkafs.export.target import TargetFiles
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, Protocol
 
-from engine.writing.checkpoint.file_lock import FileLock
-from engine.writing.disk import DISK, Disk
+from engine.disk.disk import DISK, Disk
+from engine.disk.file_lock import FileLock
 from kafkafs.export.errors import OptionError
 
 

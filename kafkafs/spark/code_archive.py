@@ -13,7 +13,7 @@ from importlib import import_module
 from types import ModuleType
 
 import engine
-from engine.writing.disk import DISK, Disk
+from engine.disk.disk import DISK, Disk
 
 ZIP, JOB = "kafkafs.zip", "kafkafs_job.py"
 # In a wheel the engine is inside kafkafs.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.broker.log.local_log import LocalLog
 from engine.log.log_segments import LogSegments
 from engine.log.segment.fetch import FetchDataInfo
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import LogOffsetMetadata, TopicPartition
-from engine.writing.log.local_log import LocalLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.clocks import MockClock, MockScheduler
 

@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.broker.append.log_append_info import LogAppendInfo
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner import Cleaner
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.log_to_clean import LogToClean
 from engine.broker.cleaning.throttler import Throttler
+from engine.broker.log.unified_log import UnifiedLog
 from engine.index.offset_map import OffsetMap
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding.building import end_transaction_marker, records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, MAX_INT64
-from engine.writing.append.log_append_info import LogAppendInfo
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import end_transaction_marker, records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.append_origin import AppendOrigin
 from tests.conformance.unified_log_steps import LogBench
 
 TOMBSTONE_RETENTION_MS = 86_400_000

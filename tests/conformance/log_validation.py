@@ -5,19 +5,19 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from engine.coding.compression import Compression, CompressionType
-from engine.record.attributes import TimestampType
-from engine.record.memory_records import MemoryRecords
-from engine.units import TopicPartition
-from engine.writing.append.log_validator import LogValidator
-from engine.writing.append.validation_result import (
+from engine.broker.append.log_validator import LogValidator
+from engine.broker.append.validation_result import (
     OffsetCounter,
     RecordValidationStats,
     ValidationResult,
 )
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.records_builder import RecordsBuilder
-from engine.writing.records.simple_record import SimpleRecord
+from engine.coding.compression import Compression, CompressionType
+from engine.record.attributes import TimestampType
+from engine.record.encoding.records_builder import RecordsBuilder
+from engine.record.encoding.simple_record import SimpleRecord
+from engine.record.memory_records import MemoryRecords
+from engine.units import TopicPartition
+from engine.writing.state.append_origin import AppendOrigin
 from tests.builders import is_valid, message, wrapper
 from tests.clocks import MockClock
 

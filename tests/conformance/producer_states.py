@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import LogOffsetMetadata, TopicPartition
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import ProducerAppendInfo
 from engine.writing.state.producer_state_manager import (

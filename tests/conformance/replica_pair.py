@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_dirs import LogManager
 from engine.files.file_names import REPLICATION_OFFSET_CHECKPOINT
 from engine.record.memory_records import MemoryRecords
 from engine.units import TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from tests.conformance.log_managers import CONFIG, Managers
 from tests.conformance.unified_log_steps import one

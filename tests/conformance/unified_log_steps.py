@@ -8,24 +8,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from engine.broker.append.log_append_info import LogAppendInfo
+from engine.broker.cleaning.record_filter import BatchRetention, BatchRetentionResult, filter_to
+from engine.broker.log.unified_log import UnifiedLog
 from engine.coding.compression import CompressionType
+from engine.disk.disk import DISK, Disk
 from engine.index.transaction_index import AbortedTxn
 from engine.log.segment.fetch import is_offset_only
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding import writable_batch
+from engine.record.encoding.building import end_transaction_marker, records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.units import LogOffsetMetadata
-from engine.writing.append.log_append_info import LogAppendInfo
-from engine.writing.disk import DISK, Disk
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
-from engine.writing.records import writable_batch
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import end_transaction_marker, records_of
-from engine.writing.records.record_filter import BatchRetention, BatchRetentionResult, filter_to
-from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 from engine.writing.state.snapshot_file import list_snapshot_files
 from tests.clocks import MockClock, MockScheduler

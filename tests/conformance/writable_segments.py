@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 
 from engine.clock import SYSTEM_CLOCK, Clock
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
 from engine.units import TopicPartition
@@ -13,9 +15,6 @@ from engine.writing.index.writable_lazy_index import LazyWritableIndex
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_files import (
     WritableSegmentFiles,
     log_path,
@@ -23,6 +22,7 @@ from engine.writing.segment.segment_files import (
     time_index_path,
     transaction_index_path,
 )
+from engine.writing.segment.writable_file_records import WritableFileRecords
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.producer_state_manager import (
     ProducerStateManager,

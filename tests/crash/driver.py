@@ -12,22 +12,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from engine.broker.checkpoint.clean_shutdown_file import CleanShutdownFile
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.broker.log.unified_log import UnifiedLog
 from engine.coding.compression import CompressionType
+from engine.disk.disk import DISK, Disk
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding.building import end_transaction_marker, records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch
 from engine.units import MAX_INT32, Offset, TopicPartition
-from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.disk import DISK, Disk
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import end_transaction_marker, records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.segment_replacement import append_from_file, create_new_cleaned_segment
+from engine.writing.state.append_origin import AppendOrigin
 from tests.clocks import MockClock, MockScheduler
 from tests.crash.recording import RecordingDisk
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.writing.disk import Bytes, Disk, StrPath, WritableFile
+from engine.disk.disk import Bytes, Disk, StrPath, WritableFile
 
 WRITING = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO)
 """What can be wrong with a call that changes something."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import LogDirFailureError, StateError
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from tests.crash.driver import Driver
 from tests.crash.failing import FailingDisk, Failures
 from tests.crash.judge import judge_folder, quiet

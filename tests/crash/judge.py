@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import DISK, Disk
 from engine.record.control_records import ControlRecordType, end_marker_of
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch
 from engine.units import MAX_INT64
-from engine.writing.disk import DISK, Disk
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.crash.driver import CONFIG, Batch, Promise, batches_in, open_log
 from tests.crash.recording import Recording, State, materialize
 

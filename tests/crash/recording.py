@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple, TypeAlias
 
-from engine.writing.disk import Bytes, Disk, StrPath, WritableFile
+from engine.disk.disk import Bytes, Disk, StrPath, WritableFile
 
 BEFORE = -1
 """The time of everything that was there when the recording began."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from random import Random
 
 from engine.coding.compression import CompressionType
+from engine.disk.disk import DISK
 from engine.files.file_names import offset_index_name, time_index_name
 from engine.record.control_records import ControlRecordType
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import MAX_INT32
-from engine.writing.disk import DISK
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_files import log_path
+from engine.writing.segment.writable_file_records import WritableFileRecords
 from tests.crash.driver import PARTITION, Batch, Driver, Promise
 
 

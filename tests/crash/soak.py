@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from engine.writing.disk import DISK
+from engine.disk.disk import DISK
 from tests.crash.driver import Driver, Promise, batches_in, open_log, records_below
 from tests.crash.failing import Failures
 from tests.crash.faults import CODES, count_calls, try_fault

@@ -13,14 +13,14 @@ import pytest
 
 from engine.broker.cleaning.cleaner_state import CleanerState
 from engine.broker.cleaning.log_cleaner import CleanerConfig, LogCleaner
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import DISK, Disk
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding.building import end_transaction_marker, records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.record import Record
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import end_transaction_marker, records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.unified_log_steps import AppendOrigin
 from tests.crash.failing import FailingDisk, Failures

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.log.local_log import LocalLog
 from engine.writing.index.writable_index import WritableIndex
-from engine.writing.log.local_log import LocalLog
-from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.writable_file_records import WritableFileRecords
 from tests.crash.scenarios import SCENARIOS
 from tests.crash.soak import soak
 

@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_dir_settings import LogDirSettings
 from engine.broker.log_dirs.log_dirs import LogManager
+from engine.disk.disk import DISK, Disk
 from engine.files.file_names import LOCK
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk
-from engine.writing.log.unified_log import UnifiedLog
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.unified_log_steps import one
 from tests.crash.driver import CONFIG

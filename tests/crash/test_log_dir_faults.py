@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_dir_settings import LogDirSettings
 from engine.broker.log_dirs.log_dirs import LogManager
+from engine.disk.disk import DISK, Disk, StrPath, WritableFile
 from engine.errors import LogDirFailureError
 from engine.files.file_names import CLEAN_SHUTDOWN
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk, StrPath, WritableFile
-from engine.writing.log.unified_log import UnifiedLog
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.unified_log_steps import one
 from tests.crash.driver import CONFIG

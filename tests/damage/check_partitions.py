@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.coding.compression import CompressionType
 from engine.record.memory_records import MemoryRecords
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from tests import fixtures_data
 from tests.builders import NONE, Producer, Rec, batch, end_marker

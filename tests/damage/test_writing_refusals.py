@@ -10,16 +10,16 @@ from random import Random
 
 import pytest
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import CorruptCheckpointError, OffsetOverflowError
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.record.memory_records import MemoryRecords
 from engine.units import TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from tests.builders import Producer, batch, control_batch
 from tests.clocks import MockClock, MockScheduler
 from tests.damage.cases import BEFORE, GOOD_VALUES, behind, good, log_dir, records

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.errors import KafkaStorageError
 from engine.units import TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from tests.kafka.conftest import SEED
 from tests.kafka.judge import Judge, JudgeError
 from tests.log_scripts import Answer, failure, load, without_empty_indexes, without_messages

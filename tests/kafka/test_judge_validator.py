@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from engine.broker.append.log_validator import LogValidator
+from engine.broker.append.validation_result import OffsetCounter, ValidationMetrics
 from engine.coding.compression import Compression, CompressionType
 from engine.errors import KafkaStorageError, RecordValidationError
 from engine.record.attributes import TimestampType
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT64, TopicPartition
-from engine.writing.append.log_validator import LogValidator
-from engine.writing.append.validation_result import OffsetCounter, ValidationMetrics
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from tests import builders
 from tests.builders import CODECS, Producer, Rec
 from tests.clocks import MockClock

@@ -7,9 +7,9 @@ import pytest
 from engine.broker.log_dirs.log_dirs import LogManager
 from engine.errors import DirectoryLockedError
 from engine.files.file_names import CLEAN_SHUTDOWN
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import TopicPartition
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.scheduler import ThreadScheduler
 from tests.kafka import clients
 from tests.kafka.broker import Broker

@@ -18,7 +18,7 @@ from engine.errors import (
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import MAX_INT32, LogOffsetMetadata, TopicPartition
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.producer_state_manager import (
     ProducerStateManager,
     ProducerStateManagerConfig,

@@ -11,6 +11,7 @@ import numpy as np
 from engine.broker.cleaning.chunks import PlainRun
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
+from engine.broker.cleaning.record_filter import BatchRetention, BatchRetentionResult
 from engine.coding.varint import to_int64
 from engine.columns.columns import Column, Columns
 from engine.index.offset_map import OffsetMap
@@ -19,7 +20,6 @@ from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_PRODUCER_ID, Offset, Timestamp
-from engine.writing.records.record_filter import BatchRetention, BatchRetentionResult
 
 
 class LastRecord(NamedTuple):

@@ -19,13 +19,13 @@ from engine.broker.cleaning.filtered_chunk import filter_chunk
 from engine.broker.cleaning.log_to_clean import LogToClean
 from engine.broker.cleaning.segment_groups import group_segments_by_size
 from engine.broker.cleaning.throttler import Throttler
+from engine.broker.log.unified_log import UnifiedLog
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.clock import Clock
 from engine.errors import LogCleaningAbortedError, OffsetOverflowError
 from engine.index.offset_map import OffsetMap
 from engine.record.memory_records import MemoryRecords
 from engine.units import Offset, Timestamp, TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.segment.segment_replacement import create_new_cleaned_segment
 from engine.writing.segment.writable_segment import WritableSegment
 

@@ -7,12 +7,12 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.errors import KafkaStorageError
 from engine.files.file_names import CLEANER_OFFSET_CHECKPOINT
 from engine.units import Offset, TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from engine.broker.cleaning.log_to_clean import (
     cleanable_offsets,
     compaction_delay,
 )
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.errors import LogCleaningAbortedError, StateError
 from engine.units import Offset, Timestamp, TopicPartition
-from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.unified_log import UnifiedLog
 
 _LOOK_AGAIN_SECONDS = 0.1
 

@@ -13,18 +13,18 @@ import numpy as np
 from engine import kernel
 from engine.broker.cleaning.batch_filter import BatchFilter
 from engine.broker.cleaning.chunks import CleanedChunk, PlainRun
+from engine.broker.cleaning.record_filter import (
+    BatchRetention,
+    BatchRetentionResult,
+    FilterResult,
+    filter_to,
+)
 from engine.broker.cleaning.rewritten_batch import rewrite
 from engine.columns.columns import Column, Columns
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_TIMESTAMP, Timestamp
-from engine.writing.records.record_filter import (
-    BatchRetention,
-    BatchRetentionResult,
-    FilterResult,
-    filter_to,
-)
 
 
 @dataclass(slots=True)

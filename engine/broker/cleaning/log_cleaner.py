@@ -14,12 +14,12 @@ from engine.broker.cleaning.cleaner_state import CleanerState
 from engine.broker.cleaning.cleaner_stats import CleanerStats, PreCleanStats
 from engine.broker.cleaning.log_to_clean import LogCleaningError, LogToClean
 from engine.broker.cleaning.throttler import Throttler
+from engine.broker.log.unified_log import UnifiedLog
 from engine.clock import SYSTEM_CLOCK, Clock
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.errors import LogCleaningAbortedError, LogDirFailureError, ThreadShutdownError
 from engine.index.offset_map import HashedOffsetMap
 from engine.units import MAX_INT32, Offset, TopicPartition
-from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple, Self
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import KafkaStorageError
 from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.segment.writable_segment import WritableSegment
 
 logger = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from engine.coding.varint import to_int32
 from engine.columns.columns import Column, Columns
 from engine.record.attributes import TimestampType, compute_attributes
 from engine.record.batch_frame import CURRENT_MAGIC, BatchHeader
+from engine.record.encoding.batch_encoding import encode_batch
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
-from engine.writing.records.encoding import encode_batch
 
 
 class RewrittenBatch(NamedTuple):

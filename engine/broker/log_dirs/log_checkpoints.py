@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_dir import LogDir
 from engine.broker.log_dirs.log_dir_set import LogDirSet
 from engine.broker.log_dirs.log_loading import report
 from engine.broker.log_dirs.log_registry import LogRegistry
-from engine.writing.log.unified_log import UnifiedLog
 
 Write: TypeAlias = Callable[[LogDir, Iterable[UnifiedLog]], None]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.clock import Clock
 from engine.errors import KafkaStorageError
 from engine.units import Timestamp
-from engine.writing.log.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 

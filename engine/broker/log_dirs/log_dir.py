@@ -6,7 +6,12 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 
+from engine.broker.checkpoint.clean_shutdown_file import CleanShutdownFile
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.broker.log.unified_log import UnifiedLog
 from engine.checkpoint.meta_properties import parse_meta_properties
+from engine.disk.disk import DISK, Disk, StrPath
+from engine.disk.file_lock import FileLock
 from engine.errors import DirectoryLockedError, KafkaStorageError
 from engine.files.file_names import (
     LOCK,
@@ -18,11 +23,6 @@ from engine.files.file_names import (
 )
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, TopicPartition
-from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
-from engine.writing.checkpoint.file_lock import FileLock
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_folder import parse_topic_partition_name
 
 logger = logging.getLogger(__name__)

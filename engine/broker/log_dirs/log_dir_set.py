@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from engine.broker.log_dirs.log_dir import LogDir
 from engine.broker.log_dirs.log_loading import report
-from engine.writing.disk import DISK, Disk, StrPath
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.writing.log_dir_failures import LogDirFailureChannel
 
 logger = logging.getLogger(__name__)

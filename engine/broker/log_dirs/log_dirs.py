@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from engine.broker.cleaning.log_cleaner import CleanerConfig, LogCleaner
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_checkpoints import LogCheckpoints
 from engine.broker.log_dirs.log_deletions import LogDeletions
 from engine.broker.log_dirs.log_dir import LogDir
@@ -22,11 +23,10 @@ from engine.broker.log_dirs.log_registry import LogRegistry, folder_state
 from engine.broker.log_dirs.log_removal import LogRemoval
 from engine.broker.log_dirs.log_tasks import LogTasks
 from engine.clock import SYSTEM_CLOCK, Clock
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.errors import InconsistentTopicIdError, StateError
 from engine.files.file_names import FolderState
 from engine.units import Offset, TopicPartition
-from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.log_folder import log_stray_dir_name, parse_topic_partition_name

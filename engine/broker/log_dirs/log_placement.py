@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from engine.broker.log_dirs.log_dir_set import LogDirSet
 from engine.broker.log_dirs.log_loading import report
 from engine.broker.log_dirs.log_registry import LogRegistry
+from engine.disk.disk import StrPath
 from engine.errors import LogDirFailureError, StateError
 from engine.units import TopicPartition
-from engine.writing.disk import StrPath
 from engine.writing.log_folder import log_dir_name, log_future_dir_name
 
 

@@ -6,10 +6,10 @@ import os
 import threading
 from collections.abc import Mapping
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import StateError
 from engine.files.file_names import FolderState, parse_folder_name
 from engine.units import TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
 
 
 class LogRegistry:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from engine.broker.cleaning.log_cleaner import LogCleaner
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_checkpoints import LogCheckpoints
 from engine.broker.log_dirs.log_deletions import LogDeletions
 from engine.broker.log_dirs.log_dir_set import LogDirSet
 from engine.broker.log_dirs.log_registry import LogRegistry
 from engine.errors import KafkaStorageError, LogDirFailureError
 from engine.units import Offset, TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_folder import (
     log_delete_dir_name,
     log_dir_name,

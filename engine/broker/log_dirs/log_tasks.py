@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from engine.broker.cleaning.log_cleaner import LogCleaner
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_checkpoints import LogCheckpoints
 from engine.broker.log_dirs.log_dir_set import LogDirSet, unlock
 from engine.broker.log_dirs.log_dir_settings import LogDirSettings
@@ -14,7 +15,6 @@ from engine.broker.log_dirs.log_registry import LogRegistry
 from engine.clock import Clock
 from engine.errors import KafkaStorageError
 from engine.units import MAX_INT64, TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)

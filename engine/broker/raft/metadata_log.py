@@ -9,22 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from engine.broker.append.log_append_info import LogAppendInfo
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId
 from engine.broker.raft.snapshot_retention import SnapshotRetention
 from engine.broker.raft.snapshot_store import SnapshotStore
 from engine.budgets import MiB
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.closable import Closable
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.errors import CorruptRecordError, StateError
 from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, LogOffsetMetadata, Offset
-from engine.writing.append.log_append_info import LogAppendInfo
-from engine.writing.disk import DISK, Disk, StrPath
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import DAY_MS, MINUTE_MS, LogConfig
-from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.scheduler import Scheduler
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.producer_state_manager import ProducerStateManagerConfig
 
 

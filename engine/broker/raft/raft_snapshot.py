@@ -7,13 +7,13 @@ import secrets
 from typing import NamedTuple, Self
 
 from engine.closable import Closable
+from engine.disk.disk import DISK, Disk, StrPath, WritableFile
 from engine.errors import StateError
 from engine.files.file_names import FileState, kraft_checkpoint_name
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
 from engine.units import Offset
-from engine.writing.disk import DISK, Disk, StrPath, WritableFile
-from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.writable_file_records import WritableFileRecords
 
 
 class SnapshotId(NamedTuple):

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from itertools import pairwise
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.raft.raft_snapshot import SnapshotId
 from engine.broker.raft.snapshot_store import SnapshotStore
-from engine.writing.log.unified_log import UnifiedLog
 
 
 class SnapshotRetention:

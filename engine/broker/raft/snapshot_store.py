@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Self
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.raft.raft_snapshot import (
     RaftSnapshotReader,
     RaftSnapshotWriter,
@@ -15,12 +16,11 @@ from engine.broker.raft.raft_snapshot import (
     delete_if_exists,
     mark_for_delete,
 )
+from engine.disk.disk import DISK, Disk
 from engine.errors import StateError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.record.control_records import ControlRecordType, quorum_record_of
 from engine.units import Offset, Timestamp
-from engine.writing.disk import DISK, Disk
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)

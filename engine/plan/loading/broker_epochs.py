@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from engine.disk.disk import Disk
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT
 from engine.plan.loading.java_text import TEXT_LIMIT, parse_epochs
 from engine.units import EpochEntry
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.writing.disk import Disk
 
 
 class BrokerEpochCheckpoint:

@@ -6,13 +6,13 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from engine.clock import SYSTEM_CLOCK, Clock
+from engine.disk.disk import Disk
 from engine.files.file_names import FolderState
 from engine.files.source_files import SourceRoot
 from engine.log.log_segments import LogSegments
 from engine.plan.loading.broker_epochs import BrokerEpochCheckpoint
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import LogOffsetMetadata, Offset, TopicPartition
-from engine.writing.disk import Disk
 from engine.writing.log.log_loader import LoadedLogOffsets, LoadingRules, LogLoader
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.coding.fixed_width import read_int16
+from engine.disk.disk import Disk, StrPath
 from engine.errors import DecompressionError, InvalidRecordError
 from engine.files.file_names import FileKind
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
@@ -17,7 +18,6 @@ from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import MAX_INT32
-from engine.writing.disk import Disk, StrPath
 from engine.writing.state.producer_rules import ProducerRules, first_record
 from engine.writing.state.snapshot_file import SnapshotFile, read_snapshot
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.disk.disk import Disk
 from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
 from engine.plan.loading.broker_failure import EXPECTED
 from engine.record.batch_frame import SMALLEST_BATCH
 from engine.record.frame_walk import batch_in, frames
 from engine.record.record_batch import RecordBatch
 from engine.units import NO_PRODUCER_ID, Position, TimestampOffset
-from engine.writing.disk import Disk
 from engine.writing.index.writable_index import WritableIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 from engine.writing.segment.segment_recovery import follow_producer, note_epoch, recover

@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.coding.varint import to_int64
+from engine.disk.disk import Disk
 from engine.errors import CorruptIndexError
 from engine.index.transaction_index import ENTRY
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, stops
 from engine.plan.loading.broker_records import find_last_offset, find_offset
 from engine.record.frame_walk import walk_frames
 from engine.units import MAX_INT64, BatchPosition, Offset, Position
-from engine.writing.disk import Disk
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
-from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_rules import SegmentRules
+from engine.writing.segment.writable_file_records import WritableFileRecords
 
 TRANSACTIONS_LIMIT = 1 << 30
 """Most bytes of a transaction index that are read: a segment has no room for more transaction markers."""

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from engine.clock import SYSTEM_CLOCK
+from engine.disk.disk import Disk, DiskUsage, StrPath, WritableFile
 from engine.files.source_files import SourceRoot
 from engine.plan.overlay.overlay_content import (
     OpenSources,
@@ -27,7 +28,6 @@ from engine.plan.overlay.overlay_tree import (
     Refused,
     fail,
 )
-from engine.writing.disk import Disk, DiskUsage, StrPath, WritableFile
 
 
 class OverlayDisk(Disk):

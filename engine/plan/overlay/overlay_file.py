@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
+from engine.disk.disk import Bytes, Mapping, WritableFile
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.units import MAX_INT32
-from engine.writing.disk import Bytes, Mapping, WritableFile
 
 _MAX_FILE = 1 << 40
 _SMALL_MAP = 64 << 10

@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from typing import NoReturn, TypeAlias
 
+from engine.disk.disk import StrPath
 from engine.errors import SourceRefusedError
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.plan.overlay.overlay_content import OverlayContent
-from engine.writing.disk import StrPath
 
 
 class OverlayFolder:

@@ -13,11 +13,11 @@ from engine.errors import KafkaStorageError
 from engine.rebuild.assembly.pieces import Dropped, Piece, rows_to_pieces
 from engine.record.attributes import COMPRESSION_MASK, TimestampType
 from engine.record.default_records import increment_sequence
+from engine.record.encoding.batch_builder import BatchBuilder
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch, make_batch
 from engine.units import NO_SEQUENCE, Offset, Timestamp
-from engine.writing.records.batch_builder import BatchBuilder
-from engine.writing.records.simple_record import SimpleRecord
 
 
 class CutLog(NamedTuple):

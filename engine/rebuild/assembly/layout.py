@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from engine.rebuild.assembly.pieces import Piece
 from engine.record.attributes import TimestampType
+from engine.record.encoding.batch_encoding import encode_empty_batch
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import (
     MAX_INT32,
@@ -22,7 +23,6 @@ from engine.units import (
     NO_TIMESTAMP,
     Offset,
 )
-from engine.writing.records.encoding import encode_empty_batch
 
 
 class NewSegment(NamedTuple):

@@ -1,1 +1,1 @@
-"""Small text files of a log dir, with their writers, and its lock."""
+"""Small text files of a log dir, with their writers."""

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 
-from engine.writing.disk import DISK, Disk, StrPath
+from engine.disk.disk import DISK, Disk, StrPath
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 
+from engine.disk.disk import Mapping
 from engine.index.slot_search import Column, floor_slot
 from engine.index.slots import WARM_BYTES, Found
 from engine.units import Slot
-from engine.writing.disk import Mapping
 
 _CHUNK_BYTES = 8 * WARM_BYTES
 

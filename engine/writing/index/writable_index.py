@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from engine.disk.disk import DISK, Disk, Mapping, StrPath, WritableFile
 from engine.errors import OffsetOverflowError, StateError
 from engine.index.abstract_index import AbstractIndex
 from engine.index.slot_search import Column
 from engine.units import MAX_INT32, Offset
-from engine.writing.disk import DISK, Disk, Mapping, StrPath, WritableFile
 from engine.writing.index.mapped_slots import MappedSlots
 
 Entry = TypeVar("Entry")

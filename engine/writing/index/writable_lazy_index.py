@@ -6,8 +6,8 @@ import os
 import threading
 from typing import Any, Generic, TypeVar
 
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.units import Offset
-from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.index.writable_index import WritableIndex
 
 Index = TypeVar("Index", bound=WritableIndex[Any])

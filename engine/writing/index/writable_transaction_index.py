@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 
+from engine.disk.disk import DISK, Disk, StrPath, WritableFile
 from engine.index.slots import BytesSlots, Slots
 from engine.index.transaction_index import ENTRY, AbortedTxn, TransactionIndex
 from engine.units import Offset
-from engine.writing.disk import DISK, Disk, StrPath, WritableFile
 
 
 class WritableTransactionIndex(TransactionIndex):

@@ -1,1 +1,1 @@
-"""Writable log of a partition: load, append, truncate, retain."""
+"""Load the writable log of a partition."""

@@ -16,9 +16,9 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from engine.disk.disk import Disk
 from engine.files.file_names import FileKind, FileName, FileState, parse_file_name
 from engine.units import MAX_INT64, Offset
-from engine.writing.disk import Disk
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.writable_segment import WritableSegment
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from engine.disk.disk import Disk
 from engine.errors import StateError
 from engine.log.log_segments import LogSegments
 from engine.units import LogOffsetMetadata, Offset
-from engine.writing.disk import Disk
 from engine.writing.log.producer_rebuild import delete_producer_snapshots, rebuild_producer_state
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.segment_replacement import (

@@ -11,8 +11,8 @@ from engine.record.frame_walk import walk_frames
 from engine.record.record_batch import RecordBatch
 from engine.units import MAX_INT32, NO_PRODUCER_ID, LogOffsetMetadata, Offset
 from engine.writing.log_folder import WritableLogFolder
-from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import (
     UNKNOWN_TRANSACTION_VERSION,

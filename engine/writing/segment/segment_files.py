@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.errors import KafkaStorageError
 from engine.files.file_names import (
     FileState,
@@ -17,12 +18,11 @@ from engine.files.file_names import (
 )
 from engine.record.log_input_stream import Walk, walk_batches
 from engine.units import Offset, Timestamp
-from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.index.writable_lazy_index import LazyWritableIndex
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
-from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.writable_file_records import WritableFileRecords
 
 logger = logging.getLogger(__name__)
 

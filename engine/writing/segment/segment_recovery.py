@@ -28,8 +28,8 @@ from engine.units import (
     Position,
     TimestampOffset,
 )
-from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
 

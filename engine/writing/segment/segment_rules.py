@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine import kernel
+from engine.disk.disk import Disk
 from engine.errors import CorruptRecordError
 from engine.record.file_records import FileRecords
 from engine.record.frame_walk import walk_frames
 from engine.record.log_input_stream import Walk, walk_batches
 from engine.units import MAX_INT32, BatchPosition, Offset, Position
-from engine.writing.disk import Disk
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
-from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.writable_file_records import WritableFileRecords
 
 _SCRATCH = 256
 

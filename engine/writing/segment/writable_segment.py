@@ -10,11 +10,11 @@ from typing import Self
 
 from engine.clock import Clock
 from engine.closable import Closable
+from engine.disk.disk import DISK, Disk, StrPath
 from engine.errors import OffsetOverflowError
 from engine.index.transaction_index import AbortedTxn
 from engine.record.memory_records import MemoryRecords
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
-from engine.writing.disk import DISK, Disk, StrPath
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_time_index import WritableTimeIndex
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex

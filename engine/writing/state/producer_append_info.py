@@ -24,7 +24,7 @@ from engine.units import (
     Timestamp,
     TopicPartition,
 )
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_rules import first_record
 from engine.writing.state.transactions_by_offset import TxnMetadata

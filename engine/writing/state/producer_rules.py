@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from engine.disk.disk import Disk
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.writing.disk import Disk
 from engine.writing.state.snapshot_file import SnapshotFile, list_snapshot_files, read_snapshot
 
 

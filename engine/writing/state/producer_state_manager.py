@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from engine.clock import SYSTEM_CLOCK, Clock
+from engine.disk.disk import DISK, Disk
 from engine.errors import CorruptSnapshotError
 from engine.files.file_names import producer_snapshot_name
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import NO_PRODUCER_ID, LogOffsetMetadata, Offset, Timestamp, TopicPartition
-from engine.writing.disk import DISK, Disk
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import ProducerAppendInfo
 from engine.writing.state.producer_map import ProducerMap

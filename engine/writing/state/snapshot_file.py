@@ -8,11 +8,11 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from engine.disk.disk import DISK, Disk
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import Offset
-from engine.writing.disk import DISK, Disk
 
 logger = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
 from engine.record.attributes import TimestampType
+from engine.record.encoding.conversion import converted
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch, batch_at
 from engine.units import MAX_INT32, NO_TIMESTAMP, Position
-from engine.writing.records.conversion import converted
 from kafkafs.serve.records.batch_choice import DamagedOffsets
 
 logger = logging.getLogger(__name__)

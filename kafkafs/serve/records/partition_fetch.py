@@ -10,6 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.record.attributes import TimestampType
+from engine.record.encoding.batch_encoding import encode_empty_batch
 from engine.units import (
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -20,7 +21,6 @@ from engine.units import (
     Offset,
     Position,
 )
-from engine.writing.records.encoding import encode_empty_batch
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.file_slice import FileSlice, Piece, size_of

@@ -17,6 +17,7 @@ from engine.coding.compression import CompressionType, compress
 from engine.columns.columns import Columns
 from engine.record.attributes import TimestampType, compute_attributes
 from engine.record.batch_frame import CURRENT_MAGIC, BatchHeader
+from engine.record.encoding.batch_encoding import encode_batch
 from engine.units import (
     MAX_INT32,
     NO_PRODUCER_EPOCH,
@@ -25,7 +26,6 @@ from engine.units import (
     Offset,
     Timestamp,
 )
-from engine.writing.records.encoding import encode_batch
 from kafkafs.spark.sink.arrow_spans import Column, sizes_of
 from kafkafs.spark.sink.record_columns import columns_of
 

@@ -23,6 +23,7 @@ from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
 from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.checkpoint.properties_file import render_properties
 from engine.clock import SYSTEM_CLOCK
+from engine.disk.disk import DISK, Disk
 from engine.files.file_names import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -38,8 +39,9 @@ from engine.files.file_names import (
 from engine.index import offset_index, time_index
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.staging import sync_tree
-from engine.rebuild.writing import load_log, write_file
+from engine.rebuild.writing import load_and_close, write_file
 from engine.record.attributes import TimestampType
+from engine.record.encoding.batch_encoding import BATCH_OVERHEAD, encode_empty_batch
 from engine.units import (
     MAX_INT32,
     NO_PARTITION_LEADER_EPOCH,
@@ -51,8 +53,6 @@ from engine.units import (
     Offset,
     TopicPartition,
 )
-from engine.writing.disk import DISK, Disk
-from engine.writing.records.encoding import BATCH_OVERHEAD, encode_empty_batch
 from kafkafs.spark.sink.frame_columns import RecordError
 from kafkafs.spark.sink.job_folder import JobFolder
 from kafkafs.spark.sink.moved_batches import (
@@ -242,7 +242,7 @@ def _build(job: JobFolder, log: AssembledLog, topic_id: str, disk: Disk) -> None
     write_file(os.path.join(folder, PARTITION_METADATA), metadata, disk)
     if log.epochs:
         write_file(os.path.join(folder, LEADER_EPOCH_CHECKPOINT), render(log.epochs), disk)
-    loaded = load_log(folder, disk, log.start, is_clean=True)
+    loaded = load_and_close(folder, disk, log.start, is_clean=True)
     found = {
         name: disk.size(os.path.join(folder, name))
         for name in disk.list(folder)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.disk.disk import Disk
 from engine.errors import CorruptRecordError
 from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.units import Offset, Position
-from engine.writing.disk import Disk
 
 _CHUNK = 4 * 1024 * 1024
 _HEAD = HEADER.up_to("length")

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from engine.clock import SYSTEM_CLOCK
+from engine.disk.disk import Disk
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, EpochEntry, Offset, TopicPartition
-from engine.writing.disk import Disk
 from engine.writing.log_config import LogConfig
 from engine.writing.segment.writable_segment import WritableSegment
 from kafkafs.spark.sink.batch_encoding import BatchEncoder, EncodedBatch

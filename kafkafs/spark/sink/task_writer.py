@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from engine.disk.disk import DISK, Disk
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink.arrow_spans import Column
 from kafkafs.spark.sink.batch_encoding import BatchEncoder

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.checkpoint.clean_shutdown_file import CleanShutdownFile
 from engine.checkpoint.clean_shutdown import read_clean_shutdown
 from engine.files.source_files import SourceRoot
-from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
 
 
 @pytest.mark.conformance("CleanShutdownFileHandlerTest.testCleanShutdownFileNonExist")

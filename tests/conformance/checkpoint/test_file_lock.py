@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engine.disk.file_lock import FileLock
 from engine.errors import DirectoryLockedError
-from engine.writing.checkpoint.file_lock import FileLock
 
 
 @pytest.fixture

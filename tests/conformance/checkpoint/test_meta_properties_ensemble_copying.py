@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.checkpoint.meta_properties_copier import (
+    MetaPropertiesCopier,
+    write_meta_properties,
+)
 from engine.checkpoint.meta_properties import (
     MetaProperties,
     MetaPropertiesVersion,
@@ -17,10 +21,6 @@ from engine.checkpoint.meta_properties import (
 from engine.checkpoint.meta_properties_ensemble import MetaPropertiesEnsemble
 from engine.errors import InconsistentBrokerMetadataError
 from engine.files.source_files import SourceRoot
-from engine.writing.checkpoint.meta_properties_copier import (
-    MetaPropertiesCopier,
-    write_meta_properties,
-)
 
 V1 = MetaPropertiesVersion.V1
 EMPTY = MetaPropertiesEnsemble()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.errors import CorruptCheckpointError
 from engine.units import EpochEntry, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 
 
 @pytest.mark.conformance("OffsetCheckpointFileWithFailureHandlerTest.shouldHandleMultipleLines")

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
+from engine.broker.log.partition_metadata_file import PartitionMetadataFile
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.errors import InconsistentTopicIdError
-from engine.writing.checkpoint.partition_metadata_file import PartitionMetadataFile
 
 
 @pytest.mark.conformance("PartitionMetadataFileTest.testRead")

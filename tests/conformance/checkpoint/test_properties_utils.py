@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.checkpoint.meta_properties_copier import write_properties
 from engine.checkpoint.properties_file import parse_properties, required_int
 from engine.errors import CorruptCheckpointError
-from engine.writing.checkpoint.meta_properties_copier import write_properties
 
 
 @pytest.mark.conformance("PropertiesUtilsTest.testReadPropertiesFile")

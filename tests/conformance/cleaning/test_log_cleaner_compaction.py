@@ -8,11 +8,11 @@ import pytest
 
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.log_to_clean import LogToClean
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import CorruptRecordError, LogCleaningAbortedError
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import MAX_INT32, MAX_INT64
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.log_cleaning import (
     CleaningBench,
     FakeOffsetMap,

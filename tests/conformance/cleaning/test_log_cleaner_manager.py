@@ -10,16 +10,16 @@ import pytest
 from engine.broker.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from engine.broker.cleaning.cleaner_state import CleanerState
 from engine.broker.cleaning.log_to_clean import OffsetsToClean, cleanable_offsets
+from engine.broker.log.unified_log import UnifiedLog
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.units import TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.log_config import LogConfig
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import (
+from engine.record.encoding.building import (
     end_transaction_marker,
     records_of,
 )
-from engine.writing.records.simple_record import SimpleRecord
+from engine.record.encoding.simple_record import SimpleRecord
+from engine.units import TopicPartition
+from engine.writing.log_config import LogConfig
+from engine.writing.state.append_origin import AppendOrigin
 from tests.clocks import MockClock, MockScheduler
 
 PARTITION = TopicPartition("log", 0)

@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import pytest
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.broker.cleaning.log_cleaner import CleanerConfig, LogCleaner
+from engine.broker.log.unified_log import UnifiedLog
 from engine.clock import SYSTEM_CLOCK
 from engine.coding.compression import CompressionType
 from engine.record.attributes import TimestampType
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import NO_TIMESTAMP, TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 
 CODECS = [

@@ -9,17 +9,17 @@ import pytest
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.log_to_clean import LogToClean
 from engine.broker.cleaning.segment_groups import group_segments_by_size
+from engine.broker.log.unified_log import UnifiedLog
 from engine.coding.compression import CompressionType
 from engine.errors import LogCleaningAbortedError
 from engine.record.attributes import TimestampType
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, MAX_INT64
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_files import log_path, offset_index_path, time_index_path
+from engine.writing.segment.writable_file_records import WritableFileRecords
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.builders import message, wrapper
 from tests.conformance.log_cleaning import (

@@ -6,12 +6,12 @@ import pytest
 
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
+from engine.broker.log.unified_log import UnifiedLog
 from engine.index.transaction_index import AbortedTxn
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import MAX_INT64
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.state.append_origin import AppendOrigin
 from tests.conformance.log_cleaning import (
     ABORT,
     COMMIT,

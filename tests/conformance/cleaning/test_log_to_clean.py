@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.broker.cleaning.log_to_clean import LogToClean
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
+from engine.broker.log.unified_log import UnifiedLog
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from tests.conformance.log_cleaning import CleaningBench, record
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.checksums import murmur2
+from engine.disk.disk import DISK, Disk
 from engine.errors import CorruptRecordError, InvalidRecordError, SourceRefusedError
 from engine.files.file_names import FileState, log_file_name, parse_file_name
 from engine.files.source_files import SourceRoot
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.record.log_input_stream import read_batch
 from engine.record.memory_records import MemoryRecords
-from engine.writing.disk import DISK, Disk
 from tests.builders import message, patched, resealed
 
 TEXT = b"hello, world"

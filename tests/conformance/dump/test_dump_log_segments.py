@@ -11,20 +11,20 @@ from typing import NamedTuple
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId
 from engine.coding.compression import CompressionType
 from engine.coding.varint import encode_unsigned_varint
 from engine.log.segment.fetch import FetchIsolation
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.log_config import LogConfig
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import (
+from engine.record.encoding.building import (
     end_transaction_marker,
     quorum_batch,
     records_of,
 )
-from engine.writing.records.simple_record import SimpleRecord
+from engine.record.encoding.simple_record import SimpleRecord
+from engine.writing.log_config import LogConfig
+from engine.writing.state.append_origin import AppendOrigin
 from kafkafs.dump.records.decoded import DecodedText, decoded_text
 from tests.conformance.unified_log_steps import LogBench
 from tests.kafkafs.dump.dumped import dump

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.checkpoint.base64_uuid import random_uuid
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from tests.conformance.unified_log_steps import LogBench
 from tests.kafkafs.dump.dumped import dump
 from tests.message_bytes import framed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.coding.layout import Buffer
+from engine.disk.disk import DISK, Mapping
 from engine.index.slot_search import Column
-from engine.writing.disk import DISK, Mapping
 from engine.writing.index.writable_index import WritableIndex
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.coding.compression import CompressionType
-from engine.writing.log.unified_log import UnifiedLog
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 
 CODECS = {

@@ -168,7 +168,7 @@ def remove_and_delete_segments(
     ten_segments(made)
     going = list(made.log.segments)
     described = repr(going)
-    with caplog.at_level(logging.INFO, "engine.writing.log.local_log"):
+    with caplog.at_level(logging.INFO, "engine.broker.log.local_log"):
         made.log.remove_and_delete_segments(going, async_delete, "they are too old")
     assert described in caplog.text
     assert "they are too old" in caplog.text

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.log.segment.fetch import FetchIsolation
+from engine.record.encoding.building import records_of
 from engine.units import MAX_INT32
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
 from engine.writing.scheduler import ThreadScheduler
 from tests.conformance.unified_log_steps import fast_switches, rec
 

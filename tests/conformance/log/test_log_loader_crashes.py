@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_dir import LogDir
 from engine.broker.log_dirs.log_loading import FolderToLoad, load_folders
 from engine.errors import KafkaStorageError, LogDirFailureError
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_dir_failures import LogDirFailureChannel
 from tests.clocks import MockClock, MockScheduler

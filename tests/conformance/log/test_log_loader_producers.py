@@ -9,18 +9,18 @@ from unittest.mock import ANY, Mock, PropertyMock, call
 
 import pytest
 
+from engine.broker.log.local_log import LocalLog
+from engine.broker.log.unified_log import UnifiedLog
 from engine.files.file_names import producer_snapshot_name
 from engine.index.transaction_index import AbortedTxn
 from engine.log.log_segments import LogSegments
+from engine.record.encoding.building import records_of
 from engine.units import MAX_INT32, EpochEntry, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
-from engine.writing.log.local_log import LocalLog
 from engine.writing.log.log_loader import LogLoader
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
-from engine.writing.records.building import records_of
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import (

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.coding.compression import CompressionType
 from engine.files.file_names import offset_index_name, producer_snapshot_name, time_index_name
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.unified_log_steps import LogBench, all_records, append_many, one, rec
 
 NUM_MESSAGES = 100

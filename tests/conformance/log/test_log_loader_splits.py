@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
+from engine.record.encoding.building import records_of
 from engine.units import MAX_INT32, MAX_INT64
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_files import log_path, offset_index_path, time_index_path
+from engine.writing.segment.writable_file_records import WritableFileRecords
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.conformance.unified_log_steps import LogBench, overflows, rec
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.append.validation_result import OffsetCounter, ValidationMetrics
 from engine.coding.compression import Compression, CompressionType
 from engine.errors import (
     CorruptRecordError,
@@ -13,13 +14,12 @@ from engine.errors import (
     UnsupportedForMessageFormatError,
 )
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding import building, writable_batch
+from engine.record.encoding.batch_encoding import encode_empty_batch
+from engine.record.encoding.records_builder import RecordsBuilder
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
-from engine.writing.append.validation_result import OffsetCounter, ValidationMetrics
-from engine.writing.records import building, writable_batch
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.encoding import encode_empty_batch
-from engine.writing.records.records_builder import RecordsBuilder
-from engine.writing.records.simple_record import SimpleRecord
+from engine.writing.state.append_origin import AppendOrigin
 from tests.builders import message, wrapper
 from tests.conformance.log_validation import (
     CREATE_TIME,

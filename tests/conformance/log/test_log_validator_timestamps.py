@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.append.validation_result import ValidationResult
 from engine.coding.compression import CompressionType
+from engine.record.encoding import building
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
-from engine.writing.append.validation_result import ValidationResult
-from engine.writing.records import building
-from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import is_valid
 from tests.conformance.log_validation import (
     CREATE_TIME,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.replica_fetches import LogReadInfo, fetch_records
 from engine.errors import OffsetOutOfRangeError
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.building import records_of
+from engine.record.encoding.building import records_of
 from tests.conformance.unified_log_steps import LogBench, rec
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_dirs import LogManager
 from engine.errors import OffsetOutOfRangeError
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from engine.units import TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from tests.conformance.log_managers import (
     CONFIG,

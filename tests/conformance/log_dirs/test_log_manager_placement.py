@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from engine.broker.checkpoint.meta_properties_copier import write_meta_properties
 from engine.broker.cleaning.log_cleaner import CleanerConfig
+from engine.broker.log.unified_log import UnifiedLog
 from engine.broker.log_dirs.log_dir import LogDir
 from engine.broker.log_dirs.log_dirs import LogManager
 from engine.broker.log_dirs.log_loading import run_for_each
@@ -17,8 +19,6 @@ from engine.checkpoint.base64_uuid import random_uuid
 from engine.checkpoint.meta_properties import MetaProperties
 from engine.errors import LogDirFailureError
 from engine.units import TopicPartition
-from engine.writing.checkpoint.meta_properties_copier import write_meta_properties
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.scheduler import ThreadScheduler
 from tests.clocks import MockScheduler
 from tests.conformance.log_managers import (

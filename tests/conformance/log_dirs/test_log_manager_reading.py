@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.checkpoint.meta_properties_copier import write_meta_properties
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.broker.log_dirs.log_dirs import LogManager
 from engine.checkpoint.meta_properties import MetaProperties
 from engine.files.file_names import RECOVERY_POINT_CHECKPOINT
 from engine.units import TopicPartition
-from engine.writing.checkpoint.meta_properties_copier import write_meta_properties
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from tests.conformance.log_managers import Managers, append, log_of
 
 ONE_ID, ANOTHER_ID = "ZwkGXjB0TvSF6mjVh6gO7Q", "kQfNPJ2FTHq_6Qlyyv6Jqg"

@@ -11,10 +11,10 @@ import pytest
 
 from engine.broker.log_dirs.log_dirs import LogManager
 from engine.broker.log_dirs.log_registry import is_stray_replica
+from engine.disk.file_lock import FileLock
 from engine.errors import DirectoryLockedError
 from engine.files.file_names import CLEAN_SHUTDOWN, LOCK
 from engine.units import TopicPartition
-from engine.writing.checkpoint.file_lock import FileLock
 from tests.conformance.log_managers import FailingDisk, Managers, append, log_of
 
 FOO, BAR, QUUX = "Sl08ZXU2QW6uF5hIoSzc8w", "69O438ZkTSeqqclTtZO2KA", "YS9owjv5TG2OlsvBM0Qw6g"

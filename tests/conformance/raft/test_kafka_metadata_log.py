@@ -13,11 +13,11 @@ from engine.broker.raft.raft_snapshot import RaftSnapshotWriter, SnapshotId, mar
 from engine.errors import CorruptRecordError, InvalidOffsetError, RecordTooLargeError, StateError
 from engine.files.file_names import FileKind, FileName, FileState, parse_file_name
 from engine.record.batch_frame import CURRENT_MAGIC, HEADER as BATCH_HEADER
+from engine.record.encoding.building import records_of
+from engine.record.encoding.records_builder import RecordsBuilder
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32
-from engine.writing.records.building import records_of
-from engine.writing.records.records_builder import RecordsBuilder
-from engine.writing.records.simple_record import SimpleRecord
 from tests.clocks import MockClock, MockScheduler
 from tests.conformance.malformed_records import MALFORMED
 

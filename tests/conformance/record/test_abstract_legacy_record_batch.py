@@ -7,16 +7,16 @@ import pytest
 from engine.coding.compression import CompressionType
 from engine.errors import InvalidRecordError, UnsupportedForMessageFormatError
 from engine.record.attributes import TimestampType
-from engine.record.legacy_records import LegacyRecordBatch
-from engine.record.memory_records import MemoryRecords
-from engine.record.record_batch import RecordBatch
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.records.writable_batch import (
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
+from engine.record.encoding.writable_batch import (
     set_last_offset,
     set_max_timestamp,
     set_partition_leader_epoch,
 )
+from engine.record.legacy_records import LegacyRecordBatch
+from engine.record.memory_records import MemoryRecords
+from engine.record.record_batch import RecordBatch
 from tests.builders import Rec, message_set, patched
 
 THREE = [Rec(b"1", b"a", 1), Rec(b"2", b"b", 2), Rec(b"3", b"c", 3)]

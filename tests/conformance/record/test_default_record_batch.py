@@ -19,15 +19,15 @@ from engine.record.default_records import (
     decrement_sequence,
     increment_sequence,
 )
-from engine.record.memory_records import MemoryRecords
-from engine.record.record_batch import RecordBatch
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.records.writable_batch import (
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
+from engine.record.encoding.writable_batch import (
     set_last_offset,
     set_max_timestamp,
     set_partition_leader_epoch,
 )
+from engine.record.memory_records import MemoryRecords
+from engine.record.record_batch import RecordBatch
 from tests.builders import (
     CODECS,
     Producer,

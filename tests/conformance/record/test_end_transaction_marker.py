@@ -12,8 +12,8 @@ from engine.record.control_records import (
     EndTransactionMarker,
     parse_end_marker,
 )
-from engine.writing.records.building import end_transaction_marker
-from engine.writing.records.encoding import BATCH_OVERHEAD
+from engine.record.encoding.batch_encoding import BATCH_OVERHEAD
+from engine.record.encoding.building import end_transaction_marker
 
 ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
 

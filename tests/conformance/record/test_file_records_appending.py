@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from engine.disk.disk import Disk, WritableFile
 from engine.errors import KafkaStorageError
 from engine.record.memory_records import MemoryRecords
-from engine.writing.disk import Disk, WritableFile
-from engine.writing.records.writable_file_records import WritableFileRecords
+from engine.writing.segment.writable_file_records import WritableFileRecords
 from tests.builders import Rec, batch
 
 MAX_INT = 2**31 - 1

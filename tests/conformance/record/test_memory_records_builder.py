@@ -14,9 +14,9 @@ from engine.record.control_records import (
     EndTransactionMarker,
     quorum_record_of,
 )
-from engine.writing.records.encoding import message_overhead, message_size
-from engine.writing.records.records_builder import RecordsBuilder
-from engine.writing.records.simple_record import SimpleRecord
+from engine.record.encoding.batch_encoding import message_overhead, message_size
+from engine.record.encoding.records_builder import RecordsBuilder
+from engine.record.encoding.simple_record import SimpleRecord
 from tests.conformance.batch_iteration import FORMATS
 
 NONE = CompressionType.NONE

@@ -11,11 +11,11 @@ from engine.record.control_records import (
     parse_control_key,
     quorum_record_of,
 )
+from engine.record.encoding.batch_encoding import size_of_record
+from engine.record.encoding.building import end_transaction_marker, quorum_batch, records_of
+from engine.record.encoding.records_builder import RecordsBuilder
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.record import Header
-from engine.writing.records.building import end_transaction_marker, quorum_batch, records_of
-from engine.writing.records.encoding import size_of_record
-from engine.writing.records.records_builder import RecordsBuilder
-from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import is_valid
 from tests.conformance.batch_iteration import FORMATS
 

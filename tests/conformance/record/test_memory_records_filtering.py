@@ -5,19 +5,19 @@ from typing import NamedTuple
 
 import pytest
 
-from engine.coding.compression import CompressionType
-from engine.record.attributes import TimestampType
-from engine.record.memory_records import MemoryRecords
-from engine.record.record import Record
-from engine.record.record_batch import RecordBatch
-from engine.writing.records.encoding import BATCH_OVERHEAD, encode_empty_batch
-from engine.writing.records.record_filter import (
+from engine.broker.cleaning.record_filter import (
     BatchRetention,
     BatchRetentionResult,
     FilterResult,
     filter_to,
 )
-from engine.writing.records.records_builder import RecordsBuilder
+from engine.coding.compression import CompressionType
+from engine.record.attributes import TimestampType
+from engine.record.encoding.batch_encoding import BATCH_OVERHEAD, encode_empty_batch
+from engine.record.encoding.records_builder import RecordsBuilder
+from engine.record.memory_records import MemoryRecords
+from engine.record.record import Record
+from engine.record.record_batch import RecordBatch
 from tests.conformance.batch_iteration import FORMATS
 
 NOW = 1_700_000_000_000

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from engine.clock import SYSTEM_CLOCK
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, MAX_INT64, OffsetPosition, TimestampOffset
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
-from engine.writing.records.writable_file_records import WritableFileRecords
 from engine.writing.segment.segment_files import log_path
 from engine.writing.segment.segment_replacement import append_from_file
+from engine.writing.segment.writable_file_records import WritableFileRecords
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.conformance.writable_segments import contents, create_segment, v1_records
 

@@ -9,14 +9,14 @@ import pytest
 
 from engine.errors import OffsetOverflowError
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
-from engine.units import MAX_INT32, NO_TIMESTAMP, EpochEntry
-from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.writing.records.building import (
+from engine.record.encoding.building import (
     end_transaction_marker,
     records_of,
 )
-from engine.writing.records.simple_record import SimpleRecord
+from engine.record.encoding.simple_record import SimpleRecord
+from engine.state.producer_state_entry import BatchMetadata, ProducerStateEntry
+from engine.units import MAX_INT32, NO_TIMESTAMP, EpochEntry
+from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
 from engine.writing.segment.rolling import RollParams
 from engine.writing.segment.segment_recovery import recover
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import pytest
 
+from engine.broker.log.local_log import LocalLog
 from engine.log.log_segments import LogSegments
 from engine.units import LogOffsetMetadata
-from engine.writing.log.local_log import LocalLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.segment.writable_segment import WritableSegment

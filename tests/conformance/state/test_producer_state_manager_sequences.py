@@ -15,7 +15,7 @@ from engine.errors import (
 from engine.record.control_records import EndTransactionMarker
 from engine.record.memory_records import MemoryRecords
 from engine.units import LogOffsetMetadata, TopicPartition
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.producer_append_info import ProducerAppendInfo
 from engine.writing.state.transactions_by_offset import TxnMetadata
 from tests import builders

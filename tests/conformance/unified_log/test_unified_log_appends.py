@@ -16,11 +16,11 @@ from engine.errors import (
     UnexpectedAppendOffsetError,
 )
 from engine.record.attributes import TimestampType
+from engine.record.encoding.building import records_of
 from engine.record.memory_records import MemoryRecords
 from engine.units import NO_TIMESTAMP
 from engine.writing.log_config import LogConfig
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import records_of
+from engine.writing.state.append_origin import AppendOrigin
 from tests.conformance.unified_log_steps import (
     CODECS,
     LARGEST,

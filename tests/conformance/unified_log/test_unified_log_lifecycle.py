@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import Disk, StrPath, WritableFile
 from engine.errors import InconsistentTopicIdError, KafkaStorageError, LogDirFailureError
+from engine.record.encoding.building import records_of
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT64, TopicPartition
-from engine.writing.disk import Disk, StrPath, WritableFile
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import log_delete_dir_name, parse_topic_partition_name
-from engine.writing.records.building import records_of
 from tests.conformance.unified_log_steps import (
     LARGEST,
     LogBench,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.log_reader import LATEST_TIERED_TIMESTAMP
 from engine.units import FoundTimestamp
-from engine.writing.log.log_reader import LATEST_TIERED_TIMESTAMP
 from tests.conformance.unified_log_steps import LogBench, one
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.cleaning.record_filter import BatchRetention
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from engine.record.attributes import TimestampType
+from engine.record.encoding.building import records_of
 from engine.record.memory_records import MemoryRecords
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.building import records_of
-from engine.writing.records.record_filter import BatchRetention
 from tests.conformance.unified_log_steps import (
     COMMIT,
     LARGEST,

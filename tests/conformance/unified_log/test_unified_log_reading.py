@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from engine.errors import CorruptRecordError, OffsetOutOfRangeError
-from engine.files.file_names import FileKind, FileName, parse_file_name, producer_snapshot_name
-from engine.log.segment.fetch import EMPTY_RECORDS, FetchDataInfo, FetchIsolation
-from engine.record.file_records import FileRecords
-from engine.record.memory_records import MemoryRecords
-from engine.record.record import Record
-from engine.units import MAX_INT32, NO_TIMESTAMP, FoundTimestamp
-from engine.writing.log.log_reader import (
+from engine.broker.log.log_reader import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
 )
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
+from engine.broker.log.unified_log import UnifiedLog
+from engine.errors import CorruptRecordError, OffsetOutOfRangeError
+from engine.files.file_names import FileKind, FileName, parse_file_name, producer_snapshot_name
+from engine.log.segment.fetch import EMPTY_RECORDS, FetchDataInfo, FetchIsolation
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
+from engine.record.file_records import FileRecords
+from engine.record.memory_records import MemoryRecords
+from engine.record.record import Record
+from engine.units import MAX_INT32, NO_TIMESTAMP, FoundTimestamp
 from tests.conformance.malformed_records import MALFORMED, REFUSED
 from tests.conformance.unified_log_steps import (
     ABORT,

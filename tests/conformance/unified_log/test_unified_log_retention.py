@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import OffsetOutOfRangeError
 from engine.log.log_segments import LogSegments
+from engine.record.encoding.building import records_of
 from engine.units import MAX_INT64, EpochEntry
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
 from engine.writing.segment.writable_segment import WritableSegment
 from tests.conformance.unified_log_steps import LARGEST, LogBench, append_many, one, rec
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import (
     InvalidProducerEpochError,
     LogDirFailureError,
@@ -15,11 +16,10 @@ from engine.errors import (
 from engine.index.transaction_index import AbortedTxn
 from engine.log.segment.fetch import FetchIsolation, is_offset_only
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding.building import end_transaction_marker, records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import end_transaction_marker, records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.conformance.unified_log_steps import (
     ABORT,
     COMMIT,

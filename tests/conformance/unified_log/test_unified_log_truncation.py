@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
+from engine.record.encoding.building import records_of
 from engine.record.memory_records import MemoryRecords
 from engine.units import EpochEntry, LogOffsetMetadata
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
 from tests.conformance.unified_log_steps import (
     LogBench,
     append_as_follower,

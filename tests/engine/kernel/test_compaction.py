@@ -13,9 +13,9 @@ from hypothesis import given, strategies as st
 from engine.coding.hashed_slots import BYTES_PER_SLOT, digest_of, find_slot, read_slot
 from engine.columns.columns import RECORD_ROW, Columns
 from engine.kernel import compiled, python as kernel_python
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.record import Header
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.engine.kernel.kernels import decoded, each_kernel
 
 NOW = 1_700_000_000_000

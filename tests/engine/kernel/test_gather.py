@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 
 from engine.columns.columns import RECORD_ROW, Columns
 from engine.kernel import python as kernel_python
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.record import Header
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.engine.kernel.kernels import decoded, each_kernel
 
 FIELDS = st.none() | st.binary(max_size=40)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.coding.compression import CompressionType
 from engine.files.file_names import FolderState
 from engine.files.source_files import SourceRoot
@@ -21,11 +22,10 @@ from engine.plan.log_plan import LogPlan, plan_log
 from engine.plan.lost_records import LostOffsets
 from engine.plan.overlay.file_changes import ChangeKind
 from engine.plan.overlay.overlay_disk import OverlayDisk
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import EpochEntry, TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.builders import (
     Producer,
     Rec,

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from engine.disk.disk import Disk, StrPath
 from engine.rebuild import partition_rebuild
 from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.rebuilding import rebuild
-from engine.writing.disk import Disk, StrPath
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.engine.rebuild.made_logs import HITS, MadeLog, facts_of, make_log

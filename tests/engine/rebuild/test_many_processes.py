@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from engine.disk.disk import Bytes, Disk, WritableFile
 from engine.processes import by_weight
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
-from engine.writing.disk import Bytes, Disk, WritableFile
 from tests.engine.rebuild.made_logs import HITS, make_log
 
 EMPTY = "empty-0"

@@ -12,6 +12,8 @@ import pytest
 
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint
 from engine.clock import SystemClock
+from engine.disk.disk import DISK
+from engine.disk.file_lock import FileLock
 from engine.files.file_names import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -32,8 +34,6 @@ from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
 from engine.units import TopicPartition
-from engine.writing.checkpoint.file_lock import FileLock
-from engine.writing.disk import DISK
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.engine.rebuild.made_logs import TOPIC_ID, MadeLog, facts_of, holes, make_log, state_of

@@ -17,6 +17,7 @@ from random import Random
 
 import pytest
 
+from engine.disk.file_lock import FileLock
 from engine.errors import CorruptCheckpointError
 from engine.files.file_names import LOCK
 from engine.rebuild import writing
@@ -24,7 +25,6 @@ from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.manifest import MANIFEST, compare, files_below, read_manifest
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.staging import Staging, remove_leftovers
-from engine.writing.checkpoint.file_lock import FileLock
 from engine.writing.log_config import LogConfig
 from tests.crash.failing import FailingDisk, Failures
 from tests.crash.recording import (

@@ -12,11 +12,11 @@ import pytest
 from engine.errors import OffsetOutOfRangeError
 from engine.log.log_directory import open_source
 from engine.record.control_records import ControlRecordType
+from engine.record.encoding.quorum_records import encode_quorum_record
 from engine.replay import cluster
 from engine.replay.cluster import ClusterImage, ClusterReplay
 from engine.replay.cluster_tables import _CHANGES, _WITHOUT_EFFECT
 from engine.topics.internal_topics import METADATA_RECORDS
-from engine.writing.records.quorum_records import encode_quorum_record
 from tests.builders import Rec, batch, control_batch
 from tests.fixtures_data import log_dir
 from tests.replayed_bytes import (

@@ -21,7 +21,7 @@ LIMIT = 256
 PEAK = """
 import os, sys
 from engine.rebuild import rebuilding
-from engine.writing.disk import Disk
+from engine.disk.disk import Disk
 from engine.rebuild.options import Mode, RebuildOptions
 
 most = 0

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from engine.disk.disk import Disk, WritableFile
 from engine.units import TopicPartition
-from engine.writing.disk import Disk, WritableFile
 from kafkafs.export.ledger import (
     LOCK,
     MANIFEST,

@@ -13,7 +13,7 @@ import pytest
 import kafkafs
 from engine.lines.json_text import Values
 from engine.log.partition_choice import NamePattern
-from engine.writing.records.simple_record import SimpleRecord
+from engine.record.encoding.simple_record import SimpleRecord
 from kafkafs.schemas.decoders import avro, cache, protobuf, protobuf_files
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.decoders.protobuf_files import link

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from engine.log.segment.log_segment import LogSegment
+from engine.record.encoding.batch_encoding import encode_message
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Record
-from engine.writing.records.encoding import encode_message
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.conversions import OldFormats
 from kafkafs.serve.records.partition_fetch import FetchRules

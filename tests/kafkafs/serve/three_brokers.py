@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.record.control_records import ControlRecordType
+from engine.record.encoding.quorum_records import encode_quorum_record
 from engine.topics.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from engine.writing.records.quorum_records import encode_quorum_record
 from tests.builders import Rec, batch, control_batch
 from tests.replayed_bytes import (
     TOPIC_ID,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from engine import kernel
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.record import Header
 from engine.units import TopicPartition
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from tests.engine.kernel.kernels import table_of
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from engine.writing.disk import TEMPORARY_SUFFIX
+from engine.disk.disk import TEMPORARY_SUFFIX
 from kafkafs.export.errors import OptionError
 from kafkafs.export.target import FoundTarget, LocalFiles, TargetFiles, refuse_inside
 from kafkafs.spark.source.options.source_paths import resolved

@@ -10,9 +10,9 @@ import pytest
 from engine.broker.cleaning.cleaner_state import CleanerState, Cleaning, Paused
 from engine.broker.cleaning.cleaner_stats import PreCleanStats
 from engine.broker.cleaning.log_to_clean import LogCleaningError, LogToClean
+from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import LogCleaningAbortedError, StateError
 from engine.units import TopicPartition
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from tests.conformance.log_cleaning import CleaningBench, append_until, record
 

@@ -15,16 +15,16 @@ from engine.broker.cleaning.chunks import PlainRun, chunks_of
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.filtered_chunk import filter_chunk
+from engine.broker.cleaning.record_filter import FilterResult, filter_to
 from engine.coding.compression import CompressionType
 from engine.errors import CorruptRecordError, InvalidRecordError
 from engine.index.offset_map import HashedOffsetMap, OffsetMap
 from engine.record.attributes import TimestampType
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Header
-from engine.writing.records.building import records_of
-from engine.writing.records.record_filter import FilterResult, filter_to
-from engine.writing.records.simple_record import SimpleRecord
 from tests import builders
 from tests.builders import Rec
 from tests.conformance.log_cleaning import FakeOffsetMap

@@ -11,9 +11,9 @@ import pytest
 
 from engine.broker.cleaning.log_cleaner import CleanerConfig, LogCleaner
 from engine.broker.cleaning.throttler import Throttler
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import Disk, WritableFile
 from engine.units import TopicPartition
-from engine.writing.disk import Disk, WritableFile
-from engine.writing.log.unified_log import UnifiedLog
 from tests.clocks import MockClock
 from tests.conformance.log_cleaning import CleaningBench, keys_in, record
 

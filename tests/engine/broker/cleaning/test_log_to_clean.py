@@ -11,9 +11,9 @@ from engine.broker.cleaning.log_to_clean import (
     cleanable_offsets,
     compaction_delay,
 )
-from engine.writing.log.unified_log import UnifiedLog
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
+from engine.broker.log.unified_log import UnifiedLog
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from tests.conformance.log_cleaning import CleaningBench
 
 LAG = 1000

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.broker.cleaning.log_cleaner import CleanerConfig
 from engine.broker.log_dirs.log_dir_settings import LogDirSettings
 from engine.broker.log_dirs.log_dirs import LogManager
@@ -29,7 +30,6 @@ from engine.files.file_names import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from engine.units import TopicPartition
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.writing.log_config import LogConfig
 from engine.writing.scheduler import ThreadScheduler
 from tests.conformance.log_managers import CONFIG, FailingDisk, Managers, append, log_of

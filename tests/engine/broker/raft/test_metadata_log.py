@@ -11,8 +11,8 @@ from engine.broker.raft.raft_snapshot import SnapshotId
 from engine.errors import CorruptRecordError, StateError
 from engine.log.segment.fetch import FetchIsolation
 from engine.record.control_records import ControlRecordType
+from engine.record.encoding import building
 from engine.record.memory_records import MemoryRecords
-from engine.writing.records import building
 from tests.conformance.raft.test_kafka_metadata_log import (
     Quorum,
     append,

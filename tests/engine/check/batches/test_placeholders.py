@@ -8,7 +8,7 @@ import pytest
 
 from engine.check.rules.rules import Severity
 from engine.record.attributes import TimestampType
-from engine.writing.records.encoding import encode_empty_batch
+from engine.record.encoding.batch_encoding import encode_empty_batch
 from tests.engine.check.logs import bad, found, numbered, of_rule, plain, write
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.check.rules.finding import Finding
 from engine.record.memory_records import MemoryRecords
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from tests.builders import Producer, Rec, batch, end_marker
 from tests.clocks import MockClock, MockScheduler

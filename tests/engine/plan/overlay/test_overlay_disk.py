@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from engine.disk.disk import Disk, WritableFile
 from engine.errors import SourceRefusedError
 from engine.files.source_files import SourceRoot
 from engine.plan.overlay.overlay_content import OverlayBudget
 from engine.plan.overlay.overlay_disk import OverlayDisk
-from engine.writing.disk import Disk, WritableFile
 
 NAMES = ("a", "b", "c", "sub", "sub/x", "sub/y", "new", "new/z")
 names = st.sampled_from(NAMES)

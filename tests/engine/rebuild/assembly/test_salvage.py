@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from engine.columns.batch_table import BATCH_ROW
+from engine.disk.disk import DISK
 from engine.rebuild.assembly.salvage import heaviest_chain
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
 from engine.record.file_records import FileRecords
 from engine.record.record_batch import RecordBatch, batch_at
-from engine.writing.disk import DISK
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.engine.rebuild.made_logs import (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import Bytes, Disk, StrPath
 from engine.errors import LogDirFailureError
 from engine.units import EpochEntry, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
-from engine.writing.disk import Bytes, Disk, StrPath
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
 from engine.writing.scheduler import DeferredScheduler

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from engine.broker.checkpoint.clean_shutdown_file import CleanShutdownFile
+from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
+from engine.broker.log.partition_metadata_file import PartitionMetadataFile
+from engine.disk.disk import Disk
 from engine.errors import CorruptCheckpointError
 from engine.units import EpochEntry, TopicPartition
-from engine.writing.checkpoint.clean_shutdown_file import CleanShutdownFile
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LeaderEpochCheckpointFile
-from engine.writing.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.writing.checkpoint.partition_metadata_file import PartitionMetadataFile
-from engine.writing.disk import Disk
 
 TOPIC_ID = "sgf5MsZgRTuEMv68ZXKJbQ"
 OFFSETS = {TopicPartition("orders", 0): 7, TopicPartition("orders", 1): -1}

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
+from engine.disk.disk import Disk, WritableFile
 from engine.errors import CorruptIndexError, StateError
 from engine.units import OffsetPosition
-from engine.writing.disk import Disk, WritableFile
 from engine.writing.index.writable_offset_index import WritableOffsetIndex
 from engine.writing.index.writable_time_index import WritableTimeIndex
 

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
+from engine.disk.disk import Disk, WritableFile
 from engine.errors import CorruptIndexError
 from engine.index.transaction_index import AbortedTxn
-from engine.writing.disk import Disk, WritableFile
 from engine.writing.index.writable_transaction_index import WritableTransactionIndex
 
 

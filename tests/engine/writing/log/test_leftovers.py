@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from engine.disk.disk import DISK, Disk, WritableFile
 from engine.files.file_names import FileKind
 from engine.record.batch_frame import MAGIC_POSITION
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import TopicPartition
-from engine.writing.disk import DISK, Disk, WritableFile
 from engine.writing.log.leftovers import clear_leftovers, log_files, remove_orphaned_indexes
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.scheduler import DeferredScheduler
 from tests.crash.recording import RecordingDisk
 

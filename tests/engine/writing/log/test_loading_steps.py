@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import DISK, Disk, WritableFile
 from engine.files.file_names import (
     log_file_name,
     offset_index_name,
@@ -13,11 +15,9 @@ from engine.files.file_names import (
     transaction_index_name,
 )
 from engine.index.transaction_index import AbortedTxn
+from engine.record.encoding.building import records_of
 from engine.units import MAX_INT32, MAX_INT64
-from engine.writing.disk import DISK, Disk, WritableFile
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
 from engine.writing.state.snapshot_file import read_snapshot
 from tests.conformance.unified_log_steps import (
     ABORT,

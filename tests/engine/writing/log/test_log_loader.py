@@ -8,20 +8,20 @@ from typing import ClassVar
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
+from engine.disk.disk import Disk, WritableFile
 from engine.errors import CorruptRecordError, StateError
 from engine.files.file_names import log_file_name, producer_snapshot_name, time_index_name
 from engine.log.log_segments import LogSegments
 from engine.record.batch_frame import MAGIC_POSITION
 from engine.units import MAX_INT32, MAX_INT64, EpochEntry, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
-from engine.writing.disk import Disk, WritableFile
 from engine.writing.log.loading_steps import OUR_LOADING_RULES
 from engine.writing.log.log_loader import LogLoader
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
-from engine.writing.records.append_origin import AppendOrigin
 from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
 from tests.conformance.unified_log_steps import (

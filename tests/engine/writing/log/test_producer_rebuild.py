@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.broker.log.unified_log import UnifiedLog
 from engine.writing.log.producer_rebuild import rebuild_producer_state
-from engine.writing.log.unified_log import UnifiedLog
 from engine.writing.state.producer_state_manager import ProducerStateManager
 from tests.conformance.unified_log_steps import (
     COMMIT,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from engine.errors import CorruptRecordError
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.batch_heads import batch_heads
 
 

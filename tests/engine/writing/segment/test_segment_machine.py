@@ -13,11 +13,11 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from engine.errors import OffsetOverflowError
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, MAX_INT64, NO_TIMESTAMP
 from engine.writing.log_config import LogConfig
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.rolling import RollParams
 from engine.writing.segment.segment_recovery import recover
 from engine.writing.segment.writable_segment import WritableSegment

@@ -17,14 +17,14 @@ from engine.errors import (
     OffsetOverflowError,
 )
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding.building import end_transaction_marker, records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import MAX_INT32, EpochEntry, TimestampOffset
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import end_transaction_marker, records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment import segment_recovery
 from engine.writing.segment.segment_recovery import recover
 from engine.writing.segment.writable_segment import WritableSegment
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import ProducerStateManager
 from tests.builders import NO_PRODUCER, Producer, Rec, batch

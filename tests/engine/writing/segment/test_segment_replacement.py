@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from engine.disk.disk import DISK, Disk
 from engine.log.log_segments import LogSegments
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import MAX_INT32, TopicPartition
-from engine.writing.disk import DISK, Disk
 from engine.writing.log.leftovers import clear_leftovers
 from engine.writing.log_config import LogConfig
 from engine.writing.log_folder import WritableLogFolder
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from engine.writing.segment.segment_replacement import (
     create_new_cleaned_segment,
     replace_segments,

@@ -22,7 +22,7 @@ from engine.files.file_names import producer_snapshot_name
 from engine.record.memory_records import MemoryRecords
 from engine.record.record_batch import RecordBatch
 from engine.units import TopicPartition
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.producer_state_manager import ProducerStateManager
 from tests import builders
 from tests.builders import Producer, Rec

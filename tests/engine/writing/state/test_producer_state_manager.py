@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.disk.disk import WritableFile
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.writing.disk import WritableFile
-from engine.writing.records.append_origin import AppendOrigin
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_state_manager import (
     LATE_TRANSACTION_BUFFER_MS,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.disk.disk import WritableFile
 from engine.state.producer_snapshot import ENTRY
 from engine.state.producer_state_entry import ProducerStateEntry
-from engine.writing.disk import WritableFile
 from engine.writing.state.snapshot_file import (
     SnapshotFile,
     SnapshotFiles,

@@ -8,8 +8,8 @@ import pytest
 
 from engine.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from engine.record.control_records import EndTransactionMarker
-from engine.writing.records.append_origin import AppendOrigin
-from engine.writing.records.building import end_transaction_marker
+from engine.record.encoding.building import end_transaction_marker
+from engine.writing.state.append_origin import AppendOrigin
 from engine.writing.state.completed_txn import CompletedTxn
 from engine.writing.state.producer_append_info import UNKNOWN_TRANSACTION_VERSION
 from tests.conformance.producer_states import ABORT, COMMIT, MAX_INT, PRODUCER, States

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from engine.writing.disk import Disk
+from engine.disk.disk import Disk
 from tests.builders import Rec, batch
 from tests.fixtures_data import copy_of, log_dir, truth_partitions, truth_records
 from tests.kafkafs.built_logs import BuiltLog

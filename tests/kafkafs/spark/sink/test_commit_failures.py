@@ -16,8 +16,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
 
+from engine.disk.disk import Disk, StrPath, WritableFile
 from engine.rebuild.errors import RebuildFailedError
-from engine.writing.disk import Disk, StrPath, WritableFile
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink.job_folder import OWNER, JobFolder, remove_leftovers
 from kafkafs.spark.sink.job_owner import JobOwner, this_owner

@@ -12,11 +12,11 @@ import pyarrow as pa
 from engine.check.log_dir_check import SourceCheck
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
+from engine.disk.disk import Disk
 from engine.log.log_directory import open_source
 from engine.log.segment.scan import BatchRun
 from engine.record.memory_records import MemoryRecords
 from engine.record.record import Record
-from engine.writing.disk import Disk
 from kafkafs.spark.sink.frame_columns import FrameColumns, FrameReader
 from kafkafs.spark.sink.job_folder import JobFolder
 from kafkafs.spark.sink.log_dir_assembly import Json, commit

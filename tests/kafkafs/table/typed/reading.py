@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from engine import kernel
 from engine.lines.line_decoder import LineDecoder
+from engine.record.encoding.building import records_of
+from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import TopicPartition
-from engine.writing.records.building import records_of
-from engine.writing.records.simple_record import SimpleRecord
 from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.programs import compiled
 from kafkafs.table.rows import Rows

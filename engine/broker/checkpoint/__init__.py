@@ -1,0 +1,1 @@
+"""Small files that only a running broker writes."""

@@ -1,0 +1,1 @@
+"""Writable log of a partition: append, read, roll, truncate, retain."""

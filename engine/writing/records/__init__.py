@@ -1,1 +1,0 @@
-"""Build and rewrite records and batches, and append them to files."""
