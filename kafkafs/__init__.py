@@ -29,12 +29,16 @@ from engine.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.errors import DamagedFileError, KafkaStorageError, SourceError
     from kafkafs.api.consumer_record import ConsumerRecord
     from kafkafs.api.opened_partition import OpenedPartition, RecordRange
     from kafkafs.api.opened_source import OpenedSource, OpenedTopic
     from kafkafs.api.scan import Scan
     from kafkafs.api.source_problem import SourceProblem
+    from kafkafs.masking.policy import MaskPolicyError, MaskWarning
+    from kafkafs.schemas.errors import SchemaFileError
     from kafkafs.table.errors import CorruptBatchError, LostRecordsError
+    from kafkafs.tree.errors import MaskedError, NotADirectory, NotFound
 
 _HOMES = {
     ".api.consumer_record": ("ConsumerRecord",),
@@ -42,19 +46,32 @@ _HOMES = {
     ".api.opened_source": ("OpenedSource", "OpenedTopic"),
     ".api.scan": ("Scan",),
     ".api.source_problem": ("SourceProblem",),
+    ".masking.policy": ("MaskPolicyError", "MaskWarning"),
+    ".schemas.errors": ("SchemaFileError",),
     ".table.errors": ("CorruptBatchError", "LostRecordsError"),
+    ".tree.errors": ("MaskedError", "NotADirectory", "NotFound"),
 }
+_ENGINE_ERRORS = ("DamagedFileError", "KafkaStorageError", "SourceError")
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ConsumerRecord",
     "CorruptBatchError",
+    "DamagedFileError",
+    "KafkaStorageError",
     "LostRecordsError",
+    "MaskPolicyError",
+    "MaskWarning",
+    "MaskedError",
+    "NotADirectory",
+    "NotFound",
     "OpenedPartition",
     "OpenedSource",
     "OpenedTopic",
     "RecordRange",
     "Scan",
+    "SchemaFileError",
+    "SourceError",
     "SourceProblem",
     "__version__",
     "open",
@@ -64,7 +81,18 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _ENGINE_ERRORS:
+        from engine import errors
+
+        return getattr(errors, name)
+    from kafkafs.near_miss import near_miss
+
+    hint = near_miss(name, __all__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def open(  # noqa: A001

@@ -18,6 +18,7 @@ from engine.record.fate import Fate
 from engine.record.record import Header
 from engine.units import Offset, Timestamp
 from kafkafs.api.moments import datetime_of
+from kafkafs.api.notebook import html_table
 from kafkafs.table.rows import Rows
 
 _STATES = [None, *(fate.name.lower() for fate in list(Fate)[1:])]
@@ -82,6 +83,15 @@ class ConsumerRecord:
             if decoder.may_decode(self.key, self.value, headers):
                 shown = decoder.fields(self.key, self.value, headers, self.timestamp)
         return Decoded(_object_of(self.key, shown[0]), _object_of(self.value, shown[1]))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the fields, key and value decoded."""
+        shown: dict[str, object] = {
+            each.name: getattr(self, each.name) for each in fields(self)[:-1]
+        }
+        shown.update(self.decoded()._asdict(), time=self.time)
+        caption = f"{self.topic}-{self.partition}, offset {self.offset}"
+        return html_table(caption, ("field", "value"), shown.items())
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = tuple(getattr(self, each.name) for each in fields(self) if each.init)

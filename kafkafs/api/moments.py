@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
+from engine.clock import SYSTEM_CLOCK
 from engine.units import NO_TIMESTAMP, Timestamp
-from kafkafs.tree.path_names import parse_time
+from kafkafs.time_grammar import FORMS, TimeGrammar
 
 Moment: TypeAlias = datetime | int | str
-"""A datetime with a zone, milliseconds since 1970, or a text as in the tree: "2024-01-01T10:30:00Z", "2024-01-01"."""
+"""A datetime with a zone, milliseconds since 1970, or a text as the commands take it: "2024-01-01T10:30:00Z", "-1h", "today"."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -27,9 +28,9 @@ def milliseconds(moment: Moment) -> Timestamp:
     if isinstance(moment, int):
         return moment
     if isinstance(moment, str):
-        found = parse_time(moment)
+        found = TimeGrammar(SYSTEM_CLOCK.now_ms()).time(moment)
         if found is None:
-            raise ValueError(f"{moment!r} is not a time such as 2024-01-01T10:30:00Z or 2024-01-01")
+            raise ValueError(f"{moment!r} is not a time such as {FORMS}")
         return found
     if moment.tzinfo is None:
         raise ValueError(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
+from itertools import islice
 from operator import index
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.units import EpochEntry, Offset, Timestamp
 from kafkafs.api.moments import Moment, milliseconds
+from kafkafs.api.notebook import MOST_ROWS, html_table
 from kafkafs.api.reading import Corrupt, Isolation, row_options
+from kafkafs.api.scan_options import ScanOptions, named_options
 from kafkafs.api.source_logs import SourceLogs
 
 if TYPE_CHECKING:
@@ -37,6 +41,11 @@ class OpenedPartition:
     def __repr__(self) -> str:
         view = self._view()
         return f"<{self.name}: offsets {view.log_start_offset} to {view.log_end_offset}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: bounds and sizes. No record is read."""
+        facts = ("start", "end", "high_watermark", "size")
+        return html_table(self.name, facts, [[getattr(self, name) for name in facts]])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._logs, self._log.name)
@@ -274,8 +283,9 @@ class OpenedPartition:
         yield from records
         self._logs.warn_unmet()
 
-    def scan(self, **options: Any) -> Scan:  # noqa: ANN401
-        """Return a scan of this partition; the options are those of `Scan`, without topics."""
+    @named_options
+    def scan(self, **options: Unpack[ScanOptions]) -> Scan:
+        """Return a scan of this partition; the options are those of `ScanOptions`."""
         from kafkafs.api.scan import Scan
 
         return Scan(self._logs, {self.topic: [self.partition]}, **options)
@@ -297,12 +307,33 @@ class RecordRange:
     def __repr__(self) -> str:
         return f"<{self.partition.name}[{self.start}:{self.stop}]>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the first records, with the text of the error that ends them."""
+        rows: list[Sequence[object]] = []
+        try:
+            for record in islice(self, MOST_ROWS):
+                key, value = record.decoded()
+                rows.append((record.offset, record.time, key, value))
+        except (KafkaStorageError, OSError, RuntimeError) as error:
+            rows.append((None, None, None, error))
+        left_out = max(0, len(self) - len(rows)) if len(rows) == MOST_ROWS else 0
+        caption = f"{self.partition.name}, offsets {self.start} to {self.stop}"
+        return html_table(caption, ("offset", "time", "key", "value"), rows, left_out)
+
+    def __len__(self) -> int:
+        """Return the number of offsets; after compaction there are fewer records."""
+        return self.stop - self.start
+
     def __iter__(self) -> Iterator[ConsumerRecord]:
         return self.partition.records(self.start, self.stop)
 
-    def scan(self, **options: Any) -> Scan:  # noqa: ANN401
-        """Return a scan of this range; the options are those of `Scan`."""
-        return self.partition.scan(offsets=(self.start, self.stop), **options)
+    @named_options
+    def scan(self, **options: Unpack[ScanOptions]) -> Scan:
+        """Return a scan of this range; the options are those of `ScanOptions`."""
+        if "offsets" in options:
+            raise TypeError("a range has its offsets: leave out the option offsets")
+        options["offsets"] = (self.start, self.stop)
+        return self.partition.scan(**options)
 
 
 def _again(logs: SourceLogs, name: str) -> OpenedPartition:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, overload
+from itertools import islice
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 from engine.log.log_directory import LogSource
 from engine.topics.topic_names import (
@@ -13,7 +14,9 @@ from engine.topics.topic_names import (
     TRANSACTION_STATE,
 )
 from kafkafs.amounts import counted
+from kafkafs.api.notebook import MOST_ROWS, html_table
 from kafkafs.api.opened_partition import OpenedPartition
+from kafkafs.api.scan_options import ScanOptions, Topics, named_options
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.api.source_problem import SourceProblem
 from kafkafs.tree.errors import NotADirectory
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from engine.replay.cluster import ClusterImage
     from kafkafs.api.cluster_state import Groups, Transactions
     from kafkafs.api.scan import Scan
-    from kafkafs.api.scan_plan import Topics
 
 
 class OpenedSource:
@@ -51,6 +53,12 @@ class OpenedSource:
     def __repr__(self) -> str:
         paths = ", ".join(map(repr, self._logs.paths))
         return f"<kafkafs.open({paths}): {counted(len(self.topics), 'topic')}>"
+
+    def _repr_html_(self) -> str:
+        return self.topics._repr_html_()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.topics)
 
     @property
     def logs(self) -> LogSource:
@@ -94,12 +102,13 @@ class OpenedSource:
         """Return all partitions, by topic and number."""
         return tuple(each for topic in self.topics.values() for each in topic.values())
 
-    def scan(self, topics: Topics | None = None, **options: Any) -> Scan:  # noqa: ANN401
+    @named_options
+    def scan(self, topics: Topics | None = None, **options: Unpack[ScanOptions]) -> Scan:
         """Return records of many partitions as a table that is read on demand; needs PyArrow.
 
         Args:
             topics: a topic, several, or partition numbers by topic; by default all but Kafka's own.
-            options: see `Scan`.
+            options: see `ScanOptions`.
 
         Raises:
             ImportError: PyArrow is not installed: pip install 'kafkafs[arrow]'.
@@ -209,6 +218,16 @@ class OpenedTopics(Mapping[str, "OpenedTopic"]):
     def __repr__(self) -> str:
         return f"<topics: {', '.join(self)}>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the topics, from names and sizes of files."""
+        found = self._logs.topics()
+        rows = [(name, len(logs)) for name, logs in islice(found.items(), MOST_ROWS)]
+        caption = counted(len(found), "topic")
+        return html_table(caption, ("topic", "partitions"), rows, len(found) - len(rows))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
 
 class OpenedTopic(Mapping[int, OpenedPartition]):
     """The partitions of a topic by number; asked again for each access.
@@ -234,8 +253,21 @@ class OpenedTopic(Mapping[int, OpenedPartition]):
     def __repr__(self) -> str:
         return f"<topic {self.name}: {counted(len(self), 'partition')}>"
 
-    def scan(self, **options: Any) -> Scan:  # noqa: ANN401
-        """Return a scan of this topic; the options are those of `Scan`, without topics."""
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the partitions with their bounds and sizes."""
+        rows = [
+            (number, each.start, each.end, each.size)
+            for number, each in islice(self.items(), MOST_ROWS)
+        ]
+        names = ("partition", "start", "end", "size")
+        return html_table(f"topic {self.name}", names, rows, len(self) - len(rows))
+
+    def _ipython_key_completions_(self) -> list[int]:
+        return list(self)
+
+    @named_options
+    def scan(self, **options: Unpack[ScanOptions]) -> Scan:
+        """Return a scan of this topic; the options are those of `ScanOptions`."""
         from kafkafs.api.scan import Scan
 
         return Scan(self._logs, self.name, **options)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 try:
     import pyarrow as pa
@@ -16,17 +17,18 @@ from engine.budgets import MiB
 from engine.coding.compression import CODEC_NAMES
 from engine.columns.columns import Columns
 from engine.log.segment.scan import BatchRun
+from engine.units import Timestamp
 from engine.workers import Workers
 from kafkafs.amounts import counted, size
-from kafkafs.api.moments import Moment
-from kafkafs.api.reading import Corrupt, Isolation, row_options, usual_threads
-from kafkafs.api.scan_plan import Offsets, Partitioner, ScanChoice, ScanPart, Topics
+from kafkafs.api.moments import Moment, milliseconds
+from kafkafs.api.notebook import html_table
+from kafkafs.api.reading import row_options, usual_threads
+from kafkafs.api.scan_options import DEFAULTS, ScanOptions, Topics
+from kafkafs.api.scan_plan import ScanChoice, ScanPart
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.decode.searching.apart import Deleted
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
-from kafkafs.table.row_options import DecoderOf
 from kafkafs.table.rows import Indices, TypedValues
 from kafkafs.table.splits.header_walk import walk_headers
 from kafkafs.table.splits.split import Split
@@ -36,10 +38,11 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
-    import pyarrow.compute as pc
 
     from kafkafs.table.typed.typed_columns import TypedColumns
 
+
+Number = TypeVar("Number", int, None)
 
 _SPLIT_BYTES = 16 * MiB
 _SPLITS_A_THREAD = 4
@@ -56,29 +59,7 @@ class Scan:
     Args:
         logs: the open source.
         topics: a topic, several, or partition numbers by topic; by default all but Kafka's own.
-        columns: names of columns, in order; see `kafkafs.table.arrow_columns.RECORD_FIELDS`.
-        since, until: from the first record at or after `since` up to the first one at or after `until`, in offset
-            order, as in the tree; `where` can bound timestamps exactly.
-        offsets: (start, stop) of each partition, None for no bound, or a mapping (topic, partition) -> (start, stop).
-        keys: wanted keys, bytes or text; None for the null key.
-        partitioner: "murmur2" reads only the partitions to which Kafka's default partitioner sends the keys, with
-            the number of partitions in the cluster's metadata; a mapping topic -> number of partitions states it.
-            Records that another partitioner, or a smaller topic of the past, put elsewhere are then missing. By
-            default all partitions are read.
-        isolation: "read_committed" leaves out aborted records, and ends at the first open transaction.
-        where: a `pyarrow.compute` expression over all columns.
-        decode: show the keys and values that `ConsumerRecord.decoded` decodes as JSON; or a function that returns the
-            decoder of a topic, None for raw bytes. Without it the columns `decodedKey` and `decodedValue` have that
-            JSON as text, null where nothing is decoded, beside bytes that stay as they are. "columns" gives the keys
-            and values of one topic the Arrow types of its newest Avro or Protobuf schemas, see `kafkafs.table.typed.typed_columns`.
-        on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`. A partition
-            whose folder cannot be read is an error with "raise", else left out and among the source's problems.
-        nanoseconds: count times of Protobuf in nanoseconds with `decode="columns"`, which hold the years 1677 to 2262,
-            and not in microseconds without the digits below.
-        deleted: read what a broker set aside, too: .deleted, .swap and .cleaned files, and -delete, -stray and -future
-            folders. Their records come last, without those that the log itself still holds at the same offset with
-            the same timestamp, unless it is "all"; the column `leftover` names the file or folder.
-        threads: number of threads; by default one for each core, at most 8.
+        options: see `ScanOptions`.
         typed: decoded columns of one topic that have a type, in place of those of `decode`.
 
     Raises:
@@ -92,28 +73,21 @@ class Scan:
         logs: SourceLogs,
         topics: Topics | None = None,
         *,
-        columns: Sequence[str] | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        offsets: Offsets | None = None,
-        keys: Iterable[bytes | str | None] | None = None,
-        partitioner: Partitioner | None = None,
-        isolation: Isolation = "read_uncommitted",
-        where: pc.Expression | None = None,
-        decode: bool | Literal["columns"] | DecoderOf = False,
-        on_corrupt: Corrupt = "raise",
-        nanoseconds: bool = False,
-        deleted: Deleted = False,
-        threads: int | None = None,
         typed: TypedValues | None = None,
+        **options: Unpack[ScanOptions],
     ) -> None:
         self._logs = logs
-        if nanoseconds and decode != "columns":
-            raise ValueError('nanoseconds are for decode="columns"')
+        given: ScanOptions = {**DEFAULTS, **options}
+        decode = given["decode"]
+        deleted = given["deleted"]
+        on_corrupt = given["on_corrupt"]
+        where = given["where"]
+        _check_decode(decode, nanoseconds=given["nanoseconds"])
         self._typed = typed
         if decode == "columns":
-            self._typed = _typed(logs, topics, nanoseconds=nanoseconds)
+            self._typed = _typed(logs, topics, nanoseconds=given["nanoseconds"])
         types = {} if self._typed is None else dict(self._typed.types)
+        columns = given["columns"]
         if columns is None:
             notes = [f"{name}Note" for name in types]
             columns = [*USUAL, *notes, *([LEFTOVER] if deleted else [])]
@@ -122,22 +96,22 @@ class Scan:
         self.schema: pa.Schema = record_schema(columns, types)
         self._where = None if where is None else WhereFilter(where, types)
         named = {*columns, *(() if self._where is None else self._where.columns)}
-        keeps_bytes = decode == "columns" or (decode is False and not named.isdisjoint(DECODED))
-        if isinstance(decode, str) and decode != "columns":
-            raise ValueError(f'decode is True, False, "columns" or a function, not {decode!r}')
-        decoder_of = None if isinstance(decode, bool | str) else decode
-        if decode is True or keeps_bytes:
+        keeps_bytes = decode == "columns" or (decode == "none" and not named.isdisjoint(DECODED))
+        decoder_of = None if isinstance(decode, str) else decode
+        if decode == "json" or keeps_bytes:
             decoder_of = logs.decoder
         self._options = row_options(
-            isolation,
+            given["isolation"],
             on_corrupt,
             logs.source.budgets,
             decoder_of=decoder_of,
             keeps_bytes=keeps_bytes,
             mask=logs.row_mask,
         )
+        keys = given["keys"]
         self._keys = None if keys is None else tuple(map(_key, _several(keys)))
-        self._threads = threads or usual_threads()
+        self._threads = _at_least(1, "threads", given["threads"], usual_threads())
+        self._limit = _at_least(0, "limit", given["limit"], None)
         # A mask, or a decoder, gives the expression other keys than the log has.
         finds_keys = logs.row_mask is None and (decoder_of is None or keeps_bytes)
         if self._keys is None and self._where is not None and finds_keys:
@@ -146,11 +120,11 @@ class Scan:
             self._wanted_keys = self._keys
         self._choice = ScanChoice(
             topics=topics,
-            since=since,
-            until=until,
-            offsets=offsets,
+            since=_instant(given["since"]),
+            until=_instant(given["until"]),
+            offsets=given["offsets"],
             keys=self._wanted_keys,
-            partitioner=partitioner,
+            partitioner=given["partitioner"],
             committed=self._options.committed,
             where=self._where,
             skips_unread=self._options.on_corrupt != "fail",
@@ -158,12 +132,9 @@ class Scan:
         )
         self._check_mask(logs)
         self._choice.parts(logs)  # an unknown topic is an error now, not at the first row
-        self._given = {
-            "topics": topics, "columns": columns, "since": since, "until": until, "offsets": offsets,
-            "keys": self._keys, "partitioner": partitioner, "isolation": isolation, "where": where,
-            "decode": decode, "on_corrupt": on_corrupt, "nanoseconds": nanoseconds, "deleted": deleted,
-            "threads": threads, "typed": typed,
-        }  # fmt: skip
+        # "-1h" stays the time that it was when the scan was made.
+        times = {"since": self._choice.since, "until": self._choice.until, "keys": self._keys}
+        self._given = {"topics": topics, **given, **times, "typed": typed}
 
     def _check_mask(self, logs: SourceLogs) -> None:
         """Refuse what would tell masked keys, or needs values of types that a mask changes."""
@@ -189,6 +160,12 @@ class Scan:
     def __repr__(self) -> str:
         given = {name: value for name, value in self._given.items() if value is not None}
         return f"<scan of {', '.join(f'{name}={value!r}' for name, value in given.items())}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the columns, and what the scan reads. No record is read."""
+        columns = ((field.name, field.type) for field in self.schema)
+        plan = escape(self.explain())
+        return f"{html_table('scan', ('column', 'type'), columns)}<pre>{plan}</pre>"
 
     # Reading
 
@@ -251,7 +228,8 @@ class Scan:
         """
         schema = record_schema(())
         if not checksums and self._row_filter() is None:
-            return self._count_by_headers(schema)
+            found = self._count_by_headers(schema)
+            return found if self._limit is None else min(found, self._limit)
         with closing(self._batches(schema)) as batches:
             return sum(batch.num_rows for batch in batches)
 
@@ -291,9 +269,17 @@ class Scan:
                 if found.num_rows:
                     yield found if needed is schema else found.select(schema.names)
 
+        left = self._limit
+        if left == 0:
+            return
         with Workers(self._threads, "scan") as workers:
-            parts = self._choice.parts(self._logs)
-            yield from workers.flat_map(read, _tasks(parts, _SPLIT_BYTES))
+            tasks = _tasks(self._choice.parts(self._logs), _SPLIT_BYTES)
+            for batch in workers.flat_map(read, tasks):
+                yield batch if left is None else batch.slice(0, left)
+                if left is not None:
+                    left -= batch.num_rows
+                    if left <= 0:
+                        break
         self._logs.warn_unmet()
 
     def _row_filter(self) -> RowFilter | None:
@@ -368,6 +354,25 @@ def _typed(logs: SourceLogs, topics: Topics | None, *, nanoseconds: bool) -> Typ
 
     store = logs.tree.context.schemas.store()
     return typed_columns(names[0], store, nanoseconds=nanoseconds)
+
+
+def _check_decode(decode: object, *, nanoseconds: bool) -> None:
+    if not callable(decode) and decode not in ("none", "json", "columns"):
+        raise ValueError(f'decode is "none", "json", "columns" or a function, not {decode!r}')
+    if nanoseconds and decode != "columns":
+        raise ValueError('nanoseconds are for decode="columns"')
+
+
+def _at_least(least: int, name: str, given: int | None, usual: Number) -> int | Number:
+    if given is None:
+        return usual
+    if given < least:
+        raise ValueError(f"{name} is {least} or more, not {given}")
+    return given
+
+
+def _instant(moment: Moment | None) -> Timestamp | None:
+    return None if moment is None else milliseconds(moment)
 
 
 def _several(keys: Iterable[bytes | str | None]) -> list[bytes | str | None]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.log.log_bound import LogBound, LogRange
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.replay.key_partitions import partition_of_key, stated_partitions
 from engine.topics.topic_names import KAFKA_TOPICS
-from engine.units import Offset, TopicPartition
-from kafkafs.api.moments import Moment, milliseconds
+from engine.units import Offset, Timestamp, TopicPartition
 from kafkafs.api.reading import log_end
+from kafkafs.api.scan_options import Bounds, Offsets, Partitioner, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Apart, Deleted, apart_logs
 from kafkafs.table.splits.split import (
@@ -26,11 +26,6 @@ from kafkafs.table.splits.split import (
 
 if TYPE_CHECKING:
     from kafkafs.table.where_filter import WhereFilter
-
-Topics: TypeAlias = "str | Sequence[str] | Mapping[str, Sequence[int]]"
-Bounds: TypeAlias = tuple[Offset | None, Offset | None]
-Offsets: TypeAlias = Bounds | Mapping[tuple[str, int], Bounds]
-Partitioner: TypeAlias = Literal["murmur2"] | Mapping[str, int]
 
 
 class ScanPart(NamedTuple):
@@ -53,7 +48,7 @@ class ScanChoice:
 
     Attributes:
         topics: a topic, several, or partition numbers by topic; None for all but Kafka's own.
-        since, until: moments that become offsets, as `time/A..B` in the tree.
+        since, until: milliseconds that become offsets, as `time/A..B` in the tree.
         offsets: (start, stop) for each partition, or by (topic, partition).
         keys: the only wanted keys; None for all.
         partitioner: how producers placed keys; None if that is unknown.
@@ -64,8 +59,8 @@ class ScanChoice:
     """
 
     topics: Topics | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    since: Timestamp | None = None
+    until: Timestamp | None = None
     offsets: Offsets | None = None
     keys: tuple[bytes | None, ...] | None = None
     partitioner: Partitioner | None = None
@@ -77,8 +72,7 @@ class ScanChoice:
 
     def __post_init__(self) -> None:
         bounds = (
-            None if moment is None else LogBound(timestamp=milliseconds(moment))
-            for moment in (self.since, self.until)
+            None if time is None else LogBound(timestamp=time) for time in (self.since, self.until)
         )
         object.__setattr__(self, "period", LogRange(*bounds))
 

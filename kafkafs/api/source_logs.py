@@ -15,6 +15,7 @@ from engine.lines.record_line import internal_decoder
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
+from kafkafs.near_miss import near_miss
 from kafkafs.schemas.known_schemas import AUTO, NONE
 from kafkafs.tree.context import TreeOptions
 from kafkafs.tree.errors import MaskedError
@@ -99,10 +100,10 @@ class SourceLogs:
         Raises:
             KeyError: the source has no such topic.
         """
-        found = self.topics().get(name)
-        if found is None:
-            raise KeyError(f"the source has no topic {name!r}")
-        return found
+        topics = self.topics()
+        if name not in topics:
+            raise KeyError(f"the source has no topic {name!r}{near_miss(name, topics)}")
+        return topics[name]
 
     def log(self, topic: str, number: int) -> PartitionLog:
         """Return the log of a partition.

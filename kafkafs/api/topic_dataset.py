@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from engine.lines.record_line import internal_decoder
 from kafkafs.api.scan import Scan
-from kafkafs.api.scan_plan import Partitioner
+from kafkafs.api.scan_options import Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Deleted
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema

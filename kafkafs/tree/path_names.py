@@ -25,7 +25,7 @@ name. A zone is `Z`, `+02:00`, `+0200` or `+02`; after a date without a time it 
 (`2024-01-01+02:00`), and after the short form of a day also `+0200`: shorter zones would read as another month or
 day.
 
-Options of the commands know more times, such as `-1h` and `today`: `kafkafs.cli.options.times`. A name in the tree
+Options of the commands know more times, such as `-1h` and `today`: `kafkafs.time_grammar`. A name in the tree
 means the same at any moment and on any machine.
 
 Records have whole milliseconds, so an instant between two milliseconds is rounded up: "the first record at or

@@ -1,5 +1,6 @@
 """What a user of the library may rely on."""
 
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -26,8 +27,36 @@ def test_the_public_names_of_the_views_are_there() -> None:
     if find_spec("pyarrow") is None:
         names.remove("Scan")
     assert {getattr(kafkafs, name).__name__ for name in names} == names
-    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+    with pytest.raises(AttributeError, match="no attribute 'opne': did you mean open"):
         _ = kafkafs.opne
+    assert set(kafkafs.__all__) <= set(dir(kafkafs))
+
+
+def test_the_page_names_only_what_a_wheel_has_too() -> None:
+    """In a wheel the engine is inside kafkafs, so that its own names are others there."""
+    page = (Path(kafkafs.__file__).parent / "docs" / "python.md").read_text()
+    named = set(re.findall(r"`kafkafs\.(\w+)`", page)) - {"__all__"}
+    assert len(named) > 8
+    assert named <= set(kafkafs.__all__)
+    assert "engine." not in page
+
+
+def test_a_type_checker_finds_wrong_options_of_a_scan(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import kafkafs\n"
+        'with kafkafs.open("x") as source:\n'
+        '    source.scan("orders", columns=["key"], decode="json", limit=3, since="-1h")\n'
+        '    source.scan("orders", colums=["key"])\n'
+        '    source["orders"].scan(decode="colums")\n'
+        '    source["orders", 0].scan(limit="3")\n'
+        '    source["orders", 0][3:5].scan(thread=1)\n'
+    )
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(program)]
+    shown = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    errors = re.findall(r"program\.py:(\d+): error: .*\[([a-z-]+)\]", shown.stdout)
+    assert errors == [("4", "call-arg"), ("5", "arg-type"), ("6", "arg-type"), ("7", "call-arg")]
 
 
 def test_an_open_source_gives_names_and_bytes() -> None:

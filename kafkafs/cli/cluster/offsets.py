@@ -33,7 +33,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
-from kafkafs.cli.options.times import FORMS, time_of, zone_option
+from kafkafs.cli.options.times import time_of, zone_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.losses import report_lost_partitions
 from kafkafs.cli.printing.output import fail, write_line, write_output
@@ -41,6 +41,7 @@ from kafkafs.cli.printing.progress import Progress
 from kafkafs.cli.printing.table import print_json
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
+from kafkafs.time_grammar import FORMS
 from kafkafs.tree.selection import proper_logs
 
 SPECS = {

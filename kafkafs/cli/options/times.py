@@ -1,122 +1,25 @@
-"""Options with times: the one grammar of times and bounds on the command line.
-
-A time is one that the tree knows (`kafkafs.tree.path_names`), or one of these:
-
-    @1704105000000               milliseconds since 1970
-    now  today  yesterday        this moment; the beginning of the day, and of the day before
-    -1h  -7d  -1d12h  -90s       that long before now; units w, d, h, m, s, ms
-    today-7d  yesterday+8h       a sum
-
-Without a zone a time is in UTC, or with --local in the zone of this machine. A bound is an offset (digits alone) or a
-time. Names in the tree are never relative: the same name stays the same file.
+"""Options with times: `kafkafs.time_grammar` on the command line. Without a zone a time is in UTC, or with --local
+in the zone of this machine.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafkafs.cli.arguments import Command
+from kafkafs.time_grammar import FORMS, TimeGrammar
 
 if TYPE_CHECKING:
     from engine.log.log_bound import LogBound, LogRange
     from engine.units import Timestamp
 
-FORMS = "2024-01-01, 2024-01-01T10:30:00Z, -1h, today or @1704105000000"
-"""Examples of times for help texts and errors."""
-_UNITS = {
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 604_800_000,
-}
-_STEP = re.compile(r"([+-]?)([0-9]{1,15})(ms|[smhdw])")
-_RELATIVE = re.compile(
-    r"(now|today|yesterday)?((?:[+-][0-9]{1,15}(?:ms|[smhdw])(?:[0-9]{1,15}(?:ms|[smhdw]))*)*)"
-)
-_MILLISECONDS = re.compile(r"@[0-9]{1,18}")
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall time
 _IS_LOCAL = "kafkafs.cli.is_local"
 _NOW = "kafkafs.cli.now"
-
-
-class TimeGrammar(NamedTuple):
-    """What a text means as a time.
-
-    Attributes:
-        now_ms: the present time.
-        is_local: whether a time without a zone is in the zone of this machine, and not in UTC.
-    """
-
-    now_ms: Timestamp
-    is_local: bool = False
-
-    def time(self, text: str) -> Timestamp | None:
-        """Return a time in milliseconds since 1970; None if the text is no time.
-
-        >>> grammar = TimeGrammar(1704105000000)
-        >>> [grammar.time(text) for text in ("2024-01-01", "-1h", "today", "@5", "soon")]
-        [1704067200000, 1704101400000, 1704067200000, 5, None]
-        """
-        from kafkafs.tree.path_names import parse_time
-
-        if _MILLISECONDS.fullmatch(text):
-            return int(text[1:])
-        found = self._relative(text)
-        return parse_time(text, self._utc) if found is None else found
-
-    def bound(self, text: str) -> LogBound | None:
-        """Return an offset or a time; None if the text is neither.
-
-        >>> TimeGrammar(0).bound("2024"), TimeGrammar(0).bound("@2024")
-        (LogBound(offset=2024, timestamp=None), LogBound(offset=None, timestamp=2024))
-        """
-        from engine.log.log_bound import LogBound
-        from kafkafs.tree.path_names import parse_offset
-
-        if (offset := parse_offset(text)) is not None:
-            return LogBound(offset=offset)
-        found = self.time(text)
-        return None if found is None else LogBound(timestamp=found)
-
-    def _relative(self, text: str) -> Timestamp | None:
-        match = _RELATIVE.fullmatch(text)
-        if match is None or not text:
-            return None
-        length, sign = 0, 1
-        for plus_or_minus, number, unit in _STEP.findall(match[2]):
-            sign = {"+": 1, "-": -1, "": sign}[plus_or_minus]
-            length += sign * int(number) * _UNITS[unit]
-        if match[1] in (None, "now"):
-            return self.now_ms + length
-        wall = self._wall(self.now_ms)
-        days = wall // _UNITS["d"] - (match[1] == "yesterday")
-        return self._utc(days * _UNITS["d"] + length)
-
-    def _wall(self, timestamp: Timestamp) -> int:
-        """Return what the clock on the wall shows at a time, as milliseconds since 1970 on that clock."""
-        if not self.is_local:
-            return timestamp
-        local = datetime.fromtimestamp(timestamp / 1000, UTC).astimezone().replace(tzinfo=None)
-        return (local - _EPOCH) // timedelta(milliseconds=1)
-
-    def _utc(self, wall: int) -> Timestamp:
-        """Return the time at which the clock on the wall shows something."""
-        if not self.is_local:
-            return wall
-        try:
-            there = (_EPOCH + timedelta(milliseconds=wall)).astimezone(UTC).replace(tzinfo=None)
-        except (OverflowError, ValueError, OSError):  # before the year 1, or after 9999
-            return wall
-        return (there - _EPOCH) // timedelta(milliseconds=1)
 
 
 def grammar() -> TimeGrammar:

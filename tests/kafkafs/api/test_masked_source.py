@@ -72,7 +72,7 @@ READS: dict[str, Callable[[OpenedSource], Any]] = {
         source.scan("customers", columns=COLUMNS, on_corrupt="skip").to_arrow().to_pylist()
     ),
     "decoded": lambda source: (
-        source.scan("customers", decode=True, on_corrupt="skip").to_arrow().to_pylist()
+        source.scan("customers", decode="json", on_corrupt="skip").to_arrow().to_pylist()
     ),
     "own decoder": lambda source: (
         source.scan("customers", decode=lambda _: None, on_corrupt="skip").to_arrow().to_pylist()

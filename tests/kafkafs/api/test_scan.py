@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import kafkafs
+from engine.clock import SYSTEM_CLOCK
 from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.log.segment.log_segment import LogSegment
 from kafkafs.api.opened_source import OpenedSource
+from kafkafs.api.scan_options import DEFAULTS, ScanOptions
 from kafkafs.table.arrow_columns import DECODED
 from tests.builders import Rec, batch
 from tests.fixtures_data import (
@@ -147,7 +152,7 @@ def test_columns_are_those_asked_for_in_their_order(current: OpenedSource) -> No
     assert set(current.scan("codec-zstd", columns=["codec"]).to_arrow()["codec"].to_pylist()) == {
         "zstd"
     }
-    with pytest.raises(KeyError, match="records have no column 'vlaue'; they have key, value,"):
+    with pytest.raises(KeyError, match="records have no column 'vlaue': did you mean value"):
         current.scan("orders", columns=["vlaue"])
     with pytest.raises(ValueError, match="twice"):
         current.scan("orders", columns=["key", "key"])
@@ -212,7 +217,7 @@ def test_kafkas_own_topics_are_read_when_they_are_named(current: OpenedSource) -
     assert "__consumer_offsets" not in set(
         current.scan(columns=["topic"]).to_arrow()["topic"].to_pylist()
     )
-    scan = current.scan("__consumer_offsets", decode=True, columns=["key", "value"])
+    scan = current.scan("__consumer_offsets", decode="json", columns=["key", "value"])
     keys = [json.loads(key) for key in scan.to_arrow()["key"].to_pylist()]
     assert {"group", "type"} <= set(keys[0]) | set(keys[0].get("data", {}))
 
@@ -519,7 +524,7 @@ def test_decoded_columns_are_the_json_beside_the_bytes() -> None:
             .to_arrow()
             .to_pylist()
         )
-        shown = source.scan(columns=["key", "value"], decode=True).to_arrow().to_pylist()
+        shown = source.scan(columns=["key", "value"], decode="json").to_arrow().to_pylist()
         found = source.scan(
             columns=["decodedValue"], where=pc.field("decodedValue").is_valid()
         ).to_arrow()
@@ -532,3 +537,121 @@ def test_decoded_columns_are_the_json_beside_the_bytes() -> None:
             assert json_row[name] == (row[name] if text is None else text.encode())
     assert decoded
     assert len(found) == sum(row["decodedValue"] is not None for row in both)
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+def test_the_limit_is_the_first_rows(current: OpenedSource) -> None:
+    everything = current.scan("orders", columns=["partition", "offset"]).to_arrow().to_pylist()
+    for limit in (0, 1, 999, 1000, 1001, 2500, 10_000):
+        scan = current.scan("orders", columns=["partition", "offset"], limit=limit)
+        assert scan.to_arrow().to_pylist() == everything[:limit]
+        assert scan.count() == scan.count(checksums=False) == min(limit, len(everything))
+        assert pickle.loads(pickle.dumps(scan)).count() == scan.count()
+
+
+def test_the_limit_counts_rows_behind_the_filters(current: OpenedSource) -> None:
+    rows = current.scan(
+        "orders", columns=["offset"], limit=3, where=pc.field("offset") > 500
+    ).to_arrow()
+    assert rows["offset"].to_pylist() == [501, 502, 503]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"colums": ["key"]}, TypeError, "scan has no option 'colums': did you mean columns?"),
+        ({"xyz": 1}, TypeError, "scan has no option 'xyz'; it has columns, decode,"),
+        ({"threads": 0}, ValueError, "threads is 1 or more, not 0"),
+        ({"limit": -1}, ValueError, "limit is 0 or more, not -1"),
+        (
+            {"decode": True},
+            ValueError,
+            'decode is "none", "json", "columns" or a function, not True',
+        ),
+        ({"decode": "struct"}, ValueError, 'decode is "none", "json", "columns" or a function'),
+        ({"since": "soon"}, ValueError, "'soon' is not a time such as 2024-01-01, .*-1h, today"),
+    ],
+)
+def test_a_wrong_option_is_an_error_that_says_what_is_right(
+    current: OpenedSource, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    for scan in (current.scan, current["orders"].scan, current["orders", 0].scan):
+        with pytest.raises(error, match=re.escape(message) if ".*" not in message else message):
+            scan(**options)
+
+
+def test_a_wrong_topic_names_the_nearest_one(current: OpenedSource) -> None:
+    for look in (lambda: current["ordres"], lambda: current.scan("ordres")):
+        with pytest.raises(KeyError, match="no topic 'ordres': did you mean orders"):
+            look()
+
+
+def test_a_relative_time_is_that_of_the_making_of_the_scan(tmp_path: Path) -> None:
+    now = SYSTEM_CLOCK.now_ms()
+    log = BuiltLog(tmp_path / "data", "t-0")
+    batches = [
+        text_batch(n, 1, timestamp=now - ago) for n, ago in enumerate((7_200_000, 1_800_000, 0))
+    ]
+    log.segment(batches, 0)
+    with kafkafs.open(log.log_dir) as source:
+        assert source.scan("t", since="-1h", columns=["offset"]).to_arrow()[
+            "offset"
+        ].to_pylist() == [1, 2]
+        scan = source.scan("t", until="-1h")
+        assert scan.count() == 1
+        assert repr(pickle.loads(pickle.dumps(scan))) == repr(scan)
+
+
+def test_the_signature_of_each_scan_names_all_options(current: OpenedSource) -> None:
+    for scan in (current.scan, current["orders"].scan, current["orders", 0].scan):
+        names = [name for name in inspect.signature(scan).parameters if name != "topics"]
+        assert names == list(ScanOptions.__annotations__) == list(DEFAULTS)
+
+
+# -- notebooks -------------------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_everything_as_a_table(current: OpenedSource) -> None:
+    orders = current["orders", 0]
+    shown = {
+        f"orders</td><td>{len(current['orders'])}</td>": current,
+        "<td>1,000</td>": current["orders"],
+        "high_watermark": orders,
+        "offsets 0 to 1000": orders[:],
+        "<td>k286</td>": orders[0],
+        "decodedValue": current.scan("orders", columns=["decodedValue"]),
+    }
+    for words, each in shown.items():
+        html = each._repr_html_()
+        assert words in html
+        assert ElementTree.fromstring(f"<body>{html}</body>").find("table") is not None
+    assert "and 980 more" in orders[:]._repr_html_()
+    assert "more" not in orders[:20]._repr_html_()
+    assert current._ipython_key_completions_() == list(current.topics)
+    assert current["orders"]._ipython_key_completions_() == list(current["orders"])
+
+
+def test_a_notebook_shows_records_up_to_damage_and_then_its_error(tmp_path: Path) -> None:
+    log = BuiltLog(tmp_path / "data", "t-0")
+    damaged = text_batch(2, 2)[:-1] + b"\xff"
+    log.segment([text_batch(0, 2), damaged, text_batch(4, 1)], 0)
+    with kafkafs.open(log.log_dir) as source:
+        html = source["t", 0][:]._repr_html_()
+    assert html.count("<tr>") == 1 + 2 + 1
+    assert "at byte 118" in html
+
+
+# -- live logs -------------------------------------------------------------------------------------
+
+
+def test_a_range_of_a_growing_log_has_as_many_rows_as_offsets(tmp_path: Path) -> None:
+    log = BuiltLog(tmp_path / "data", "t-0")
+    log.segment([text_batch(0, 3)], 0)
+    with kafkafs.open(log.log_dir) as source:
+        some = source["t", 0][:]
+        log.append(text_batch(3, 2))
+        assert len(some) == some.scan().to_arrow().num_rows == len(list(some)) == 3
+        with pytest.raises(TypeError, match="a range has its offsets"):
+            some.scan(offsets=(0, 1))

@@ -244,6 +244,6 @@ def test_keys_are_known_where_no_other_key_can_be_wanted(
 
 
 def test_where_on_decoded_keys_filters_no_bytes(current: OpenedSource) -> None:
-    scan = current.scan("orders", columns=["key"], where=F("key") == b'"k17"', decode=True)
-    plain = current.scan("orders", columns=["key"], decode=True).to_arrow()
+    scan = current.scan("orders", columns=["key"], where=F("key") == b'"k17"', decode="json")
+    plain = current.scan("orders", columns=["key"], decode="json").to_arrow()
     assert scan.to_arrow() == plain.filter(F("key") == b'"k17"')

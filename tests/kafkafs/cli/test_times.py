@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from kafkafs.cli import cli
 from kafkafs.cli.cluster.offsets import SPECS
-from kafkafs.cli.options.times import TimeGrammar, bound_of, time_of
+from kafkafs.cli.options.times import bound_of, time_of
+from kafkafs.time_grammar import TimeGrammar
 from kafkafs.tree.path_names import parse_time
 from tests.fixtures_data import log_dir
 
