@@ -72,6 +72,7 @@ LAYERS = (
     "kafkafs/api",
     "kafkafs/serve/coordinator",
     "kafkafs/serve",
+    "kafkafs/records",
     "kafkafs/spark/source/options",
     "kafkafs/spark/source/planning",
     "kafkafs/spark/source",

@@ -98,6 +98,28 @@ def test_a_format_is_declared_once_and_structs_are_derived(path: Path) -> None:
     assert not by_hand or name_of(path) in DECLARING
 
 
+KNOWING_THE_CONTROL_BIT = {
+    "engine/record/attributes.py",  # is_control, for all others
+    # With other bits, as a mask of what stays, or of what is compared.
+    "engine/kernel/python_compaction.py",
+    "engine/check/replicas/replica_batches.py",
+    "engine/writing/append/usual_batch.py",
+    "engine/writing/records/writable_batch.py",
+}
+ASKING_FOR_FATES = {
+    "kafkafs/records/visible.py",
+    "kafkafs/serve/records/aborted_transactions.py",  # what a Fetch states, by Kafka's protocol
+}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_what_a_control_batch_is_and_who_asks_for_fates_is_written_once(path: Path) -> None:
+    text, name = path.read_text(), name_of(path)
+    assert name in KNOWING_THE_CONTROL_BIT or not re.search(r"\bCONTROL_MASK\b", text)
+    if name.startswith("kafkafs/") and name not in ASKING_FOR_FATES:
+        assert not re.search(r"\.fates\(", text)
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_only_the_clock_asks_what_time_it_is(path: Path) -> None:
     if name_of(path) == "engine/clock.py":

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.columns.batch_table import holds_control
-from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK, codec_labels
+from engine.columns.batch_table import holds_control, holds_transactional
+from engine.record.attributes import COMPRESSION_MASK, codec_labels
 from engine.record.batch_frame import HEADER
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 
@@ -204,7 +204,7 @@ class LogStatistics:
         _add_powers(self.batch_sizes, table["size"])
         _add_powers(self.batch_records, summaries["count"])
         self.without_key += int(summaries["without_key"].sum())
-        is_transactional = (table["attributes"] & TRANSACTIONAL_MASK != 0) & (table["magic"] >= 2)
+        is_transactional = holds_transactional(table)
         self.transactional_batches += int(is_transactional.sum())
         if len(self.producers) < MOST_PRODUCERS:
             ids = np.unique(table["producer_id"])

@@ -9,11 +9,11 @@ message's own (-1 for magic 0).
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, overload
 
 from engine.arrays import np, npt
 from engine.coding.layout import Buffer, Int8, Int16, Int32, Int64, Layout, UInt8, UInt16, UInt32
-from engine.record.attributes import CONTROL_MASK
+from engine.record.attributes import TRANSACTIONAL_MASK, has_flag, is_control
 
 Table: TypeAlias = "npt.NDArray[Any]"
 
@@ -58,10 +58,18 @@ def as_table(rows: Table | Buffer) -> Table:
     return rows if isinstance(rows, np.ndarray) else np.frombuffer(rows, BATCH_ROW.dtype)
 
 
-def holds_control(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
-    """Tell which batches of a table hold control records."""
-    found: npt.NDArray[np.bool_] = (table["magic"] >= 2) & (table["attributes"] & CONTROL_MASK != 0)
-    return found
+@overload
+def holds_control(table: np.void) -> bool: ...
+@overload
+def holds_control(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]: ...
+def holds_control(table: Any) -> Any:
+    """Tell which batches of a table hold control records; of a row, whether it does."""
+    return is_control(table["magic"], table["attributes"])
+
+
+def holds_transactional(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """Tell which batches of a table belong to a transaction; of a row, whether it does."""
+    return has_flag(table["magic"], table["attributes"], TRANSACTIONAL_MASK)
 
 
 class BatchRows:

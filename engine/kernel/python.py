@@ -47,7 +47,12 @@ from engine.lines.line_decoder import Marks
 from engine.lines.line_writer import Fates, LineWriter, column_lines as column_lines
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import (
+    COMPRESSION_MASK,
+    TRANSACTIONAL_MASK,
+    has_flag,
+    is_control,
+)
 from engine.topics.message.decoding import CountedBytes, read_message as read_fields
 from engine.topics.message.encoding import write_message as write_message
 from engine.topics.message.schema import Message
@@ -268,7 +273,8 @@ def read_line(
     header, table = BATCH_ROW.unpack(rows), as_table(rows)
     if header.magic < 2 and header.attributes & COMPRESSION_MASK:
         return None
-    if header.magic == 2 and header.attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
+    flags = header.magic, header.attributes
+    if is_control(*flags) or has_flag(*flags, TRANSACTIONAL_MASK):
         return None
     columns = decode(data, table, 0, 1, start_position=at, budgets=bounded)
     places = np.flatnonzero(columns.offset == offset)

@@ -15,7 +15,7 @@ from engine.coding.varint import to_int64
 from engine.columns.batch_table import BATCH_ROW, HeaderStop, Stop, Table, as_table
 from engine.columns.framing import frame_error
 from engine.errors import CorruptRecordError, LimitExceededError
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK
+from engine.record.attributes import COMPRESSION_MASK, is_control
 from engine.record.batch_frame import (
     CRC_COVERS_FROM,
     CRC_POSITION,
@@ -287,7 +287,7 @@ def count_headers(
         )
         if not is_possible or attributes & odd:
             return batches, records, position, following, HeaderStop.ODD
-        if not attributes & CONTROL_MASK and base < stop and last >= start:
+        if not is_control(magic, attributes) and base < stop and last >= start:
             if base < start or last >= stop:
                 return batches, records, position, following, HeaderStop.CROSSES
             records += count

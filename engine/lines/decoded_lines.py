@@ -13,15 +13,14 @@ from typing import TypeAlias
 from engine.arrays import np, npt
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
-from engine.columns.batch_table import BatchProblem, Problem, as_table
+from engine.columns.batch_table import BatchProblem, Problem, as_table, holds_control
 from engine.columns.columns import RECORD_ROW, Columns
 from engine.columns.decoding import Table
 from engine.lines.line_decoder import LineDecoder
 from engine.lines.line_writer import MANY_CONTROL_RECORDS
 from engine.lines.lines_result import LinesResult
 from engine.lines.record_line import LineOptions
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK
-from engine.record.fate import Fate
+from engine.record.attributes import COMPRESSION_MASK
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
 Decode: TypeAlias = Callable[[int, int, int], Columns]
@@ -188,9 +187,8 @@ class DecodedLines:
         if not self._most:
             return last_row
         table = self._table[first_row:last_row]
-        is_control = (table["magic"] == 2) & (table["attributes"] & CONTROL_MASK != 0)
         is_large = (table["size"] > self._most) | (
-            is_control
+            holds_control(table)
             & (
                 (table["attributes"] & COMPRESSION_MASK != 0)
                 | (table["record_count"] > MANY_CONTROL_RECORDS)
@@ -205,19 +203,11 @@ class DecodedLines:
         return problem is not None and problem.code is Problem.LIMIT
 
     def _left_out(self, first_row: int, last_row: int) -> npt.NDArray[np.bool_]:
-        """Return for each row whether no line of it is wanted; equal to LineWriter's."""
-        options, table = self._options, self._table[first_row:last_row]
-        is_new, last = table["magic"] == 2, table["last_offset"]
-        found: npt.NDArray[np.bool_] = (last < options.from_offset) | (
-            is_new & (table["base_offset"] >= options.to_offset)
-        )
-        found &= last >= table["base_offset"]
-        if options.committed:
-            found |= is_new & (table["attributes"] & CONTROL_MASK != 0)
-            if self._fates is not None:
-                fates = np.frombuffer(self._fates, np.uint8)[first_row:last_row]
-                found |= (fates == Fate.ABORTED) | (fates == Fate.OPEN)
-        return found
+        """Return for each row whether no line of it is wanted."""
+        fates = None
+        if self._fates is not None:
+            fates = np.frombuffer(self._fates, np.uint8)[first_row:last_row]
+        return self._options.leaves_out(self._table[first_row:last_row], fates)
 
 
 def decoded_lines(

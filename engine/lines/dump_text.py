@@ -16,11 +16,11 @@ from engine.coding.varint import to_int32, to_int64
 from engine.columns.columns import Columns
 from engine.record.attributes import (
     COMPRESSION_MASK,
-    CONTROL_MASK,
     DELETE_HORIZON_MASK,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     codec_labels,
+    is_control,
 )
 from engine.record.default_records import increment_sequence
 from engine.record.record import Header
@@ -126,7 +126,7 @@ def _default_batch_text(row: np.void) -> str:
         f" lastSequence: {last_sequence(row)} producerId: {row['producer_id']}"
         f" producerEpoch: {row['producer_epoch']} partitionLeaderEpoch: {row['leader_epoch']}"
         f" isTransactional: {_boolean(bits & TRANSACTIONAL_MASK)}"
-        f" isControl: {_boolean(bits & CONTROL_MASK)} deleteHorizonMs: OptionalLong{horizon}"
+        f" isControl: {_boolean(is_control(2, bits))} deleteHorizonMs: OptionalLong{horizon}"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypedDict
 
 from engine.arrays import np, npt
-from engine.columns.batch_table import Problem
+from engine.columns.batch_table import Problem, holds_control
 from engine.columns.columns import Columns, read_headers
 from engine.columns.decoding import Decoder, Row, Table
 from engine.lines.line_decoder import FieldTexts
@@ -14,12 +14,10 @@ from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import (
     COMPRESSION_MASK,
-    CONTROL_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
     timestamp_type_of,
 )
-from engine.record.fate import Fate
 from engine.record.record import Record
 
 Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
@@ -65,7 +63,7 @@ class LineWriter:
     def write(self, row: int, fate: int, first_record: int) -> bool:
         """Append the lines of a row; return False if the text was full before its end."""
         batch = self.decoder.table[row]
-        if is_left_out(batch, fate, self.options):
+        if self.options.leaves_out(batch, fate):
             return True
         if self.size >= self.enough:
             self.next_record = first_record
@@ -154,17 +152,6 @@ def column_lines(
     return LinesResult(None if measure else b"".join(parts), size, 1, None, len(parts))
 
 
-def is_left_out(batch: np.void, fate: int, options: LineOptions) -> bool:
-    """Return whether no line of a row is wanted; contradictory headers are still decoded."""
-    if options.committed and (_is_control(batch) or fate in (Fate.ABORTED, Fate.OPEN)):
-        return True
-    base, last = int(batch["base_offset"]), int(batch["last_offset"])
-    if last < base:
-        return False
-    beyond = int(batch["magic"]) == 2 and base >= options.to_offset
-    return beyond or last < options.from_offset
-
-
 def fields_size(fields: Row) -> int:
     """Return the bytes of a record's key, value and headers."""
     return max(fields[5], 0) + max(fields[6], 0) + fields[7]
@@ -175,7 +162,7 @@ def _states_much(batch: np.void, most: int) -> bool:
     if int(batch["size"]) > most:
         return True
     is_compressed = bool(int(batch["attributes"]) & COMPRESSION_MASK)
-    return _is_control(batch) and (
+    return holds_control(batch) and (
         is_compressed or int(batch["record_count"]) > MANY_CONTROL_RECORDS
     )
 
@@ -196,12 +183,8 @@ def batch_facts(batch: np.void) -> BatchFacts:
         "producer_id": int(batch["producer_id"]),
         "producer_epoch": int(batch["producer_epoch"]),
         "is_transactional": bool(bits & TRANSACTIONAL_MASK),
-        "is_control": bool(bits & CONTROL_MASK),
+        "is_control": holds_control(batch),
     }
-
-
-def _is_control(batch: np.void) -> bool:
-    return int(batch["magic"]) == 2 and bool(int(batch["attributes"]) & CONTROL_MASK)
 
 
 def _record_of(batch: np.void, fields: Row, arena: memoryview, index: int) -> Record:

@@ -21,10 +21,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from engine.arrays import np, npt
+from engine.columns.batch_table import Table
+from engine.columns.left_out import left_out
 from engine.lines.json_text import Values, bytes_json, hide, string_json, time_json
 from engine.lines.line_decoder import HIDDEN, LineDecoder, LineMasking, decoded_json
 from engine.record.control_records import describe_control
-from engine.record.fate import Fate
+from engine.record.fate import Fate, Fates
 from engine.record.record import Header, Record
 from engine.units import MAX_INT64, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Offset
 
@@ -75,6 +78,11 @@ class LineOptions:
         object.__setattr__(self, "mode", mode)
         object.__setattr__(self, "decoder", decoder)
         object.__setattr__(self, "prefix", prefix)
+
+    def leaves_out(self, rows: Table, fates: Fates | int) -> npt.NDArray[np.bool_]:
+        """Return which batches have no lines; arguments as of `left_out`."""
+        start, stop, committed = self.from_offset, self.to_offset, self.committed
+        return left_out(rows, fates, start, stop, committed=committed, control=not committed)
 
     @property
     def bare(self) -> LineOptions:

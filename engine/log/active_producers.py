@@ -6,7 +6,7 @@ from engine.errors import DamagedFileError, UnsupportedCodecError
 from engine.files.file_names import producer_snapshot_name
 from engine.log.log_contents import LogContents
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import TRANSACTIONAL_MASK, is_control
 from engine.record.control_records import end_marker_of
 from engine.record.record_batch import make_batch
 from engine.state.producer_snapshot import ProducerSnapshot
@@ -58,7 +58,7 @@ def _apply(run: BatchRun, start: Offset, found: dict[int, ProducerStateEntry]) -
             if len(found) >= MOST_PRODUCERS:
                 continue
             entry = found[header.producer_id] = ProducerStateEntry(header.producer_id)
-        if header.attributes & CONTROL_MASK:
+        if is_control(header.magic, header.attributes):
             at = header.position - run.start_position
             _end(entry, run.buffer[at : at + header.size], header.position)
             continue

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from engine.columns.batch_table import holds_control
 from engine.log.log_view import LogView
 from engine.log.segment.batch_search import first_offset
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import CONTROL_MASK
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import Offset, Timestamp
 
@@ -72,7 +72,7 @@ def _first_absent(view: LogView, time: Timestamp) -> Offset | None:
     for _, item in view.runs(end, stop):
         if isinstance(item, BatchRun):
             table = item.table
-            is_older = (table["attributes"] & CONTROL_MASK == 0) & (table["last_offset"] < stop)
+            is_older = ~holds_control(table) & (table["last_offset"] < stop)
             if is_older.any():
                 end = max(end, int(table["last_offset"][is_older].max()) + 1)
         del item  # free it before the next read: a batch may be as large as the budget

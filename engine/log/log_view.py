@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
-from engine import kernel
 from engine.arrays import np, npt
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.columns.columns import Columns
@@ -231,9 +230,7 @@ class LogView(LogContents):
             return None
         segment, run = found
         budgets = self.log.budgets
-        columns = kernel.decode(
-            run.buffer, run.table, 0, 1, start_position=run.start_position, budgets=budgets
-        )
+        columns = run.decoded(0, budgets)
         places = np.flatnonzero(columns.offset == offset)
         if len(places):
             return columns, int(places[0])

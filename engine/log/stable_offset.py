@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.checkpoint.partition_metadata import parse_partition_metadata
+from engine.columns.batch_table import holds_control
 from engine.errors import DamagedFileError
 from engine.files.file_names import (
     LEADER_EPOCH_CHECKPOINT,
@@ -20,7 +21,7 @@ from engine.log.log_contents import LogContents, LogContext
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, tables
 from engine.log.transactions import OngoingTxn, TransactionState, may_have_taken_a_marker
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.units import EpochEntry, Offset
@@ -99,13 +100,12 @@ def _begins_transaction(view: LogContents, offset: Offset, producer_id: int) -> 
     if run is None:
         return False
     row = run.table[0]
-    flags = int(row["attributes"])
     return bool(
         row["base_offset"] == offset
         and row["producer_id"] == producer_id
         and row["magic"] == 2
-        and flags & TRANSACTIONAL_MASK
-        and not flags & CONTROL_MASK
+        and row["attributes"] & TRANSACTIONAL_MASK
+        and not holds_control(row)
     )
 
 

@@ -15,9 +15,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 from engine import kernel
 from engine.arrays import np, npt
 from engine.budgets import DEFAULT_BUDGETS, MiB
+from engine.columns.batch_table import holds_control
 from engine.errors import InvalidRecordError
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK, is_control
 from engine.record.batch_frame import HEADER
 from engine.record.control_records import CONTROL_KEY, ControlRecordType, parse_control_key
 from engine.record.fate import Fate
@@ -52,7 +53,7 @@ def events(run: BatchRun) -> list[Event]:
     """Return the transactional batches with records, and the end markers, in file order."""
     table = run.table
     attributes = table["attributes"]
-    marked = (attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)) != 0
+    marked = holds_control(table) | (attributes & TRANSACTIONAL_MASK != 0)
     if not marked.any():
         return []
     # Compaction leaves empty batches: they have no record to decide, and the transaction of an empty
@@ -62,7 +63,7 @@ def events(run: BatchRun) -> list[Event]:
     for row in np.flatnonzero(marked).tolist():
         _, base, _, _, _, producer_id, _, _, _, _, _, flags, epoch, *_ = table[row].item()
         ended = None
-        if flags & CONTROL_MASK:
+        if is_control(2, flags):
             ended = _end_marker(run, row, flags)
             if ended is None:
                 continue

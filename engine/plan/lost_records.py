@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import kernel
+from engine.columns.batch_table import holds_control
 from engine.files.file_names import FileKind
 from engine.files.source_files import SourceRoot
 from engine.log.segment.scan import BatchRun, Damage, scan
@@ -20,7 +20,6 @@ from engine.plan.kept_records import ReadableContent
 from engine.plan.loading.java_text import offset_in_name
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
 from engine.plan.overlay.overlay_content import OverlayContent
-from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset, Position, Timestamp
 
 _LOG = FileKind.LOG.value
@@ -155,7 +154,7 @@ class _Count:
                 continue
             if last < log_start:
                 continue
-            if batch["attributes"] & CONTROL_MASK and batch["magic"] >= 2:
+            if holds_control(batch):
                 self._control += count
             else:
                 self._records += count
@@ -193,7 +192,7 @@ def joined(ranges: Iterable[LostOffsets]) -> Iterator[LostOffsets]:
 
 def _offsets(run: BatchRun, row: int) -> np.ndarray:
     """Decode a batch, and return the offsets of its records."""
-    columns = kernel.decode(run.buffer, run.table, row, row + 1, start_position=run.start_position)
+    columns = run.decoded(row)
     return columns.offset
 
 

@@ -7,7 +7,9 @@ in magic 0.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any, overload
 
+from engine.arrays import np, npt
 from engine.coding.compression import CODEC_NAMES, CompressionType
 
 COMPRESSION_MASK = 0x07
@@ -52,6 +54,26 @@ def timestamp_type_of(attributes: int) -> TimestampType:
     if attributes & TIMESTAMP_TYPE_MASK:
         return TimestampType.LOG_APPEND_TIME
     return TimestampType.CREATE_TIME
+
+
+@overload
+def has_flag(magic: int, attributes: int, mask: int) -> bool: ...
+@overload
+def has_flag(
+    magic: npt.NDArray[Any], attributes: npt.NDArray[Any], mask: int
+) -> npt.NDArray[np.bool_]: ...
+def has_flag(magic: Any, attributes: Any, mask: int) -> Any:
+    """Return whether a batch has one of the flags; columns of batches are taken, too. Magic 0 and 1 have none."""
+    return (magic >= 2) & (attributes & mask != 0)
+
+
+@overload
+def is_control(magic: int, attributes: int) -> bool: ...
+@overload
+def is_control(magic: npt.NDArray[Any], attributes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]: ...
+def is_control(magic: Any, attributes: Any) -> Any:
+    """Return whether the records of a batch are control records; columns of batches are taken, too."""
+    return has_flag(magic, attributes, CONTROL_MASK)
 
 
 def compute_attributes(

@@ -22,10 +22,10 @@ from engine.errors import (
     LimitExceededError,
 )
 from engine.record.attributes import (
-    CONTROL_MASK,
     DELETE_HORIZON_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
+    is_control,
     timestamp_type_of,
 )
 from engine.record.batch_body import BatchBody
@@ -175,7 +175,7 @@ class DefaultRecordBatch(BatchBody):
     @property
     def is_control(self) -> bool:
         """Whether the records are control records."""
-        return bool(self.header.attributes & CONTROL_MASK)
+        return is_control(self.magic, self.header.attributes)
 
     @property
     def delete_horizon_ms(self) -> int | None:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TypeAlias
+
+from engine.arrays import np, npt
+
+Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
+"""Fate of the transaction of each batch of a table; None if none is transactional."""
 
 
 class Fate(IntEnum):
@@ -13,3 +19,7 @@ class Fate(IntEnum):
     COMMITTED = 1
     ABORTED = 2
     OPEN = 3
+
+
+STATES = (None, *(fate.name.lower() for fate in list(Fate)[1:]))
+"""Names of the fates by their numbers; None for no transaction."""

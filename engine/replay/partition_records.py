@@ -7,12 +7,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from engine.arrays import np
 from engine.budgets import Budgets
-from engine.columns.batch_table import BatchProblem, Problem
+from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.columns.columns import Columns
 from engine.errors import InvalidRecordError
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage, Disorder
-from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Timestamp
 
@@ -116,7 +115,7 @@ def records_of_run(run: BatchRun, budgets: Budgets, name: str, path: str) -> Ite
 def _records(run: BatchRun, columns: Columns) -> Iterator[ReplayedRecord | ReplayedControl]:
     table, arena = columns.table, columns.arena
     batches = run.table
-    is_control = (batches["attributes"] & CONTROL_MASK) != 0
+    is_control = holds_control(batches)
     # As lists, since access to single items of a numpy array is slow.
     producers = np.where(batches["magic"] == 2, batches["producer_id"], NO_PRODUCER).tolist()
     control = is_control.tolist() if is_control.any() else None

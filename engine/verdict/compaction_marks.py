@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from engine.arrays import np, npt
-from engine.record.attributes import CONTROL_MASK, DELETE_HORIZON_MASK
+from engine.columns.batch_table import holds_control
+from engine.record.attributes import DELETE_HORIZON_MASK
 from engine.units import Offset
 
 Table: TypeAlias = "npt.NDArray[Any]"
@@ -22,7 +23,7 @@ def is_placeholder(table: Table) -> npt.NDArray[np.bool_]:
         & (table["producer_id"] < 0)
         & (table["max_timestamp"] < 0)
         & (table["magic"] == 2)
-        & (table["attributes"] & CONTROL_MASK == 0)
+        & ~holds_control(table)
     )
     return found
 
@@ -31,6 +32,6 @@ def marked_to(table: Table) -> Offset:
     """Return one past the last batch of magic 2 with a sign of compaction; -1 without one."""
     last, attributes = table["last_offset"], table["attributes"]
     thinned = table["record_count"] < last - table["base_offset"] + 1
-    thinned &= (attributes & CONTROL_MASK == 0) & ~is_placeholder(table)
+    thinned &= ~holds_control(table) & ~is_placeholder(table)
     marked = (thinned | (attributes & DELETE_HORIZON_MASK != 0)) & (table["magic"] == 2)
     return int(last[marked].max()) + 1 if marked.any() else -1

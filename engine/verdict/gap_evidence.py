@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from engine import kernel
 from engine.arrays import npt
+from engine.columns.batch_table import holds_control
 from engine.errors import KafkaStorageError
 from engine.files.file_names import (
     FileState,
@@ -20,7 +21,6 @@ from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
 from engine.log.proven_end import last_indexed, orphan_indexes
 from engine.log.segment.scan import BatchRun, Damage
-from engine.record.attributes import CONTROL_MASK
 from engine.units import MAX_INT64, Offset
 from engine.verdict.compaction_marks import marked_to
 from engine.verdict.gaps import Evidence, OffsetGap, classify
@@ -144,7 +144,7 @@ def first_keyless(view: LogView) -> Offset | None:
     try:
         for _, item in view.runs(view.base_offsets[0], view.log_end_offset):
             if isinstance(item, BatchRun):
-                data = item.table[item.table["attributes"] & CONTROL_MASK == 0]
+                data = item.table[~holds_control(item.table)]
                 summaries, _ = kernel.summarize(
                     item.buffer,
                     data,

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.arrays import np, npt
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.columns.batch_table import holds_control
+from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.units import MAX_INT32, Offset, Position, Timestamp
 
 Table: TypeAlias = "npt.NDArray[Any]"
@@ -207,9 +208,8 @@ class _Columns:
         self.table = table
         self.rows = rows
         self.ids = ids
-        attributes = table["attributes"][rows]
-        is_control = attributes & CONTROL_MASK != 0
-        is_transactional = attributes & TRANSACTIONAL_MASK != 0
+        is_control = holds_control(table)[rows]
+        is_transactional = table["attributes"][rows] & TRANSACTIONAL_MASK != 0
         self.is_marker = is_control & is_transactional
         self.is_data = ~is_control
         self.opens = self.is_data & is_transactional

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from engine import kernel
+from engine.columns.batch_table import holds_control, holds_transactional
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.units import Offset
 
 MOST_KEYS = 200_000
@@ -37,16 +36,10 @@ def first_repeated_key(view: LogView, until: Offset) -> Repeated | None:
         for _, item in view.runs(view.base_offsets[0], until):
             if not isinstance(item, BatchRun):
                 continue
-            plain = item.table["attributes"] & (CONTROL_MASK | TRANSACTIONAL_MASK) == 0
+            table = item.table
+            plain = ~holds_control(table) & ~holds_transactional(table)
             for row in plain.nonzero()[0].tolist():
-                columns = kernel.decode(
-                    item.buffer,
-                    item.table,
-                    row,
-                    row + 1,
-                    start_position=item.start_position,
-                    budgets=view.log.budgets,
-                )
+                columns = item.decoded(row, view.log.budgets)
                 offsets = columns.offset.tolist()
                 for place, offset in enumerate(offsets):
                     key = columns.key(place)

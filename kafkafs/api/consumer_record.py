@@ -14,15 +14,12 @@ from engine.lines.json_text import bytes_json
 from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.lines.record_line import internal_decoder
 from engine.record.attributes import TIMESTAMP_TYPE_MASK, TimestampType
-from engine.record.fate import Fate
+from engine.record.fate import STATES
 from engine.record.record import Header
 from engine.units import Offset, Timestamp
 from kafkafs.api.moments import datetime_of
 from kafkafs.api.notebook import html_table
 from kafkafs.table.rows import Rows
-
-_STATES = [None, *(fate.name.lower() for fate in list(Fate)[1:])]
-"""Names by Fate."""
 
 
 class Decoded(NamedTuple):
@@ -128,7 +125,7 @@ def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
     kinds = [_timestamp_type(int(row["magic"]), int(row["attributes"])) for row in table]
     epochs, ids = table["leader_epoch"].tolist(), table["producer_id"].tolist()
     producer_epochs = table["producer_epoch"].tolist()
-    states = None if rows.fates is None else [_STATES[fate] for fate in rows.fates.tolist()]
+    states = None if rows.fates is None else [STATES[fate] for fate in rows.fates.tolist()]
     names = ("offset", "timestamp", "sequence", "row", "key_start", "key_size", "value_start",
               "value_size", "headers_start", "headers_count")  # fmt: skip
     numbers = (rows.numbers(name).tolist() for name in names)

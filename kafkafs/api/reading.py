@@ -6,8 +6,6 @@ import os
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from engine.budgets import Budgets
-from engine.log.log_view import LogView
-from engine.units import Offset
 from kafkafs.table.row_options import DecoderOf, RowOptions
 
 if TYPE_CHECKING:
@@ -64,8 +62,3 @@ def _one_of(known: dict[str, Value], name: str, given: str) -> Value:
 def usual_threads() -> int:
     """Return the number of threads of a reader that states none."""
     return min(os.cpu_count() or 1, _MOST_THREADS)
-
-
-def log_end(view: LogView, *, committed: bool) -> Offset:
-    """Return the end of the log for a reader: the log end, or the last stable offset."""
-    return view.last_stable_offset if committed else view.log_end_offset

@@ -5,23 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 
-import numpy as np
-
 from engine.errors import DamagedFileError
 from engine.kernel import LineOptions
 from engine.lines.line_decoder import LineDecoder
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset
 from engine.verdict.log_losses import losses_of
 from engine.verdict.loss import LostRecordError
 from kafkafs.api.consumer_record import ConsumerRecord, consumer_records
-from kafkafs.api.reading import log_end, usual_threads
+from kafkafs.api.reading import usual_threads
 from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeySearch
 from kafkafs.decode.searching.live_key_search import LiveKeySearch
 from kafkafs.decode.searching.wanted_key import KeyOfBytes
+from kafkafs.records.visible import SeenRun, Wanted, log_end
 from kafkafs.table.errors import CorruptBatchError
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
@@ -56,15 +54,13 @@ def record_at(
             raise _corrupt(log, LostRecordError(loss), offset)
         raise gone
     segment, run = found
-    row = run.table[0]
-    if row["magic"] >= 2 and row["attributes"] & CONTROL_MASK:
+    seen = SeenRun(view, segment, run, Wanted(offset, offset + 1))
+    if seen.is_control[0]:
         raise KeyError(f"offset {offset} of {log.name} is a control record's")
-    for columns in run.columns(budgets=log.budgets):
-        indices = np.flatnonzero(columns.offset == offset)
+    for columns, indices in seen.columns(log.budgets):
         if len(indices):
-            fates = view.fates(segment, run)
             base = segment.base_offset
-            rows = Rows(view.partition, base, columns, run.table, fates, indices, decoder)
+            rows = Rows(view.partition, base, columns, run.table, seen.fates, indices, decoder)
             return next(consumer_records(rows if mask is None else mask.masked(rows)))
         for problem in columns.problems:
             damage = DamagedFileError(problem.detail, path=segment.path, position=run.position)

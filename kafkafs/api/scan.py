@@ -26,10 +26,11 @@ from kafkafs.api.reading import row_options, usual_threads
 from kafkafs.api.scan_options import DEFAULTS, ScanOptions, Topics
 from kafkafs.api.scan_plan import ScanChoice, ScanPart
 from kafkafs.api.source_logs import SourceLogs
+from kafkafs.records.visible import Indices
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
 from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
-from kafkafs.table.rows import Indices, TypedValues
+from kafkafs.table.rows import TypedValues
 from kafkafs.table.splits.header_walk import walk_headers
 from kafkafs.table.splits.split import Split
 from kafkafs.table.where_filter import WhereFilter

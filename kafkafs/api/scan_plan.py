@@ -12,10 +12,10 @@ from engine.log.partition_log import PartitionLog
 from engine.replay.key_partitions import partition_of_key, stated_partitions
 from engine.topics.topic_names import KAFKA_TOPICS
 from engine.units import Offset, Timestamp, TopicPartition
-from kafkafs.api.reading import log_end
 from kafkafs.api.scan_options import Bounds, Offsets, Partitioner, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Apart, Deleted, apart_logs
+from kafkafs.records.visible import log_end
 from kafkafs.table.splits.split import (
     QueryRange,
     Split,

@@ -316,18 +316,17 @@ def _search_maker(
 ) -> _Maker:
     from engine import kernel
     from kafkafs.decode.searching.key_search import KeySearch
+    from kafkafs.records.visible import log_end
 
     def make(view: LogView, apart: Apart | None = None) -> KeySearch:
-        topic, partition = view.partition
         options = kernel.LineOptions(
-            topic,
-            partition,
+            *view.partition,
             values=values,
-            decode_with=known.decoder(topic),
+            decode_with=known.decoder(view.partition.topic),
             committed=committed,
             log_start_offset=view.log_start_offset,
             from_offset=view.log_start_offset,
-            to_offset=view.last_stable_offset if committed else view.log_end_offset,
+            to_offset=log_end(view, committed=committed),
             mask=mask,
         )
         return KeySearch(view, key, options, jobs, form, apart)

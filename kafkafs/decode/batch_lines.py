@@ -15,7 +15,7 @@ from engine.columns.columns import Column, read_headers
 from engine.columns.decoding import Row
 from engine.lines.json_text import Shown, Values
 from engine.lines.line_decoder import DecodedField, LineDecoder, details_json, field_json
-from engine.lines.line_writer import bare_record, batch_facts, is_left_out
+from engine.lines.line_writer import bare_record, batch_facts
 from engine.lines.record_line import LineOptions, line_end, line_start, named_field
 from engine.log.segment.scan import BatchRun
 from engine.memory_gate import DECODED, LARGE, batches_decoded
@@ -85,16 +85,9 @@ class BatchLines:
     def __enter__(self) -> Self:
         self._room.__enter__()
         try:
-            if not is_left_out(self._run.table[self._row], self._fate, self._options):
+            if not self._options.leaves_out(self._run.table[self._row], self._fate):
                 run, row = self._run, self._row
-                self._columns = kernel.decode(
-                    run.buffer,
-                    run.table,
-                    row,
-                    row + 1,
-                    start_position=run.start_position,
-                    budgets=self._budgets,
-                )
+                self._columns = run.decoded(row, self._budgets)
         except BaseException:
             self._room.__exit__(None, None, None)
             raise

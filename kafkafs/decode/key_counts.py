@@ -26,11 +26,10 @@ from kafkafs.decode.searching.search import (
     ALL_FIELDS,
     Chunk,
     DamageFacts,
-    Indices,
     Query,
     Search,
-    controls,
 )
+from kafkafs.records.visible import Indices
 
 KEPT_HASHES = 4096
 KEPT_KEYS = 1000
@@ -130,14 +129,13 @@ def count_keys(
         to_offset=view.log_end_offset,
     )
     query = Query.compile("", fixed=True, fields=ALL_FIELDS)
-    search = Search(view, query, options, only_count=True, apart=apart)
+    search = Search(view, query, options, only_count=True, apart=apart, shows_control=False)
 
     def work(task: tuple[LogSegment, ScanItem]) -> Iterator[KeyCounts | DamageFacts | int]:
         segment, part = task
         for chunk in search.chunks(segment, part, with_shown=True):
             if isinstance(chunk, Chunk):
-                is_control = controls(chunk.run)[chunk.columns.row[chunk.shown]]
-                yield keys_of(chunk.columns, chunk.shown[~is_control])
+                yield keys_of(chunk.columns, chunk.shown)
             else:
                 yield chunk
         if isinstance(part, BatchRun):

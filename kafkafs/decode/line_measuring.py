@@ -14,7 +14,7 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage, Disorder
-from engine.record.fate import Fate
+from engine.record.fate import Fate, Fates
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import TextPiece
 from kafkafs.decode.error_line import (
@@ -26,7 +26,8 @@ from kafkafs.decode.error_line import (
 )
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.line_chunks import ERROR_LINE, ChunkTable, TextChunk
-from kafkafs.decode.line_rendering import Fates, Rendering
+from kafkafs.decode.line_rendering import Rendering
+from kafkafs.records.visible import fates_of
 
 CHUNK_TEXT = 512 * 1024
 """Bytes of text after which a chunk ends."""
@@ -141,7 +142,7 @@ class PartMeasuring:
                 continue
             findings.is_clean_end = True
             findings.last_head = _head_of_last(item)
-            self._measure_run(item, view.fates(segment, item), file.path)
+            self._measure_run(item, fates_of(view, segment, item), file.path)
             del item  # free it before the next one is read: a batch may be as large as the budget
         self._close(self._scan_end, self._seen_offset)
 

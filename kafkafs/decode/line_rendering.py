@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from engine import kernel
-from engine.arrays import np, npt
+from engine.arrays import np
 from engine.budgets import Budgets, MiB
 from engine.columns.batch_table import BatchProblem
 from engine.files.source_files import SourceFile
@@ -15,19 +15,17 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, ScanItem, scan
 from engine.memory_gate import LARGE
+from engine.record.fate import Fates
 from engine.units import MAX_INT64, Offset, Position
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import add_problem, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import TextChunk
+from kafkafs.records.visible import fates_of
 
 _MOST_READ = 4 * MiB
 _PIECE_TEXT = 512 * 1024
 """Bytes of text that are made at once for a reader that keeps none."""
-
-Fates: TypeAlias = "npt.NDArray[np.uint8] | None"
-"""Fate of the transaction of each batch of a run; None if none is transactional."""
-
 
 Note: TypeAlias = "Callable[[BatchProblem, np.void], object]"
 """Called with a batch that cannot be decoded completely."""
@@ -115,7 +113,7 @@ class Rendering(NamedTuple):
             add_problem(view.log.problems, segment.path, problem, batch)
 
         if isinstance(item, BatchRun):
-            fates = view.fates(segment, item)
+            fates = fates_of(view, segment, item)
             yield from self._pieces(item, fates, segment.file.path, enough, noted)
         elif not item.is_quiet:
             yield error_line(item, self.options.mask)

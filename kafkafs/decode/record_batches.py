@@ -22,7 +22,6 @@ from engine.columns.batch_table import Problem, Table
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
 from engine.log.segment.scan import BatchRun
 from engine.memory_gate import batches_read
-from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.units import MAX_INT64, Offset, Timestamp
 from kafkafs.decode.damaged_record import (
     DamagedRecordError,
@@ -33,6 +32,7 @@ from kafkafs.decode.damaged_record import (
 )
 from kafkafs.decode.error_line import problem_facts
 from kafkafs.decode.rendered_batch import MOST_TEXT, RenderedBatch
+from kafkafs.records.visible import fate_of
 
 if TYPE_CHECKING:
     from engine.log.log_view import LogView
@@ -234,14 +234,7 @@ class RecordBatches:
     def _offsets(self, batch: FoundBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
         with batches_read.room(batch.size):
             run = batch.run()
-            columns = kernel.decode(
-                run.buffer,
-                run.table,
-                0,
-                1,
-                start_position=run.start_position,
-                budgets=self._budgets,
-            )
+            columns = run.decoded(0, self._budgets)
             return np.array(columns.offset)  # a copy, so that the columns' buffers are freed
 
     # -- one batch --------------------------------------------------------------------------------
@@ -282,11 +275,7 @@ class RecordBatches:
             from_offset=low,
             to_offset=high,
         )
-        header = run.headers[0]
-        fate = 0
-        if header.attributes & TRANSACTIONAL_MASK and header.magic == 2:
-            fates = view.fates(segment, run)
-            fate = 0 if fates is None else int(fates[0])
+        fate = fate_of(view, segment, run)
         return RenderedBatch(segment, run, 0, options, fate, budgets=self._budgets, enough=enough)
 
     def _refuse_if_lost(self, batch: RenderedBatch, offset: Offset) -> None:

@@ -114,14 +114,7 @@ class RenderedBatch:
     def _lines_of_large(self, run: BatchRun, fate: int, enough: int) -> kernel.LinesResult:
         """Make the lines of a batch that needs much memory, up to the first line that is too long."""
         with batches_decoded.room(DECODED):
-            columns = kernel.decode(
-                run.buffer,
-                run.table,
-                self.row,
-                self.row + 1,
-                start_position=run.start_position,
-                budgets=self._budgets,
-            )
+            columns = run.decoded(self.row, self._budgets)
             result = kernel.column_lines(
                 run.table,
                 columns,

@@ -14,7 +14,7 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import MiB
-from engine.columns.batch_table import BatchProblem, Problem
+from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.columns.columns import Columns
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind
@@ -25,10 +25,10 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
 from engine.memory_gate import LARGE
 from engine.record.attributes import (
-    CONTROL_MASK,
     DELETE_HORIZON_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
+    is_control,
 )
 from engine.record.control_records import describe_control
 from engine.record.record import Header, Record
@@ -191,7 +191,7 @@ class JsonLines:
         for row in np.flatnonzero(rows_within(batches.table, first, last)).tolist():
             fields = batches.table[row]
             self._add(json_line("batch", self.file.shown, batch_facts(fields)))
-            is_control = bool(int(fields["attributes"]) & CONTROL_MASK)
+            is_control = holds_control(fields)
             if int(fields["magic"]) >= 2 and decoder is None and not is_control:
                 yield from self._plain_records(batches, row, first, last, schemas)
                 continue
@@ -308,7 +308,7 @@ class JsonLines:
             **_bytes("value", value),
             "headers": [{**_bytes("key", h.key), **_bytes("value", h.value)} for h in headers],
         }
-        if int(row["magic"]) >= 2 and int(row["attributes"]) & CONTROL_MASK:
+        if holds_control(row):
             shown["control"] = _control(facts, key, value)
         elif decoder is not None:
             shown["decoded"] = _decoded(decoder.decode(key, value))
@@ -380,7 +380,7 @@ def batch_facts(row: np.void) -> dict[str, Any]:
         facts["lastSequence"] = last_sequence(row)
         facts |= {name: int(row[field]) for name, field in _BATCH_FIELDS}
         facts["isTransactional"] = bool(bits & TRANSACTIONAL_MASK)
-        facts["isControl"] = bool(bits & CONTROL_MASK)
+        facts["isControl"] = is_control(magic, bits)
         horizon = int(row["base_timestamp"]) if bits & DELETE_HORIZON_MASK else None
         facts["deleteHorizonMs"] = horizon
     facts["timestampType"] = timestamp_label(row)

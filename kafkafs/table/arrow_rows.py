@@ -12,6 +12,7 @@ from engine import kernel
 from engine.coding.compression import CODEC_NAMES
 from engine.columns.binary_columns import BinaryColumn
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
+from engine.record.fate import STATES
 from engine.units import MAX_INT64, NO_TIMESTAMP
 from kafkafs.table.decoded_rows import (
     BUILDERS,
@@ -26,8 +27,7 @@ MOST_ROWS = 10_000
 MOST_BYTES = 16 * 1024 * 1024
 MOST_MILLISECONDS = MAX_INT64 // 1000
 _NO_TIMESTAMP_TYPE = -1
-_TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
-"""Names by engine.record.fate.Fate."""
+_TRANSACTIONS = pa.array(STATES, pa.string())
 _CODECS = pa.array(CODEC_NAMES, pa.string())
 _SIDES = ("key", "value")
 _SHOWING = {side: {f"decoded{side.title()}", f"{side}Schema", f"{side}Note"} for side in _SIDES}

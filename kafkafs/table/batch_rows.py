@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columns.batch_table import holds_control, holds_transactional
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import (
     COMPRESSION_MASK,
-    CONTROL_MASK,
     TIMESTAMP_TYPE_MASK,
-    TRANSACTIONAL_MASK,
     codec_labels,
 )
-from engine.record.fate import Fate
+from engine.record.fate import STATES
 from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
 from kafkafs.masking.line_mask import LineMask
+from kafkafs.records.visible import SeenRun, Wanted
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.splits.header_facts import (
@@ -30,14 +30,13 @@ from kafkafs.table.splits.header_facts import (
     Table,
     base_timestamps,
     delete_horizons,
-    has_flag,
     header_facts,
     own_batches,
 )
 from kafkafs.table.splits.split import Split
 from kafkafs.table.splits.split_scan import Scanned, corruption, in_full, is_hole, scan_split
 
-_TRANSACTIONS = pa.array([None, "committed", "aborted", "open"], pa.string())
+_TRANSACTIONS = pa.array(STATES, pa.string())
 _CODECS = pa.array(codec_labels("unknown {}"), pa.string())
 _NO_TIMESTAMP_TYPE = -1
 
@@ -75,7 +74,7 @@ class BatchHeaderRows:
     def __init__(self, schema: pa.Schema, options: RowOptions) -> None:
         self._schema = schema
         self._options = options
-        self._asks_fates = options.committed or "transaction" in schema.names
+        self._asks_fates = "transaction" in schema.names
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the wanted batches of a split, and its holes with `on_corrupt` "row".
@@ -95,9 +94,9 @@ class BatchHeaderRows:
         assert isinstance(run, BatchRun)
         facts = header_facts(run, self._options.budgets)
         wanted = own_batches(split, run.table, facts)
-        fates = view.fates(segment, run) if self._asks_fates else None
-        if fates is not None and self._options.committed:
-            wanted &= fates != Fate.ABORTED
+        seen = SeenRun(view, segment, run, Wanted(committed=self._options.committed, control=True))
+        wanted &= ~seen.left
+        fates = seen.all_fates if self._asks_fates else None
         if not wanted.any():
             return
         batches = HeaderRun(
@@ -204,8 +203,8 @@ _BUILDERS: dict[str, Callable[[HeaderRun], pa.Array]] = {
     "producerId": _stated("producer_id", pa.int64()),
     "producerEpoch": _stated("producer_epoch", pa.int32()),
     "baseSequence": _stated("base_sequence", pa.int32()),
-    "isTransactional": lambda batches: pa.array(has_flag(batches.table, TRANSACTIONAL_MASK)),
-    "isControl": lambda batches: pa.array(has_flag(batches.table, CONTROL_MASK)),
+    "isTransactional": lambda batches: pa.array(holds_transactional(batches.table)),
+    "isControl": lambda batches: pa.array(holds_control(batches.table)),
     "deleteHorizon": _times(delete_horizons),
     "transaction": _transaction,
     "crc": _stated("crc", pa.int64()),

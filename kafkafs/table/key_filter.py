@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.columns.columns import Columns
 from engine.log.segment.scan import BatchRun
-from kafkafs.table.rows import Indices
+from kafkafs.records.visible import Indices
 
 
 class RowFilter(Protocol):

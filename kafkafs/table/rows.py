@@ -13,11 +13,11 @@ import numpy.typing as npt
 from engine.columns.columns import Columns
 from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.units import Offset, TopicPartition
+from kafkafs.records.visible import Indices
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Indices: TypeAlias = npt.NDArray[np.int64]
 Fields: TypeAlias = tuple[list[DecodedField | None], list[DecodedField | None]]
 """Decoded keys and values of some records; None for bytes that are not decoded."""
 

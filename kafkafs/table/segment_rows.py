@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.budgets import Budgets
+from engine.columns.batch_table import holds_control
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
@@ -18,7 +19,6 @@ from kafkafs.table.splits.header_facts import (
     Numbers,
     base_timestamps,
     header_facts,
-    is_control,
 )
 from kafkafs.table.splits.split import Split
 from kafkafs.table.splits.split_scan import corruption, in_full, is_hole, scan_split
@@ -100,7 +100,7 @@ class _Totals:
 
     def add(self, run: BatchRun, budgets: Budgets) -> None:
         table, facts = run.table, header_facts(run, budgets)
-        control = is_control(table)
+        control = holds_control(table)
         self.size += int(table["size"].sum(dtype=np.int64))
         self.batches += len(table)
         self.control_batches += int(control.sum())

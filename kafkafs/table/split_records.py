@@ -8,19 +8,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from engine.columns.batch_table import BatchProblem
-from engine.columns.columns import Columns
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import CONTROL_MASK
-from engine.record.fate import Fate
 from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.searching.apart import Apart
+from kafkafs.records.visible import SeenRun, Wanted
 from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
-from kafkafs.table.rows import Indices, Rows
+from kafkafs.table.rows import Rows
 from kafkafs.table.splits.header_facts import countable, records_in
 from kafkafs.table.splits.split import Split
 from kafkafs.table.splits.split_scan import corruption, in_full, is_hole, scan_split
@@ -109,28 +107,22 @@ class SplitRecords:
             run = self._wanted.narrowed(run)
             if not len(run.table):
                 return
-        table = run.table
-        wanted = (table["attributes"] & CONTROL_MASK == 0) | (table["magic"] < 2)
-        wanted &= table["last_offset"] >= split.start
-        wanted &= (table["base_offset"] < split.stop) | (table["magic"] < 2)
-        fates = view.fates(segment, run)
-        if fates is not None and self._options.committed:
-            wanted &= fates != Fate.ABORTED
-        if not wanted.all():
-            table = table[wanted]
-            fates = None if fates is None else fates[wanted]
+        wanted = Wanted(split.start, split.stop, self._options.committed)
+        seen = SeenRun(view, segment, run, wanted)
+        table = seen.table
         if self._counts_only and apart is None:
             # Headers suffice, except for batches across a bound of the range.
             known = countable(split, table, self._options.budgets)
             yield Counted(records_in(table[known]))
-            table = table[~known]
-            fates = None
+            table, fates = table[~known], None
+        else:
+            fates = seen.fates
         decoder_of = self._options.decoder_of
-        for columns in run.columns(table, self._options.budgets):
-            indices = self._indices(columns, split)
+        for columns, indices in seen.columns(self._options.budgets, table):
+            if self._wanted is not None:
+                indices = self._wanted.matching(columns, indices)
             if apart is not None:
-                offsets, times = columns.offset[indices], columns.timestamp[indices]
-                indices = indices[apart.only_here(offsets, times)]
+                indices = apart.only_here(columns, indices)
             decoder = None if decoder_of is None else decoder_of(split.partition.topic)
             rows = Rows(
                 split.partition,
@@ -146,11 +138,6 @@ class SplitRecords:
             yield rows if self._mask is None else self._mask.masked(rows)
             for problem in columns.problems:
                 yield from self._problem(split, problem, table[problem.row], segment.path)
-
-    def _indices(self, columns: Columns, split: Split) -> Indices:
-        offsets = columns.offset
-        indices = np.flatnonzero((offsets >= split.start) & (offsets < split.stop))
-        return indices if self._wanted is None else self._wanted.matching(columns, indices)
 
     def _problem(
         self, split: Split, problem: BatchProblem, row: np.void, path: str

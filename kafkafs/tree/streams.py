@@ -25,6 +25,7 @@ from kafkafs.decode.damaged_record import refuse_lost
 from kafkafs.decode.line_chunks import ANY_OFFSET, STRETCH_TEXT
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.line_stream import Growth, LineStream, StreamPart
+from kafkafs.records.visible import log_end
 from kafkafs.tree.lookups import end_offset, next_base, segment_with_base
 
 MOST_STREAMS = 16_384
@@ -221,10 +222,9 @@ def offsets_of(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
 
 def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
     """Return the byte ranges of a stream's text, as of a view. Needs index look-ups only."""
-    start, end = source.start, min(source.end, view.log_end_offset)
+    start, end = source.start, min(source.end, log_end(view, committed=source.committed))
     if source.committed:
         start = max(start, view.log_start_offset)
-        end = min(end, view.last_stable_offset)
     parts = []
     for segment in _segments(source, view, start, end):
         low, high = _positions(view, segment, start, end)

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.columns.batch_table import BATCH_ROW
+from engine.columns.batch_table import BATCH_ROW, holds_control, holds_transactional
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError, InvalidRecordError
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.file_records import FileRecords
 from engine.record.memory_records import MemoryRecords
@@ -93,7 +92,7 @@ class CleanedChunk:
         """
         table = self._table
         plain = (table["magic"] == CURRENT_MAGIC) & (table["crc_ok"] != 0)
-        plain &= table["attributes"] & (CONTROL_MASK | TRANSACTIONAL_MASK) == 0
+        plain &= ~holds_control(table) & ~holds_transactional(table)
         bounds = [0, *(np.flatnonzero(plain[1:] != plain[:-1]) + 1).tolist(), len(table)]
         for first, last in pairwise(bounds):
             row = first

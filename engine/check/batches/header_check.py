@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.rules.breach import Breach
-from engine.record.attributes import CONTROL_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
+from engine.columns.batch_table import holds_control
+from engine.record.attributes import TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT32, MAX_INT64, NO_TIMESTAMP, Offset
 
@@ -111,7 +112,7 @@ def _producers(table: Table) -> Iterator[Breach]:
     known = producer >= 0
     if not known.any():
         return
-    is_data = attributes & CONTROL_MASK == 0
+    is_data = ~holds_control(table)
     odd = known & is_v2 & ((table["producer_epoch"] < 0) | (is_data & (table["base_sequence"] < 0)))
     for row in odd.nonzero()[0]:
         batch = table[row]

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.check.partition_under_check import SegmentUnderCheck
+from engine.columns.batch_table import holds_control
 from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
-from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import COMPRESSION_MASK, TRANSACTIONAL_MASK
 from engine.record.batch_frame import HEADER
 from engine.record.control_records import PLAIN_END_MARKER, ControlRecordType, end_marker_of
 from engine.record.record_batch import make_batch
@@ -74,10 +75,9 @@ class MarkerReader:
 
 def is_marker(rows: Table) -> npt.NDArray[np.bool_]:
     """Return which batches can end a transaction; not those emptied by compaction."""
-    marked = (rows["attributes"] & CONTROL_MASK) != 0
-    marked &= (rows["magic"] == 2) & (rows["producer_id"] >= 0) & (rows["record_count"] > 0)
-    found: npt.NDArray[np.bool_] = marked
-    return found
+    marked = holds_control(rows)
+    marked &= (rows["producer_id"] >= 0) & (rows["record_count"] > 0)
+    return marked
 
 
 def steps(rows: Table, *, transactional: bool) -> list[int]:
@@ -97,7 +97,7 @@ def steps(rows: Table, *, transactional: bool) -> list[int]:
     markers = is_marker(rows)
     if transactional:
         chosen &= (in_transaction & (rows["record_count"] > 0)) | markers
-    chosen &= markers | ((rows["attributes"] & CONTROL_MASK) == 0)
+    chosen &= markers | ~holds_control(rows)
     picked = chosen.nonzero()[0]
     order = picked[rows["producer_id"][picked].argsort(kind="stable")]
     producers, ends = rows["producer_id"][order], markers[order]

@@ -16,9 +16,9 @@ from engine.budgets import Budgets
 from engine.check.batches.control_record_check import control_breaches
 from engine.check.batches.refused_frames import refused_breaches
 from engine.check.rules.breach import Breach
-from engine.columns.batch_table import BatchProblem, Problem
+from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import CONTROL_MASK, TIMESTAMP_TYPE_MASK
+from engine.record.attributes import TIMESTAMP_TYPE_MASK
 from engine.units import NO_TIMESTAMP, Offset
 from engine.verdict.wrappers import Wrappers, wrappers_in
 
@@ -75,12 +75,11 @@ def check_records(run: BatchRun, budgets: Budgets, *, keeps_summaries: bool = Fa
     rows = has_records.nonzero()[0]
     if not len(rows):
         return facts
-    attributes = table["attributes"]
     facts.wrappers = wrappers_in(table, summaries)
     batches = _Batches(table, summaries, rows, {problem.row for problem in problems})
     facts.breaches += batches.offset_breaches()
     facts.breaches += batches.timestamp_breaches()
-    is_control = attributes & CONTROL_MASK != 0
+    is_control = holds_control(table)
     if is_control.any():
         # Control records are decoded again, because their bytes are checked.
         controls = table[is_control]

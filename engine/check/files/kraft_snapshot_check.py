@@ -11,12 +11,12 @@ from engine import kernel
 from engine.budgets import Budgets
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding, failed_read, found
+from engine.columns.batch_table import holds_control
 from engine.errors import InvalidRecordError, SourceRefusedError
 from engine.files.file_names import BOOTSTRAP_CHECKPOINT, kraft_checkpoint_name
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.log_directory import LogSource
 from engine.log.segment.scan import BatchRun, scan
-from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Position
 
@@ -142,11 +142,9 @@ def _frames(
 
 def _control_type(run: BatchRun, row: int) -> ControlRecordType | None:
     """Return the type of a header or footer record in a control batch, else None."""
-    if not run.table["attributes"][row] & CONTROL_MASK:
+    if not holds_control(run.table[row]):
         return None
-    columns = kernel.decode(
-        run.buffer, run.table, row, row + 1, start_position=run.start_position, budgets=Budgets()
-    )
+    columns = run.decoded(row)
     types = set()
     for at in np.arange(len(columns)):
         try:

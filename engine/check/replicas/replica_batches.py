@@ -60,14 +60,7 @@ class ReplicaBatch(NamedTuple):
     def records(self) -> tuple[dict[Offset, Content], str]:
         """Return the content of each record by offset, and why some cannot be read ("" if all can)."""
         run, row = self.run, self.run.table[self.row]
-        columns = kernel.decode(
-            run.buffer,
-            run.table,
-            self.row,
-            self.row + 1,
-            start_position=run.start_position,
-            budgets=self.segment.budgets,
-        )
+        columns = run.decoded(self.row, self.segment.budgets)
         flags = int(row["attributes"]) & (CONTROL_MASK | TRANSACTIONAL_MASK)
         written = int(row["producer_id"]), int(row["producer_epoch"]), flags
         found: dict[Offset, Content] = {}

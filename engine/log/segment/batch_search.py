@@ -153,7 +153,7 @@ def holds(run: BatchRun, offset: Offset) -> bool:
     row = run.headers[0]
     if not is_wrapper(row):
         return row.base_offset <= offset <= row.last_offset
-    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
+    columns = run.decoded(0)
     if not len(columns):
         return row.base_offset <= offset
     return int(columns.offset[0]) <= offset <= int(columns.offset[-1])
@@ -164,7 +164,7 @@ def first_offset(run: BatchRun) -> Offset:
     row = run.headers[0]
     if not is_wrapper(row):
         return row.base_offset
-    columns = kernel.decode(run.buffer, run.table, 0, 1, start_position=run.start_position)
+    columns = run.decoded(0)
     return int(columns.offset[0]) if len(columns) else row.base_offset
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine import kernel
 from engine.arrays import np
 from engine.columns.batch_table import Problem, holds_control
 from engine.errors import UnsupportedCodecError
@@ -123,14 +122,7 @@ class LogSegment(OffsetLookUps):
     def _find_in_batch(
         self, run: BatchRun, row: int, timestamp: Timestamp, start_offset: Offset
     ) -> FoundTimestamp | None:
-        columns = kernel.decode(
-            run.buffer,
-            run.table,
-            row,
-            row + 1,
-            start_position=run.start_position,
-            budgets=self.budgets,
-        )
+        columns = run.decoded(row, self.budgets)
         fits = ((columns.timestamp >= timestamp) & (columns.offset >= start_offset)).nonzero()[0]
         if len(fits):
             at = int(fits[0])

@@ -79,6 +79,13 @@ class BatchRun(NamedTuple):
         """Whether the buffer may have as many bytes as the budget of a batch."""
         return len(self.buffer) > LARGE
 
+    def decoded(self, row: int, budgets: Budgets = DEFAULT_BUDGETS) -> Columns:
+        """Return the records of one batch, by its row."""
+        start = self.start_position
+        return kernel.decode(
+            self.buffer, self.table, row, row + 1, start_position=start, budgets=budgets
+        )
+
     def columns(
         self, table: Table | None = None, budgets: Budgets = DEFAULT_BUDGETS
     ) -> Iterator[Columns]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import kernel
 from engine.columns.batch_table import holds_control
 from engine.errors import KafkaStorageError
 from engine.rebuild.assembly.pieces import Dropped, Piece, rows_to_pieces
@@ -61,9 +60,7 @@ def first_at_or_after(pieces: Sequence[Piece], timestamp: Timestamp) -> Offset |
         for run in piece.runs():
             fits = (run.table["max_timestamp"] >= timestamp) & ~holds_control(run.table)
             for row in np.flatnonzero(fits).tolist():
-                columns = kernel.decode(
-                    run.buffer, run.table, row, row + 1, start_position=run.start_position
-                )
+                columns = run.decoded(row)
                 late = np.flatnonzero(columns.timestamp >= timestamp)
                 if len(late):
                     return int(columns.offset[late[0]])

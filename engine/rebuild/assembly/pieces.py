@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import kernel
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.resync import ScannedFile
 from engine.log.segment.scan import BatchRun, Damage, scan
@@ -246,9 +245,7 @@ def with_wrappers_opened(run: BatchRun) -> BatchRun:
         return run
     table = run.table.copy()
     for row in np.flatnonzero(is_wrapper).tolist():
-        columns = kernel.decode(
-            run.buffer, run.table, row, row + 1, start_position=run.start_position
-        )
+        columns = run.decoded(row)
         if columns.problems or not len(columns.offset):
             continue
         first = int(columns.offset[0])

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.budgets import MiB
-from engine.columns.batch_table import BatchRows
+from engine.columns.batch_table import BatchRows, holds_control
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, parse_file_name
 from engine.log.log_view import LogView
@@ -40,7 +40,7 @@ from engine.rebuild.assembly.pieces import (
     stated_end,
     with_wrappers_opened,
 )
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.control_records import (
     ControlRecordType,
     parse_control_key,
@@ -280,7 +280,7 @@ class _Reader:
     ) -> Iterator[BatchRun]:
         """Yield the run without control batches that would keep a broker from loading the log."""
         self.has_transactions |= bool((run.table["attributes"] & TRANSACTIONAL_MASK).any())
-        controls = (run.table["attributes"] & CONTROL_MASK != 0) & (run.table["magic"] >= 2)
+        controls = holds_control(run.table)
         if not controls.any():
             yield run
             return

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from engine import kernel
 from engine.checkpoint.quorum_state import parse_quorum_state
+from engine.columns.batch_table import holds_control
 from engine.errors import DamagedFileError, InvalidRecordError, LimitExceededError
 from engine.files.file_names import QUORUM_STATE, kraft_checkpoint_name
 from engine.files.read_failures import failure_text
@@ -16,7 +17,6 @@ from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, scan
 from engine.rebuild.assembly.pieces import ScannedBytes
 from engine.rebuild.selection import LeftOut
-from engine.record.attributes import CONTROL_MASK
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset
 
@@ -138,9 +138,9 @@ def snapshot_flaw(data: bytes, *, has_frame: bool = True) -> str | None:
 
 def _control_types(run: BatchRun, row: int) -> set[ControlRecordType]:
     """Return the types of the records of a control batch; none for another batch."""
-    if not run.table["attributes"][row] & CONTROL_MASK:
+    if not holds_control(run.table[row]):
         return set()
-    columns = kernel.decode(run.buffer, run.table, row, row + 1, start_position=run.start_position)
+    columns = run.decoded(row)
     found = set()
     with suppress(InvalidRecordError):
         for at in range(len(columns)):

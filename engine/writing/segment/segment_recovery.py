@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.coding.fixed_width import read_int32
-from engine.columns.batch_table import BATCH_ROW, Stop
+from engine.columns.batch_table import BATCH_ROW, Stop, holds_control
 from engine.errors import CorruptRecordError, InvalidRecordError, OffsetOverflowError
-from engine.record.attributes import CONTROL_MASK, TRANSACTIONAL_MASK
+from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.batch_frame import LENGTH_POSITION, LOG_OVERHEAD, SMALLEST_BATCH
 from engine.record.record_batch import RecordBatch, make_batch
 from engine.units import (
@@ -275,7 +275,7 @@ def _producer_steps(rows: Rows, current: npt.NDArray[np.bool_]) -> list[int]:
     producers = producers[order]
     attributes = rows["attributes"][of_producers][order]
     epochs = rows["producer_epoch"][of_producers][order]
-    is_marker = (attributes & CONTROL_MASK) != 0
+    is_marker = holds_control(rows)[of_producers][order]
     in_transaction = (attributes & TRANSACTIONAL_MASK) != 0
     begins = np.ones(len(order), np.bool_)
     begins[1:] = (

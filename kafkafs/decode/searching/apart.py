@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from engine import kernel
 from engine.lines.json_text import string_json
@@ -15,6 +14,7 @@ from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun
+from kafkafs.records.visible import Indices
 
 _END = b"}\n"
 Deleted: TypeAlias = Literal["all"] | bool
@@ -32,20 +32,19 @@ class Apart(NamedTuple):
     name: str
     held: LogView | None
 
-    def only_here(
-        self, offsets: npt.NDArray[np.int64], timestamps: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        """Return which records, by their offset and timestamp, the log does not hold."""
-        if self.held is None or not len(offsets):
-            return np.ones(len(offsets), np.bool_)
-        pairs = list(zip(offsets.tolist(), timestamps.tolist(), strict=True))
+    def only_here(self, columns: kernel.Columns, indices: Indices) -> Indices:
+        """Return those of some records that, by their offset and timestamp, the log does not hold."""
+        if self.held is None or not len(indices):
+            return indices
+        offsets = columns.offset[indices]
+        pairs = list(zip(offsets.tolist(), columns.timestamp[indices].tolist(), strict=True))
         left = set(pairs)
         for _, run in self.held.runs(int(offsets.min()), int(offsets.max()) + 1):
             if isinstance(run, BatchRun):
-                for columns in _columns(run):
-                    held = zip(columns.offset.tolist(), columns.timestamp.tolist(), strict=True)
+                for some in run.columns():
+                    held = zip(some.offset.tolist(), some.timestamp.tolist(), strict=True)
                     left.difference_update(held)
-        return np.array([pair in left for pair in pairs], np.bool_)
+        return indices[np.array([pair in left for pair in pairs], np.bool_)]
 
     def named(self, texts: Iterable[bytes]) -> Iterator[bytes]:
         """Yield record lines with the name; a line may come in several parts."""
@@ -71,13 +70,3 @@ def apart_logs(
         proper = None if all_shown else each.partition
         held = None if proper is None else proper.view_or_none()
         yield each.log, Apart(each.log.name, held)
-
-
-def _columns(run: BatchRun) -> Iterator[kernel.Columns]:
-    first = 0
-    while first < len(run.table):
-        columns = kernel.decode(
-            run.buffer, run.table, first, len(run.table), start_position=run.start_position
-        )
-        yield columns
-        first = columns.next_row

@@ -32,7 +32,6 @@ from kafkafs.decode.searching.search import (
     Match,
     Query,
     Search,
-    controls,
 )
 from kafkafs.decode.searching.wanted_key import WantedKey
 
@@ -234,7 +233,7 @@ class KeySearch:
             from_offset=given.from_offset if start is None else start,
             to_offset=given.to_offset if stop is None else stop,
         )
-        return Search(self.view, self._query, options, apart=self._apart)
+        return Search(self.view, self._query, options, apart=self._apart, shows_control=False)
 
     def _items(self, search: Search) -> Iterator[Chunk | DamageFacts | Passed]:
         """Yield the records of the key and the damaged places of each run of batches, and then its end, in log order."""
@@ -255,9 +254,7 @@ class KeySearch:
             if not isinstance(found, Chunk):
                 yield found
                 continue
-            hits = found.hits
-            hits = hits[~controls(found.run)[found.columns.row[hits]]]
-            hits = self._key.among(found.columns, hits)
+            hits = self._key.among(found.columns, found.hits)
             if len(hits):
                 yield found._replace(hits=hits, shown=hits)
 

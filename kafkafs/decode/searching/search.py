@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
+from engine.columns.batch_table import holds_control
 from engine.columns.columns import RECORD_ROW
 from engine.columns.matching import Automaton, Fields
 from engine.lines.line_decoder import LineDecoder, Marks as DecoderMarks, decoded_texts
@@ -25,8 +26,6 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.memory_gate import LARGE
-from engine.record.attributes import CONTROL_MASK
-from engine.record.fate import Fate
 from engine.verdict.log_runs import runs
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts
@@ -36,10 +35,9 @@ from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
 from kafkafs.decode.searching.where import Where
+from kafkafs.records.visible import Indices, Marks, SeenRun, Wanted
 
 DamageFacts: TypeAlias = dict[str, Any]
-Indices: TypeAlias = npt.NDArray[np.intp]
-Marks: TypeAlias = npt.NDArray[np.bool_]
 _REFERENCE = re.compile(r"\\[1-9]")
 ENOUGH = 4 * MiB
 """Bytes of records or lines that are made at a time; a larger record is made whole."""
@@ -162,6 +160,7 @@ class Search:
         form: the text of each record, in place of its line. Control records have none.
         where: a condition that the lines of the wanted records meet, too. It sees masked lines.
         apart: set for records that are not part of a log.
+        shows_control: whether control records are among the records.
     """
 
     view: LogView
@@ -172,6 +171,7 @@ class Search:
     form: RecordFormat | None = None
     where: Where | None = None
     apart: Apart | None = None
+    shows_control: bool = True
 
     def parts(self) -> Iterator[tuple[LogSegment, ScanItem]]:
         """Yield what is to be searched, in log order."""
@@ -197,7 +197,7 @@ class Search:
             if not isinstance(chunk, Chunk):
                 yield chunk
                 continue
-            is_control = controls(chunk.run)
+            is_control = holds_control(chunk.run.table)
             for index in chunk.hits.tolist():
                 texts = fields_of(chunk.columns, index, query, decoder, is_control)
                 offset = int(chunk.columns.offset[index])
@@ -234,7 +234,10 @@ class Search:
         has_all_decoded = decoder is not None and marks is None
         is_selective = not (with_shown or self.is_inverted or has_all_decoded)
         needle = literal.content if is_selective else b""
-        fates, first = None, 0
+        options, first = self.options, 0
+        is_shown = self.shows_control and self.form is None and not options.committed
+        wanted = Wanted(options.from_offset, options.to_offset, options.committed, is_shown)
+        seen = SeenRun(self.view, segment, run, wanted)
         while first < len(run.table):
             columns = kernel.decode(
                 run.buffer,
@@ -252,36 +255,23 @@ class Search:
             hits = self._matching(run, columns)
             if self.is_inverted:
                 hits = np.setdiff1d(np.arange(len(columns)), hits)
-            if (with_shown or len(hits)) and fates is None:
-                fates = self.view.fates(segment, run)
-            hits = self._visible(run, columns, fates, hits)
+            hits = self._visible(seen, columns, hits)
             if self.where is not None and len(hits):
-                hits = self._where(self.where, Chunk(run, columns, fates, hits, hits))
+                hits = self._where(self.where, Chunk(run, columns, seen.all_fates, hits, hits))
             shown = hits
             if with_shown:
-                shown = self._visible(run, columns, fates, np.arange(len(columns)))
+                shown = self._visible(seen, columns, np.arange(len(columns)))
             if len(shown):
-                yield Chunk(run, columns, fates, hits, shown)
+                yield Chunk(run, columns, seen.all_fates, hits, shown)
             first = columns.next_row
             del columns
 
-    def _visible(
-        self,
-        run: BatchRun,
-        columns: kernel.Columns,
-        fates: npt.NDArray[np.uint8] | None,
-        indices: Indices,
-    ) -> Indices:
+    def _visible(self, seen: SeenRun, columns: kernel.Columns, indices: Indices) -> Indices:
         """Return those of some records that are in the range and have lines."""
-        left = left_out(run, fates, self.options)
-        if self.form is not None:
-            left |= controls(run)
-        indices = indices[~left[columns.row[indices]]]
-        offsets = columns.offset[indices]
-        if self.apart is not None:
-            is_here = self.apart.only_here(offsets, columns.timestamp[indices])
-            indices, offsets = indices[is_here], offsets[is_here]
-        return indices[(offsets >= self.options.from_offset) & (offsets < self.options.to_offset)]
+        if not len(indices):
+            return indices
+        indices = seen.seen(columns, indices)
+        return indices if self.apart is None else self.apart.only_here(columns, indices)
 
     def _where(self, where: Where, chunk: Chunk) -> Indices:
         """Return the indexes of the hits of which a condition is true."""
@@ -297,7 +287,7 @@ class Search:
             return np.arange(len(columns))
         decoder = self.options.bare.decoder
         if decoder is not None:
-            return matching_decoded(columns, self.query, decoder, controls(run))
+            return matching_decoded(columns, self.query, decoder, holds_control(run.table))
         return matching_records(columns, self.query)
 
     def lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
@@ -372,26 +362,6 @@ def search(
     for segment, part in whole.parts():
         yield from whole.results(segment, part)
         del part  # free it before the next one is read: a batch may be as large as the budget
-
-
-def controls(run: BatchRun) -> Marks:
-    """Return which rows of a run are control batches."""
-    table = run.table
-    return np.asarray((table["magic"] == 2) & (table["attributes"] & CONTROL_MASK != 0))
-
-
-def left_out(
-    run: BatchRun, fates: npt.NDArray[np.uint8] | None, options: kernel.LineOptions
-) -> Marks:
-    """Return which rows of a run have no lines, as `engine.lines.line_writer.is_left_out`."""
-    table = run.table
-    left = table["last_offset"] < options.from_offset
-    left |= (table["magic"] == 2) & (table["base_offset"] >= options.to_offset)
-    if options.committed:
-        left |= controls(run)
-        if fates is not None:
-            left |= (fates == Fate.ABORTED) | (fates == Fate.OPEN)
-    return np.asarray(left)
 
 
 def chosen(columns: kernel.Columns, indices: Indices) -> kernel.Columns:

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from engine.log.segment.scan import BatchRun
-from kafkafs.decode.searching.search import Chunk, DamageFacts, Indices, Match, Search
+from kafkafs.decode.searching.search import Chunk, DamageFacts, Match, Search
+from kafkafs.records.visible import Indices
 
 SEPARATOR = b"--\n"
 """Line between groups of records that do not follow each other, as grep prints it."""

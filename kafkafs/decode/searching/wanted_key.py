@@ -10,7 +10,7 @@ import numpy as np
 from engine.columns.columns import Columns
 from engine.lines.json_text import bytes_json
 from engine.lines.line_decoder import LineDecoder
-from kafkafs.decode.searching.search import Indices
+from kafkafs.records.visible import Indices
 
 
 class WantedKey(Protocol):

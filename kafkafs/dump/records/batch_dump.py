@@ -12,7 +12,7 @@ import numpy as np
 
 from engine import kernel
 from engine.budgets import MiB
-from engine.columns.batch_table import BatchProblem
+from engine.columns.batch_table import BatchProblem, holds_control
 from engine.columns.columns import Column, Columns
 from engine.lines.dump_text import (
     DumpShape,
@@ -23,7 +23,6 @@ from engine.lines.dump_text import (
 )
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import Damage
-from engine.record.attributes import CONTROL_MASK
 from engine.units import Offset
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_items import Complaint, DumpItem, Followed, Tally, text_line
@@ -96,7 +95,7 @@ class BatchDump:
     def _row_runs(self, batches: ShownBatches) -> Iterator[tuple[int, int, bool]]:
         """Yield runs of rows as (first, end, whether the kernel writes them)."""
         table = batches.readable
-        plain = (table["magic"] == 2) & ((table["attributes"] & CONTROL_MASK) == 0)
+        plain = (table["magic"] == 2) & ~holds_control(table)
         if self.options.decoder is not None:
             plain[:] = False
         edges = (np.flatnonzero(plain[1:] != plain[:-1]) + 1).tolist()
@@ -180,7 +179,7 @@ class BatchDump:
 
     def _records(self, columns: Columns, row: np.void) -> Iterator[DumpItem]:
         lines, complaints = [], []
-        is_control = bool(int(row["attributes"]) & CONTROL_MASK)
+        is_control = holds_control(row)
         for index in range(len(columns)):
             offset = int(columns.offset[index])
             if not self.first <= offset <= self.last:

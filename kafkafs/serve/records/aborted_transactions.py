@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
+from engine.columns.batch_table import holds_control
 from engine.errors import DamagedFileError
 from engine.index.transaction_index import AbortedTxn
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from engine.units import Offset, OffsetPosition, Position
 
@@ -134,7 +134,7 @@ def _in_log(view: LogView, fetched: FetchedRange) -> list[Aborted]:
             is_fetched = (rows["producer_id"] >= 0) & (rows["position"] < stop)
             for row in is_fetched.nonzero()[0].tolist():
                 producer = int(rows["producer_id"][row])
-                if rows["attributes"][row] & CONTROL_MASK:
+                if holds_control(rows[row]):
                     begun.discard(producer)
                 elif fates[row] == Fate.ABORTED and producer not in begun:
                     begun.add(producer)

@@ -11,9 +11,9 @@ from engine.budgets import Budgets
 from engine.log.segment.scan import BatchRun
 from engine.record.attributes import (
     COMPRESSION_MASK,
-    CONTROL_MASK,
     DELETE_HORIZON_MASK,
     TIMESTAMP_TYPE_MASK,
+    has_flag,
 )
 from engine.units import NO_TIMESTAMP
 from kafkafs.table.splits.split import Split
@@ -90,25 +90,17 @@ def is_compressed(table: Table) -> Flags:
     return compressed
 
 
-def is_control(table: Table) -> Flags:
-    """Return a mask of the control batches."""
-    return has_flag(table, CONTROL_MASK)
-
-
-def has_flag(table: Table, mask: int) -> Flags:
-    """Return a mask of the batches of magic 2 with an attribute bit."""
-    found: Flags = ((table["attributes"] & mask) != 0) & (table["magic"] >= 2)
-    return found
-
-
 def base_timestamps(table: Table) -> Numbers:
     """Return the timestamps of first records in ms; NO_TIMESTAMP where the header has none."""
     is_append_time = (table["attributes"] & TIMESTAMP_TYPE_MASK) != 0
     stated = np.where(is_append_time, table["max_timestamp"], table["base_timestamp"])
-    return np.where(has_flag(table, DELETE_HORIZON_MASK), NO_TIMESTAMP, stated).astype(np.int64)
+    return np.where(_has_horizon(table), NO_TIMESTAMP, stated).astype(np.int64)
 
 
 def delete_horizons(table: Table) -> Numbers:
     """Return the delete horizons in ms, after which tombstones may go; NO_TIMESTAMP where none is set."""
-    is_set = has_flag(table, DELETE_HORIZON_MASK)
-    return np.where(is_set, table["base_timestamp"], NO_TIMESTAMP).astype(np.int64)
+    return np.where(_has_horizon(table), table["base_timestamp"], NO_TIMESTAMP).astype(np.int64)
+
+
+def _has_horizon(table: Table) -> Flags:
+    return has_flag(table["magic"], table["attributes"], DELETE_HORIZON_MASK)

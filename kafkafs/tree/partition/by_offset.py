@@ -19,10 +19,10 @@ from engine.log.log_view import LogView
 from engine.memory_gate import LARGE
 from engine.record.attributes import (
     COMPRESSION_MASK,
-    CONTROL_MASK,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     TimestampType,
+    is_control,
 )
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.damaged_record import DamagedRecordError
@@ -427,7 +427,7 @@ def record_xattrs(
             "producer_id": batch.header("producer_id"),
             "producer_epoch": batch.header("producer_epoch"),
             "is_transactional": "true" if attributes & TRANSACTIONAL_MASK else "false",
-            "is_control": "true" if attributes & CONTROL_MASK else "false",
+            "is_control": "true" if is_control(magic, attributes) else "false",
         }
         columns = batch.columns()
         number = batch.number_of(columns, offset)

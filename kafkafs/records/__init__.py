@@ -1,0 +1,1 @@
+"""The door from logs to readers: which records there are to see."""
