@@ -23,7 +23,6 @@ from functools import lru_cache
 
 from engine.arrays import np, npt
 from engine.columns.batch_table import Table
-from engine.columns.left_out import left_out
 from engine.lines.json_text import Values, bytes_json, hide, string_json, time_json
 from engine.lines.line_decoder import HIDDEN, LineDecoder, LineMasking, decoded_json
 from engine.record.control_records import describe_control
@@ -81,6 +80,8 @@ class LineOptions:
 
     def leaves_out(self, rows: Table, fates: Fates | int) -> npt.NDArray[np.bool_]:
         """Return which batches have no lines; arguments as of `left_out`."""
+        from engine.columns.left_out import left_out  # here: the kernel has its own
+
         start, stop, committed = self.from_offset, self.to_offset, self.committed
         return left_out(rows, fates, start, stop, committed=committed, control=not committed)
 

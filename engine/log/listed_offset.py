@@ -30,19 +30,15 @@ def listed_offset(view: LogView, time: Timestamp, *, committed: bool) -> FoundTi
         OSError: a file cannot be read.
     """
     if time == LATEST_TIMESTAMP:
-        return _place(_last_fetchable(view, committed))
+        return _place(view.end(committed=committed))
     if time in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         return _place(view.log_start_offset)
     if time in _TIERED:
         return None
     found = view.max_timestamp if time == MAX_TIMESTAMP else view.offset_for_time(time)
-    if found is None or found.offset >= _last_fetchable(view, committed):
+    if found is None or found.offset >= view.end(committed=committed):
         return None
     return found
-
-
-def _last_fetchable(view: LogView, committed: bool) -> Offset:
-    return view.last_stable_offset if committed else view.log_end_offset
 
 
 def _place(offset: Offset) -> FoundTimestamp:

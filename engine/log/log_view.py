@@ -131,6 +131,10 @@ class LogView(LogContents):
             return self.log_end_offset
         return max(ongoing[0].first_offset, self.log_start_offset)
 
+    def end(self, *, committed: bool) -> Offset:
+        """Return the end of the log for a reader: its end, or for read_committed the last stable offset."""
+        return self.last_stable_offset if committed else self.log_end_offset
+
     def first_unstable_offset(self, until: Offset) -> Offset:
         """Return the last stable offset of the log when it ended at `until`."""
         if until >= self.log_end_offset:

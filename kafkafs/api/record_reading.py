@@ -19,7 +19,7 @@ from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeySearch
 from kafkafs.decode.searching.live_key_search import LiveKeySearch
 from kafkafs.decode.searching.wanted_key import KeyOfBytes
-from kafkafs.records.visible import SeenRun, Wanted, log_end
+from kafkafs.records.visible import SeenRun, Wanted
 from kafkafs.table.errors import CorruptBatchError
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
@@ -117,7 +117,7 @@ def records_between(
     """Yield the records of a log with offsets in [start, stop); see `OpenedPartition.records`."""
     view = log.view()
     first = view.log_start_offset if start is None else max(start, view.log_start_offset)
-    end = log_end(view, committed=options.committed)
+    end = view.end(committed=options.committed)
     wanted = QueryRange(view.partition, first, end if stop is None else min(stop, end))
     reader = SplitRecords(options)
     for split in plan_live(log, wanted, _WHOLE_SEGMENT):

@@ -15,7 +15,6 @@ from engine.units import Offset, Timestamp, TopicPartition
 from kafkafs.api.scan_options import Bounds, Offsets, Partitioner, Topics
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Apart, Deleted, apart_logs
-from kafkafs.records.visible import log_end
 from kafkafs.table.splits.split import (
     QueryRange,
     Split,
@@ -95,7 +94,7 @@ class ScanChoice:
         return found + list(self._leftovers(logs))
 
     def _wanted(self, log: PartitionLog, view: LogView) -> QueryRange:
-        low, high = view.log_start_offset, log_end(view, committed=self.committed)
+        low, high = view.log_start_offset, view.end(committed=self.committed)
         start, stop = self.period.offsets_in(view, low, max(low, high))
         start, stop = self._within_offsets(log.topic_partition, start, stop)
         if self.where is not None and "offset" in self.where.columns and start < stop:

@@ -316,7 +316,6 @@ def _search_maker(
 ) -> _Maker:
     from engine import kernel
     from kafkafs.decode.searching.key_search import KeySearch
-    from kafkafs.records.visible import log_end
 
     def make(view: LogView, apart: Apart | None = None) -> KeySearch:
         options = kernel.LineOptions(
@@ -326,7 +325,7 @@ def _search_maker(
             committed=committed,
             log_start_offset=view.log_start_offset,
             from_offset=view.log_start_offset,
-            to_offset=log_end(view, committed=committed),
+            to_offset=view.end(committed=committed),
             mask=mask,
         )
         return KeySearch(view, key, options, jobs, form, apart)

@@ -22,6 +22,7 @@ from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
 from kafkafs.cli.printing.output import fail, sentence_of
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.decode.error_line import shown_facts
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _print_keys(
                     elif isinstance(item, dict):
                         places += 1
                         progress.clear()
-                        report_damage(item if mask is None else mask.damage(item), as_json=False)
+                        report_damage(shown_facts(item, mask), as_json=False)
                     else:
                         progress.advance(item)
             except OSError as error:

@@ -23,6 +23,11 @@ def shown_path(path: str | None) -> str | None:
     return valid_text("/".join(path.split("/")[-2:]))
 
 
+def shown_facts(facts: dict[str, Any], mask: LineMasking | None) -> dict[str, Any]:
+    """Return facts of damage without what may be bytes of masked records."""
+    return facts if mask is None else mask.damage(facts)
+
+
 def damage_facts(damage: Damage | Disorder) -> dict[str, Any]:
     """Return the JSON facts of damage in a file."""
     facts: dict[str, Any] = {
@@ -87,7 +92,7 @@ def problem_line(
 
 
 def _line_of(facts: dict[str, Any], mask: LineMasking | None) -> bytes:
-    return plain_json({"error": facts if mask is None else mask.damage(facts)}) + b"\n"
+    return plain_json({"error": shown_facts(facts, mask)}) + b"\n"
 
 
 def exception_facts(error: Exception) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from kafkafs.decode.error_line import (
     error_line,
     problem_facts,
     problem_line,
+    shown_facts,
 )
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.line_chunks import ERROR_LINE, ChunkTable, TextChunk
 from kafkafs.decode.line_rendering import Rendering
-from kafkafs.records.visible import fates_of
 
 CHUNK_TEXT = 512 * 1024
 """Bytes of text after which a chunk ends."""
@@ -137,11 +137,14 @@ class PartMeasuring:
                         self._keep_line(item.position, line)
                     else:
                         self._size += len(line)
-                    findings.note(self._shown(damage_facts(item)))
+                    findings.note(shown_facts(damage_facts(item), self._mask))
                     self._problems.add_damage(segment.path, item)
                 continue
             findings.is_clean_end = True
             findings.last_head = _head_of_last(item)
+            # Imported here: a look-up needs none of it.
+            from kafkafs.records.visible import fates_of
+
             self._measure_run(item, fates_of(view, segment, item), file.path)
             del item  # free it before the next one is read: a batch may be as large as the budget
         self._close(self._scan_end, self._seen_offset)
@@ -212,12 +215,10 @@ class PartMeasuring:
                 self._measure_large(run, row, fates, path)
                 row += 1
 
-    def _shown(self, facts: dict[str, Any]) -> dict[str, Any]:
-        return facts if self._mask is None else self._mask.damage(facts)
-
     def _note(self, problem: BatchProblem, batch: np.void, path: str) -> None:
         """Note that a batch cannot be decoded completely."""
-        self._findings.note(self._shown(problem_facts(problem, batch, path)))
+        facts = problem_facts(problem, batch, path)
+        self._findings.note(shown_facts(facts, self._mask))
         add_problem(self._problems, self._file, problem, batch)
 
     def _measure_large(self, run: BatchRun, row: int, fates: Fates, path: str) -> None:

@@ -21,7 +21,6 @@ from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import add_problem, error_line, problem_line
 from kafkafs.decode.failures import ChangedFileError
 from kafkafs.decode.line_chunks import TextChunk
-from kafkafs.records.visible import fates_of
 
 _MOST_READ = 4 * MiB
 _PIECE_TEXT = 512 * 1024
@@ -113,6 +112,9 @@ class Rendering(NamedTuple):
             add_problem(view.log.problems, segment.path, problem, batch)
 
         if isinstance(item, BatchRun):
+            # Imported here: a look-up needs none of it.
+            from kafkafs.records.visible import fates_of
+
             fates = fates_of(view, segment, item)
             yield from self._pieces(item, fates, segment.file.path, enough, noted)
         elif not item.is_quiet:

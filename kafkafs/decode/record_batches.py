@@ -22,6 +22,7 @@ from engine.columns.batch_table import Problem, Table
 from engine.errors import CorruptRecordError, DamagedFileError, UnsupportedCodecError
 from engine.log.segment.scan import BatchRun
 from engine.memory_gate import batches_read
+from engine.record.attributes import TRANSACTIONAL_MASK, has_flag
 from engine.units import MAX_INT64, Offset, Timestamp
 from kafkafs.decode.damaged_record import (
     DamagedRecordError,
@@ -32,7 +33,6 @@ from kafkafs.decode.damaged_record import (
 )
 from kafkafs.decode.error_line import problem_facts
 from kafkafs.decode.rendered_batch import MOST_TEXT, RenderedBatch
-from kafkafs.records.visible import fate_of
 
 if TYPE_CHECKING:
     from engine.log.log_view import LogView
@@ -275,7 +275,13 @@ class RecordBatches:
             from_offset=low,
             to_offset=high,
         )
-        fate = fate_of(view, segment, run)
+        header, fate = run.headers[0], 0
+        if has_flag(header.magic, header.attributes, TRANSACTIONAL_MASK):
+            # Imported here: other look-ups need neither it nor numpy.
+            from kafkafs.records.visible import fates_of
+
+            fates = fates_of(view, segment, run)
+            fate = 0 if fates is None else int(fates[0])
         return RenderedBatch(segment, run, 0, options, fate, budgets=self._budgets, enough=enough)
 
     def _refuse_if_lost(self, batch: RenderedBatch, offset: Offset) -> None:

@@ -66,6 +66,11 @@ def plain_json(facts: object) -> bytes:
     return json_text(facts).encode("ascii")
 
 
+def pretty_json(facts: object) -> bytes:
+    """Return a JSON document for people and programs: indented, in ASCII, with one newline at the end."""
+    return json_text(facts, indent=2).encode("ascii") + b"\n"
+
+
 def _escaped(character: str) -> str:
     try:
         data = character.encode("utf-8", "surrogateescape")

@@ -13,12 +13,9 @@ import numpy as np
 from engine import kernel
 from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem, Problem
-from engine.columns.columns import Columns
 from engine.files.file_names import FileKind
 from engine.lines.dump_text import timestamp_label
-from engine.lines.masked_lines import masked_large_line
 from engine.log.segment.scan import Damage
-from engine.memory_gate import LARGE
 from engine.topics.topic_names import CLUSTER_METADATA
 from kafkafs.dump.dump_file import DumpFile
 from kafkafs.dump.dump_items import DumpItem, Tally
@@ -27,9 +24,9 @@ from kafkafs.dump.json_lines import JsonAround, JsonForm, batch_facts, error_lin
 from kafkafs.dump.records.log_batches import ShownBatches, rows_within
 from kafkafs.masking.actions import write_json
 from kafkafs.masking.line_mask import LineMask
+from kafkafs.records.line_texts import line_texts
 
 _ENOUGH = 8 * MiB
-_LINES = 1 * MiB
 
 
 class MaskedJsonForm(JsonForm):
@@ -107,7 +104,9 @@ class _MaskedBatches:
                 enough=_ENOUGH,
             )
             head = {"batchPosition": int(fields["position"])}
-            for index, line in enumerate(self._record_lines(batches, columns)):
+            texts = line_texts(batches.readable, columns, self._lines, bare=True)
+            lines = (line for text in texts for line in text.split(b"\n")[:-1])
+            for index, line in enumerate(lines):
                 offset = int(columns.offset[index])
                 if first <= offset <= last:
                     place = {
@@ -132,27 +131,6 @@ class _MaskedBatches:
         kept = (*names, "valueEncoding", "schema", "headers")
         rest = {name: shown[name] for name in kept if name in shown}
         return start + b"," + write_json(rest).encode()[1:] + b"\n"
-
-    def _record_lines(self, batches: ShownBatches, columns: Columns) -> Iterator[bytes]:
-        """Yield the record line of each record, not yet masked; that of a large one has no key and no value."""
-        record = 0
-        while record < len(columns):
-            made = kernel.column_lines(
-                batches.readable,
-                columns,
-                options=self._lines.bare,
-                first_record=record,
-                enough=_LINES,
-                most=LARGE,
-            )
-            yield from (made.text or b"").split(b"\n")[:-1]
-            if made.rows_done:
-                return
-            record = made.next_record
-            if made.is_large:
-                batch = batches.readable[int(columns.row[record])]
-                yield masked_large_line(batch, columns.table[record].item(), self._lines, 0)
-                record += 1
 
     def _problem(self, problem: BatchProblem, row: np.void) -> bytes:
         facts = {

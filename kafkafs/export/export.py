@@ -42,7 +42,6 @@ from kafkafs.export.ledger import (
 from kafkafs.export.summary import ExportSummary, Gap
 from kafkafs.export.target import LocalFiles
 from kafkafs.export.typed_topics import TypedTopics, typed_topics
-from kafkafs.records.visible import log_end
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.table.arrow_columns import LEFTOVER
 from kafkafs.table.masked_rows import RowMask
@@ -351,7 +350,7 @@ def plan_leftovers(
 
 
 def _wanted(view: LogView, options: ExportOptions) -> QueryRange:
-    low, end = view.log_start_offset, log_end(view, committed=options.committed)
+    low, end = view.log_start_offset, view.end(committed=options.committed)
     start, stop = options.extent.offsets_in(view, low, max(low, end))
     return QueryRange(view.partition, start, stop)
 

@@ -16,9 +16,7 @@ import pyarrow as pa
 from engine import kernel
 from engine.budgets import MiB
 from engine.disk.disk import DISK, Disk
-from engine.lines.masked_lines import masked_large_line
 from engine.log.partition_log import PartitionLog
-from engine.memory_gate import LARGE
 from engine.units import NO_TIMESTAMP, TopicPartition
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import chosen
@@ -27,6 +25,7 @@ from kafkafs.export.file_columns import file_schema
 from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.file_writers import FileOutput, FileWriter, LinesFile, file_maker
 from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
+from kafkafs.records.line_texts import line_texts
 from kafkafs.table.arrow_rows import record_batches
 from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
@@ -285,27 +284,7 @@ class _DayFiles:
         options = kernel.LineOptions(
             *rows.partition, values=self._files.values, decode_with=rows.decoder, mask=mask
         )
-        record = 0
-        while record < len(columns):
-            made = kernel.column_lines(
-                rows.table,
-                columns,
-                options=options,
-                fates=rows.fates,
-                first_record=record,
-                enough=_LINES,
-                most=0 if mask is None else LARGE,
-            )
-            yield made.text or b""
-            if made.rows_done:
-                return
-            record = made.next_record
-            if made.is_large:
-                batch = int(columns.row[record])
-                fate = 0 if rows.fates is None else int(rows.fates[batch])
-                row = columns.table[record].item()
-                yield masked_large_line(rows.table[batch], row, options, fate)
-                record += 1
+        return line_texts(rows.table, columns, options, rows.fates, enough=_LINES)
 
     def _flush(self) -> None:
         """Write all records that wait."""

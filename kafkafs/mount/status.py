@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from kafkafs.decode.shown_text import pretty_json
 from kafkafs.fuse.statistics import Statistics
 from kafkafs.mount.mounting import MountOptions
 from kafkafs.process_facts import process_facts
-from kafkafs.tree.json_text import pretty_json
 
 
 class Facts(Protocol):

@@ -15,31 +15,16 @@ from engine.columns.left_out import left_out
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import TRANSACTIONAL_MASK, has_flag
-from engine.record.fate import Fate, Fates
+from engine.record.fate import Fates
 from engine.units import MAX_INT64, Offset
 
 Indices: TypeAlias = "npt.NDArray[np.intp]"
 Marks: TypeAlias = "npt.NDArray[np.bool_]"
 
 
-def log_end(view: LogView, *, committed: bool) -> Offset:
-    """Return the end of the log for a reader: the log end, or the last stable offset."""
-    return view.last_stable_offset if committed else view.log_end_offset
-
-
 def fates_of(view: LogView, segment: LogSegment, run: BatchRun) -> Fates:
     """Return a Fate for each batch of a run; None if none is transactional."""
     return view.fates(segment, run)
-
-
-def fate_of(view: LogView, segment: LogSegment, run: BatchRun) -> int:
-    """Return the Fate of a run's first batch."""
-    header = run.headers[0]
-    if not has_flag(header.magic, header.attributes, TRANSACTIONAL_MASK):
-        return Fate.NONE  # without numpy, for a look-up
-    fates = fates_of(view, segment, run)
-    return Fate.NONE if fates is None else int(fates[0])
 
 
 class Wanted(NamedTuple):

@@ -20,7 +20,6 @@ from engine.record.attributes import (
 from engine.record.fate import STATES
 from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
-from kafkafs.masking.line_mask import LineMask
 from kafkafs.records.visible import SeenRun, Wanted
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
 from kafkafs.table.row_options import RowOptions
@@ -34,7 +33,7 @@ from kafkafs.table.splits.header_facts import (
     own_batches,
 )
 from kafkafs.table.splits.split import Split
-from kafkafs.table.splits.split_scan import Scanned, corruption, in_full, is_hole, scan_split
+from kafkafs.table.splits.split_scan import Scanned, is_hole, scan_split
 
 _TRANSACTIONS = pa.array(STATES, pa.string())
 _CODECS = pa.array(codec_labels("unknown {}"), pa.string())
@@ -107,7 +106,7 @@ class BatchHeaderRows:
             None if fates is None else fates[wanted],
         )
         # A checksum of few bytes tells which ones they are.
-        hides = self._mask_of(split) is not None
+        hides = self._options.mask_of(split.partition.topic) is not None
         arrays = [
             pa.nulls(len(batches), pa.int64())
             if hides and name == "crc"
@@ -119,17 +118,9 @@ class BatchHeaderRows:
         else:
             yield rows_without_columns(len(batches))
 
-    def _mask_of(self, split: Split) -> LineMask | None:
-        mask = self._options.mask
-        return None if mask is None else mask.of(split.partition.topic)
-
     def _hole(self, split: Split, damage: Damage | Disorder) -> Iterator[pa.RecordBatch]:
-        lines = self._mask_of(split)
-        facts = damage_facts(damage)
-        facts = in_full(split, facts if lines is None else lines.damage(facts))
-        if self._options.on_corrupt == "fail":
-            raise corruption(facts)
-        if self._options.on_corrupt == "row":
+        facts = self._options.reported(split, damage_facts(damage))
+        if facts is not None:
             known = {
                 "topic": split.partition.topic,
                 "partition": split.partition.partition,

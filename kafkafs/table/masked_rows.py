@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,15 +11,11 @@ from engine import kernel
 from engine.coding.varint import encode_varint
 from engine.columns.columns import Columns
 from engine.lines.line_decoder import HIDDEN, DecodedField, LineDecoder
-from engine.lines.masked_lines import masked_large_line
-from engine.memory_gate import LARGE
 from engine.record.record import Header
-from kafkafs.masking.line_mask import LineMask, MaskedField, MaskedRecord
+from kafkafs.masking.line_mask import LineMask, MaskedField
 from kafkafs.masking.policy import MaskPolicy
+from kafkafs.records.line_texts import line_texts
 from kafkafs.table.rows import Rows
-
-_LINES = 1024 * 1024
-"""Bytes of record lines that are masked at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,9 @@ class RowMask:
         arena = bytearray()
         table = columns.table.copy()
         fields: tuple[list[DecodedField | None], list[DecodedField | None]] = ([], [])
-        for index, record in enumerate(_masked_records(mask, columns, rows, options)):
+        texts = line_texts(rows.table, columns, options, bare=True)
+        lines = (line for text in texts for line in text.split(b"\n")[:-1])
+        for index, record in enumerate(map(mask.record, lines)):
             exact = columns.key(index), columns.value(index)
             sides = zip(("key", "value"), (record.key, record.value), exact, fields, strict=True)
             for name, field, data, shown in sides:
@@ -78,26 +76,6 @@ class RowMask:
             keeps_bytes=rows.keeps_bytes or rows.decoder is None,
             fields=fields,
         )
-
-
-def _masked_records(
-    mask: LineMask, columns: Columns, rows: Rows, options: kernel.LineOptions
-) -> Iterator[MaskedRecord]:
-    """Yield the masked records of columns, in their order."""
-    record, bare = 0, options.bare
-    while record < len(columns):
-        made = kernel.column_lines(
-            rows.table, columns, options=bare, first_record=record, enough=_LINES, most=LARGE
-        )
-        for line in (made.text or b"").split(b"\n")[:-1]:
-            yield mask.record(line)
-        if made.rows_done:
-            return
-        record = made.next_record
-        if made.is_large:
-            batch = rows.table[int(columns.row[record])]
-            yield mask.record(masked_large_line(batch, columns.table[record].item(), options, 0))
-            record += 1
 
 
 def _decoded(field: MaskedField) -> DecodedField | None:

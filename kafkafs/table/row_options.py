@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.lines.line_decoder import LineDecoder
+from kafkafs.decode.error_line import shown_facts
+from kafkafs.table.splits.split import Split
+from kafkafs.table.splits.split_scan import corruption, in_full
 
 if TYPE_CHECKING:
+    from kafkafs.masking.line_mask import LineMask
     from kafkafs.table.masked_rows import RowMask
 
 DecoderOf: TypeAlias = Callable[[str], LineDecoder | None]
@@ -38,3 +42,18 @@ class RowOptions:
     fail_on_undecodable: bool = False
     budgets: Budgets = DEFAULT_BUDGETS
     mask: RowMask | None = None
+
+    def mask_of(self, topic: str) -> LineMask | None:
+        """Return the mask of a topic; None for a topic that is shown as it is."""
+        return None if self.mask is None else self.mask.of(topic)
+
+    def reported(self, split: Split, facts: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the facts of damage in a split for a row about it; None if it is skipped.
+
+        Raises:
+            CorruptBatchError: `on_corrupt` is fail.
+        """
+        facts = in_full(split, shown_facts(facts, self.mask_of(split.partition.topic)))
+        if self.on_corrupt == "fail":
+            raise corruption(facts)
+        return facts if self.on_corrupt == "row" else None

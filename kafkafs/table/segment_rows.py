@@ -21,7 +21,7 @@ from kafkafs.table.splits.header_facts import (
     header_facts,
 )
 from kafkafs.table.splits.split import Split
-from kafkafs.table.splits.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.table.splits.split_scan import is_hole, scan_split
 
 
 class SegmentTotalRows:
@@ -52,10 +52,7 @@ class SegmentTotalRows:
                 found.add(item, self._options.budgets)
                 continue
             if on_corrupt == "fail" and is_hole(part, item, on_corrupt=on_corrupt):
-                mask = self._options.mask
-                lines = None if mask is None else mask.of(split.partition.topic)
-                facts = damage_facts(item)
-                raise corruption(in_full(split, facts if lines is None else lines.damage(facts)))
+                self._options.reported(split, damage_facts(item))
             found.add_damage(item)
         if not found.size:
             return  # the segment is gone, and fail_on_data_loss is false

@@ -21,7 +21,7 @@ from kafkafs.table.row_options import RowOptions
 from kafkafs.table.rows import Rows
 from kafkafs.table.splits.header_facts import countable, records_in
 from kafkafs.table.splits.split import Split
-from kafkafs.table.splits.split_scan import corruption, in_full, is_hole, scan_split
+from kafkafs.table.splits.split_scan import is_hole, scan_split
 
 
 class Counted(NamedTuple):
@@ -151,10 +151,6 @@ class SplitRecords:
             yield from self._hole(split, facts)
 
     def _hole(self, split: Split, facts: dict[str, Any]) -> Iterator[DamagedPlace]:
-        mask = self._options.mask
-        lines = None if mask is None else mask.of(split.partition.topic)
-        facts = in_full(split, facts if lines is None else lines.damage(facts))
-        if self._options.on_corrupt == "fail":
-            raise corruption(facts)
-        if self._options.on_corrupt == "row":
-            yield DamagedPlace(split, facts)
+        shown = self._options.reported(split, facts)
+        if shown is not None:
+            yield DamagedPlace(split, shown)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from engine.log.log_directory import LogSource
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
-from kafkafs.records.visible import log_end
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.lookups import (
     end_offset,
@@ -55,7 +54,7 @@ def select(source: LogSource, path: str, *, committed: bool = False) -> list[Sel
             continue
         start, end = offset_range(view, rest, path)
         is_committed = committed or rest[:1] == ["committed"]
-        end = min(end, log_end(view, committed=is_committed))
+        end = min(end, view.end(committed=is_committed))
         found += by_segment(view, start, end, is_committed)
     return found
 
@@ -69,7 +68,7 @@ def select_in(view: LogView, path: str, *, committed: bool = False) -> list[Sele
     except NotFound:
         return []
     is_committed = committed or rest[:1] == ["committed"]
-    end = min(end, log_end(view, committed=is_committed))
+    end = min(end, view.end(committed=is_committed))
     return by_segment(view, start, end, is_committed)
 
 

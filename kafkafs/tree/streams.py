@@ -25,7 +25,6 @@ from kafkafs.decode.damaged_record import refuse_lost
 from kafkafs.decode.line_chunks import ANY_OFFSET, STRETCH_TEXT
 from kafkafs.decode.line_rendering import Rendering
 from kafkafs.decode.line_stream import Growth, LineStream, StreamPart
-from kafkafs.records.visible import log_end
 from kafkafs.tree.lookups import end_offset, next_base, segment_with_base
 
 MOST_STREAMS = 16_384
@@ -222,7 +221,7 @@ def offsets_of(source: LineSource, view: LogView) -> tuple[Offset, Offset]:
 
 def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
     """Return the byte ranges of a stream's text, as of a view. Needs index look-ups only."""
-    start, end = source.start, min(source.end, log_end(view, committed=source.committed))
+    start, end = source.start, min(source.end, view.end(committed=source.committed))
     if source.committed:
         start = max(start, view.log_start_offset)
     parts = []

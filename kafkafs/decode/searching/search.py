@@ -28,7 +28,7 @@ from engine.log.segment.scan import BatchRun, ScanItem
 from engine.memory_gate import LARGE
 from engine.verdict.log_runs import runs
 from kafkafs.decode.batch_lines import BatchLines
-from kafkafs.decode.error_line import damage_facts, problem_facts
+from kafkafs.decode.error_line import damage_facts, problem_facts, shown_facts
 from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.regex_automaton import automaton_of
@@ -219,11 +219,7 @@ class Search:
         if isinstance(part, BatchRun):
             yield from self._chunks_of(segment, part, with_shown=with_shown)
         elif not part.is_quiet:
-            yield self._shown(damage_facts(part))
-
-    def _shown(self, facts: DamageFacts) -> DamageFacts:
-        mask = self.options.mask
-        return facts if mask is None else mask.damage(facts)
+            yield shown_facts(damage_facts(part), self.options.mask)
 
     def _chunks_of(
         self, segment: LogSegment, run: BatchRun, *, with_shown: bool
@@ -251,7 +247,8 @@ class Search:
                 marks=marks,
             )
             for problem in columns.problems:
-                yield self._shown(problem_facts(problem, run.table[problem.row], segment.path))
+                facts = problem_facts(problem, run.table[problem.row], segment.path)
+                yield shown_facts(facts, options.mask)
             hits = self._matching(run, columns)
             if self.is_inverted:
                 hits = np.setdiff1d(np.arange(len(columns)), hits)

@@ -10,9 +10,9 @@ from typing import Any
 
 from engine.verdict.source_losses import source_problems
 from kafkafs.api.source_logs import SourceLogs
+from kafkafs.decode.shown_text import pretty_json
 from kafkafs.process_facts import process_facts
 from kafkafs.serve.control.counters import Counters
-from kafkafs.tree.json_text import pretty_json
 
 
 class ServerStatus:

@@ -13,9 +13,9 @@ from engine.index.offset_index import OffsetIndex
 from engine.log.log_view import LogView
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
-from kafkafs.decode.error_line import exception_facts
+from kafkafs.decode.error_line import exception_facts, shown_facts
+from kafkafs.decode.shown_text import pretty_json
 from kafkafs.tree.errors import Cancelled, NotFound
-from kafkafs.tree.json_text import pretty_json
 from kafkafs.tree.listing import fixed_entries
 from kafkafs.tree.node import Cancel, Entry, Kind, Node
 from kafkafs.tree.partition.landmarks import first_offset, last_offset
@@ -153,7 +153,7 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
             continue
         except (KafkaStorageError, OSError) as error:
             facts = exception_facts(error)
-            errors.append(facts if partition.mask is None else partition.mask.damage(facts))
+            errors.append(shown_facts(facts, partition.mask))
     return {
         "lastStableOffset": view.last_stable_offset,
         "open": [

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engine.units import Timestamp
-from kafkafs.decode.shown_text import plain_json
+from kafkafs.decode.shown_text import plain_json, pretty_json
 from kafkafs.escaped_names import escaped, name_of
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.json_text import pretty_json
 from kafkafs.tree.listing import entry
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node, mtime_of
 from kafkafs.tree.path_names import instant_name

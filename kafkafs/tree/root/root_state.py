@@ -19,9 +19,9 @@ from engine.files.file_names import (
 )
 from engine.files.source_files import SourceRoot
 from kafkafs.decode.error_line import exception_facts
+from kafkafs.decode.shown_text import pretty_json
 from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
-from kafkafs.tree.json_text import pretty_json
 from kafkafs.tree.listing import fixed_entries
 from kafkafs.tree.node import Attrs, Directory, Entry, Kind, Node
 from kafkafs.tree.plain_files import MadeFile

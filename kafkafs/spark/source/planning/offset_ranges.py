@@ -37,7 +37,7 @@ def log_end(view: LogView, options: ReadOptions) -> Offset:
     Raises:
         OptionError: endAt is highWatermark, and no checkpoint has high watermarks.
     """
-    end = view.last_stable_offset if options.committed else view.log_end_offset
+    end = view.end(committed=options.committed)
     if not options.replicated:
         return end
     if not view.log.checkpoints.all_high_watermarks():
