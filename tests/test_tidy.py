@@ -103,8 +103,8 @@ KNOWING_THE_CONTROL_BIT = {
     # With other bits, as a mask of what stays, or of what is compared.
     "engine/kernel/python_compaction.py",
     "engine/check/replicas/replica_batches.py",
-    "engine/writing/append/usual_batch.py",
-    "engine/writing/records/writable_batch.py",
+    "engine/broker/append/usual_batch.py",
+    "engine/record/encoding/writable_batch.py",
 }
 ASKING_FOR_FATES = {
     "kafkafs/records/visible.py",
