@@ -146,6 +146,26 @@ def _with_mask(function: Callable[..., LinesResult]) -> Callable[..., LinesResul
     return call
 
 
+def _with_decoder(column_lines: Callable[..., LinesResult]) -> Callable[..., LinesResult]:
+    """Return the kernel's `column_lines` that gives the records to the decoder of the options many at once."""
+
+    @wraps(column_lines)
+    def call(
+        table: Any,  # noqa: ANN401 - the kernel's own
+        columns: Columns,
+        **named: Any,  # noqa: ANN401
+    ) -> LinesResult:
+        if named["options"].decoder is None or named.get("texts") is not None or len(columns) < 2:
+            return column_lines(table, columns, **named)
+        # Imported here: most records have no decoder.
+        from engine.lines.decoded_lines import decoded_column_lines
+
+        named.pop("texts", None)
+        return decoded_column_lines(column_lines, table, columns, **named)
+
+    return call
+
+
 def use(which: str) -> None:
     """Switch to the "compiled" or the "python" kernel; for tests and measurements.
 
@@ -163,8 +183,8 @@ def use(which: str) -> None:
     for function in set(__all__) - _SAME_IN_BOTH:
         globals()[function] = getattr(module, function)
     # The kernels know no masks; `read_line` and `read_lines` make no line for options with one.
-    for function in ("lines", "column_lines"):
-        globals()[function] = _with_mask(getattr(module, function))
+    globals()["lines"] = _with_mask(module.lines)
+    globals()["column_lines"] = _with_mask(_with_decoder(module.column_lines))
     name = which
 
 

@@ -14,11 +14,11 @@ from engine.arrays import np, npt
 from engine.budgets import Budgets
 from engine.coding.layout import Buffer
 from engine.columns.batch_table import BatchProblem, Problem, as_table, holds_control
-from engine.columns.columns import RECORD_ROW, Columns
+from engine.columns.columns import RECORD_ROW, Column, Columns
 from engine.columns.decoding import Table
 from engine.lines.line_decoder import LineDecoder
 from engine.lines.line_writer import MANY_CONTROL_RECORDS
-from engine.lines.lines_result import LinesResult
+from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions
 from engine.record.attributes import COMPRESSION_MASK
 
@@ -31,6 +31,10 @@ ColumnLines: TypeAlias = Callable[..., LinesResult]
 _LEAST_AHEAD = 64 * 1024
 _MOST_AHEAD = 1024 * 1024
 """Bytes of records that are decoded at once."""
+_LEAST_LINE = 64
+"""Bytes that a line counts at least besides its key and value."""
+_MOST_LOOKED_AT = 4096
+"""Records whose offsets are looked at together."""
 _TEXT_RATIO = 4
 """Estimated bytes of a line per byte of its record."""
 _MOST_TEXT = 8 * 1024 * 1024
@@ -251,3 +255,83 @@ def decoded_lines(
         rows, column_lines, as_table(table), options, fates, enough, most=most, measure=measure
     )
     return writing.lines(first_row, last_row, first_record=first_record)
+
+
+def decoded_column_lines(
+    column_lines: ColumnLines,
+    table: Table,
+    columns: Columns,
+    *,
+    options: LineOptions,
+    first_record: int = 0,
+    measure: bool = False,
+    enough: int = NO_BOUND,
+    most: int = 0,
+    **fate: object,
+) -> LinesResult:
+    """Return the lines that `kernel.column_lines` returns for options with a decoder, made in bulk.
+
+    Args:
+        column_lines: the kernel's function of this name.
+        fate: fates or fate, as for `kernel.column_lines`, whose the other arguments are, too.
+    """
+    decoder = options.decoder
+    assert decoder is not None
+    parts: list[bytes] = []
+    size = records = 0
+    at, is_large = max(first_record, 0), False
+    while at < len(columns) and size < enough:
+        wanted = max(min(enough - size, _MOST_TEXT) // 2, _LEAST_AHEAD)
+        ahead = min(wanted, _MOST_AHEAD)
+        window = columns.table[at : at + ahead // _LEAST_LINE + 1]
+        shown = _in_range(window, options)
+        if not len(shown):
+            at += len(window)
+            continue
+        first, stop = int(shown[0]), int(shown[-1]) + 1
+        sizes = np.maximum(window["key_size"], 0) + np.maximum(window["value_size"], 0)
+        if most:
+            large = shown[(sizes + window["headers_size"])[shown] > most]
+            stop = min([stop, *large[:1].tolist()])
+            is_large = stop == first
+            if is_large:
+                at += first
+                break
+        ends = np.cumsum(sizes[first:stop] + _LEAST_LINE)
+        stop = min(stop, first + int(np.searchsorted(ends, ahead)) + 1)
+        part = Columns(window[first:stop], columns.arena, [], 0)
+        texts = decoder.texts(part, options.mode, wanted)
+        part = Columns(part.table[: len(texts.places)], part.arena, [], 0)
+        made = column_lines(
+            table, part, options=options, measure=measure, enough=enough - size, texts=texts, **fate
+        )
+        if made.text is not None:
+            parts.append(made.text)
+        size += made.size
+        records += made.records
+        at += first + (len(part) if made.rows_done else made.next_record)
+    following = _next_in_range(columns.table, at, options)
+    return LinesResult(
+        None if measure else b"".join(parts),
+        size,
+        int(following is None),
+        None,
+        records,
+        following or 0,
+        is_large,
+    )
+
+
+def _in_range(table: Column, options: LineOptions) -> npt.NDArray[np.intp]:
+    """Return the places of the records that have an offset of the options' range."""
+    offsets = table["offset"]
+    return np.flatnonzero((offsets >= options.from_offset) & (offsets < options.to_offset))
+
+
+def _next_in_range(table: Column, at: int, options: LineOptions) -> int | None:
+    """Return the place of the first record from `at` on that has an offset of the options' range; None without one."""
+    for start in range(at, len(table), _MOST_LOOKED_AT):
+        found = _in_range(table[start : start + _MOST_LOOKED_AT], options)
+        if len(found):
+            return start + int(found[0])
+    return None

@@ -101,13 +101,16 @@ class LineDecoder(ABC):
     ) -> tuple[DecodedField | None, DecodedField | None]:
         """Return the key and the value; None for one that is shown as in any other topic. Never raises for bad bytes."""
 
-    def texts(self, columns: Columns, mode: Values, enough: int) -> FieldTexts:
+    def texts(
+        self, columns: Columns, mode: Values, enough: int, *, is_bare: bool = False
+    ) -> FieldTexts:
         """Return the keys and values of the first records, at least of one; the same as of `fields`.
 
         Args:
             columns: some records; not none.
             mode: how keys and values are shown that are not decoded.
             enough: stop once the texts have so many bytes.
+            is_bare: leave out what follows the JSON of a key or value, and those that have only a note.
         """
         places = np.full((len(columns), 4), -1, np.int64)
         parts: list[bytes] = []
@@ -119,8 +122,9 @@ class LineDecoder(ABC):
                 is_plain = False
                 shown = self.fields(key, value, headers, int(columns.timestamp[done]))
                 for at, data, field in zip((0, 2), (key, value), shown, strict=True):
-                    if field is not None:
-                        text = field_text(b"value" if at else b"key", data, field, mode)
+                    name = b"value" if at else b"key"
+                    text = shown_text(name, data, field, mode, is_bare=is_bare)
+                    if text is not None:
                         places[done, at : at + 2] = size, len(text)
                         parts.append(text)
                         size += len(text)
@@ -220,6 +224,15 @@ def field_text(name: bytes, data: bytes | None, shown: DecodedField | None, mode
     if shown is not None:
         parts.append(details_json(name, shown))
     return b"".join(parts)
+
+
+def shown_text(
+    name: bytes, data: bytes | None, shown: DecodedField | None, mode: Values, *, is_bare: bool
+) -> bytes | None:
+    """Return the text of a field that is decoded or has a note, as `LineDecoder.texts`; None for any other."""
+    if shown is None or is_bare:
+        return None if shown is None else shown.text
+    return field_text(name, data, shown, mode)
 
 
 def details_json(name: bytes, shown: DecodedField) -> bytes:

@@ -307,12 +307,22 @@ def condition_of(text: str | None, jobs: int) -> Iterator[Where | None]:
             try:
                 yield where
             finally:
-                if where.first is not None:
-                    name, reason = where.first
-                    records = amounts.counted(where.failed, "record")
-                    fail(f"--where failed for {records}, first for {name}: {reason}")
+                _tell_failures(where)
     except WhereError as error:
         raise click.exceptions.Exit(fail(str(error))) from None
+
+
+def _tell_failures(where: Where) -> None:
+    """Say for which records a condition failed, and where none met it, how many lack what it asks for."""
+    if where.first is None:
+        return
+    name, reason = where.first
+    if where.failed:
+        records = amounts.counted(where.failed, "record")
+        fail(f"--where failed for {records}, such as {name}: {reason}")
+    elif not where.met:
+        records = amounts.counted(where.lacking, "record")
+        fail(f"--where asks for a field that {records} lack, such as {name}: {reason}")
 
 
 def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]:

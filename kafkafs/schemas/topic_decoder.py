@@ -15,7 +15,7 @@ from engine.lines.line_decoder import (
     LineDecoder,
     Marks,
     details_json,
-    field_text,
+    shown_text,
 )
 from engine.record.record import Header
 from engine.units import Timestamp
@@ -209,24 +209,29 @@ class TopicSchemas(LineDecoder):
             None if value is None else self.field(value, headers, timestamp, is_key=False),
         )
 
-    def texts(self, columns: Columns, mode: Values, enough: int) -> FieldTexts:
+    def texts(
+        self, columns: Columns, mode: Values, enough: int, *, is_bare: bool = False
+    ) -> FieldTexts:
         """Return keys and values as `LineDecoder.texts`; the values of a schema are decoded together where it has a program."""
         if extension is None:
-            return super().texts(columns, mode, enough)
+            return super().texts(columns, mode, enough, is_bare=is_bare)
         found = _Texts(len(columns))
         for field in range(2):
-            self._decode_together(found, field, columns, enough)
+            self._decode_together(found, field, columns, enough, is_bare=is_bare)
         is_plain = self.marks is not None and not found.size and not found.alone.any()
-        self._decode_alone(found, columns, mode, enough)
+        self._decode_alone(found, columns, mode, enough, is_bare=is_bare)
         return FieldTexts(found.text, found.places[: found.count], is_plain)
 
-    def _decode_together(self, found: _Texts, field: int, columns: Columns, enough: int) -> None:
+    def _decode_together(
+        self, found: _Texts, field: int, columns: Columns, enough: int, *, is_bare: bool
+    ) -> None:
         """Decode keys (field 0) or values (field 1) by schema; those that have to be decoded alone are marked so."""
         fields, groups, alone = self.same_frames(columns, slice(None), is_key=field == 0)
         found.alone[:, field] = alone
         for group in groups:
             try:
-                made = group.texts(fields, _suffix(group.schema, is_key=field == 0), enough)
+                suffix = b"" if is_bare else _suffix(group.schema, is_key=field == 0)
+                made = group.texts(fields, suffix, enough)
             except Exception:  # noqa: BLE001 - each says why it does not decode
                 made = None
             if made is None:
@@ -334,7 +339,9 @@ class TopicSchemas(LineDecoder):
                 return None
         return framing, schema, decoder
 
-    def _decode_alone(self, found: _Texts, columns: Columns, mode: Values, enough: int) -> None:
+    def _decode_alone(
+        self, found: _Texts, columns: Columns, mode: Values, enough: int, *, is_bare: bool
+    ) -> None:
         """Decode the keys and values that were not decoded together."""
         before = found.size
         for row in np.flatnonzero(found.alone.any(axis=1)).tolist():
@@ -345,9 +352,10 @@ class TopicSchemas(LineDecoder):
                 if data is None or not found.alone[row, field]:
                     continue
                 shown = self.field(data, headers, timestamp, is_key=not field)
-                if shown is not None:
-                    name = b"value" if field else b"key"
-                    found.add_one(field, row, field_text(name, data, shown, mode))
+                name = b"value" if field else b"key"
+                text = shown_text(name, data, shown, mode, is_bare=is_bare)
+                if text is not None:
+                    found.add_one(field, row, text)
             if found.size - before >= enough:
                 found.count = min(found.count, row + 1)
 

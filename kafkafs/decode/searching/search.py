@@ -18,9 +18,11 @@ import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, MiB
+from engine.coding.layout import Buffer
 from engine.columns.batch_table import holds_control
-from engine.columns.columns import RECORD_ROW
+from engine.columns.columns import RECORD_ROW, Column
 from engine.columns.matching import Automaton, Fields
+from engine.lines.json_text import Values
 from engine.lines.line_decoder import LineDecoder, Marks as DecoderMarks, decoded_texts
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
@@ -274,9 +276,11 @@ class Search:
         """Return the indexes of the hits of which a condition is true."""
         found = replace(self, form=None).lines(chunk, chunk.hits)
         lines = b"".join(match.text for match in found).splitlines()
-        offsets = chunk.columns.offset[chunk.hits].tolist()
-        names = [f"{self.view.partition}:{offset}" for offset in offsets]
-        return chunk.hits[np.array(where.marks(lines, names), np.bool_)]
+
+        def name_of(index: int) -> str:
+            return f"{self.view.partition}:{chunk.columns.offset[chunk.hits[index]]}"
+
+        return chunk.hits[np.array(where.marks(lines, name_of), np.bool_)]
 
     def _matching(self, run: BatchRun, columns: kernel.Columns) -> Indices:
         """Return the indexes of the records that match in one of the query's fields."""
@@ -435,18 +439,45 @@ def matching_decoded(
 
     Records of control batches are searched as bytes. A decoder of all records hides their bytes.
     """
-    search_in = query.pattern.search
     if decoder.marks is None:
-        known, tried = np.empty(0, np.intp), np.arange(len(columns))
+        is_tried = ~is_control[columns.row]
+        known = np.empty(0, np.intp)
     else:
+        is_tried = np.zeros(len(columns), np.bool_)
+        is_tried[marked_records(columns, decoder.marks)] = True
+        is_tried &= ~is_control[columns.row]
         known = matching_records(columns, query)
-        tried = np.setdiff1d(marked_records(columns, decoder.marks), known)
-    found = [
-        index
-        for index in tried.tolist()
-        if any(search_in(text) for _, text in fields_of(columns, index, query, decoder, is_control))
-    ]
-    return np.union1d(known, np.array(found, np.intp))
+        is_tried[known] = False
+    tried = np.flatnonzero(is_tried)
+    left = chosen(columns, tried)
+    found, done = [known], 0
+    while done < len(left):
+        some = kernel.Columns(left.table[done:], left.arena, [], 0)
+        texts = decoder.texts(some, Values.AUTO, ENOUGH, is_bare=True)
+        stop = done + len(texts.places)
+        for at, name in enumerate(("key", "value")):
+            starts, sizes = texts.places[:, 2 * at], texts.places[:, 2 * at + 1]
+            if name in query.fields:
+                found.append(tried[done + _matching_texts(texts.text, starts, sizes, query)])
+            if decoder.marks is None:  # the bytes of what is decoded are not searched
+                left.table[f"{name}_size"][done:stop][sizes >= 0] = -1
+        done = stop
+    if decoder.marks is None:
+        others = columns.table.copy()
+        others.view(_OPAQUE)[tried] = left.table.view(_OPAQUE)
+        found.append(matching_records(kernel.Columns(others, columns.arena, [], 0), query))
+    return np.unique(np.concatenate(found))
+
+
+def _matching_texts(text: Buffer, starts: Column, sizes: Column, query: Query) -> Indices:
+    """Return the indexes of the texts that match; -1 is the size of one that is not there."""
+    table = np.zeros(len(starts), RECORD_ROW.dtype)
+    table["key_start"] = table["value_start"] = starts = np.maximum(starts, 0)
+    table["key_size"], table["value_size"] = -1, sizes
+    # The kernel searches a record from its key to the end of its headers.
+    table["headers_start"] = starts + np.maximum(sizes, 0)
+    values = query._replace(fields=frozenset({"value"}))
+    return matching_records(kernel.Columns(table, memoryview(text), [], 0), values)
 
 
 def marked_records(columns: kernel.Columns, marks: DecoderMarks) -> Indices:

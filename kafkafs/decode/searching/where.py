@@ -1,6 +1,6 @@
 """A condition on record lines, in jq's language: `.value.amount > 100 and .key == "k7"`.
 
-libjq runs the condition in processes of their own. Each has 10 seconds of processor time and 512 MiB of memory for some
+What is no plain condition libjq runs, in processes of their own. Each has 10 seconds of processor time and 512 MiB of memory for some
 records, no environment, and can open no file.
 """
 
@@ -11,22 +11,37 @@ import resource
 import signal
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any, NamedTuple, NoReturn, Self
 
+from orjson import loads
+
 from engine.budgets import MiB
+from kafkafs.decode.searching.plain_condition import (
+    Condition,
+    OtherTypeError,
+    UndecidedError,
+    plain_condition,
+)
 
 MOST_SECONDS = 10
 MOST_MEMORY = 512 * MiB
 MOST_LINE = 8 * MiB
 """Bytes of a line that is tried; a longer one counts as failed."""
-_MOST_LINES = 256
+_MOST_LINES = 1024
 _MOST_BYTES = 1 * MiB
 _MOST_REASON = 200
 _LENGTH = 4
-_YES, _NO, _FAILED = b"1", b"0", b"e"
+_YES, _NO, _FAILED, _LACKS = b"10e-"
+_PROGRAM = """[limit(1; try ((%s
+) | if . then 1 else 0 end) catch ("e" + tostring))] | .[0] // 0"""
+"""What libjq runs on each line: 1, 0, or "e" and the reason of a failure. Modules can be imported only at a program's
+beginning, so that no expression can.
+"""
+_OTHER_TYPE = ("Cannot index ", "Cannot iterate over ")
+"""How the reason begins where a value is of another type than the condition asks for, as in other topics."""
 
 
 class WhereError(Exception):
@@ -34,7 +49,11 @@ class WhereError(Exception):
 
 
 class Answer(NamedTuple):
-    """Whether the condition is true of each line; `reason` is why it failed for the first of the failed ones."""
+    """Whether the condition is true of each line; `reason` is why it failed for the first of the failed ones.
+
+    A line counts as one without the field if a value is of another type than the condition asks for, such as text in
+    place of an object.
+    """
 
     marks: bytes
     reason: str
@@ -44,8 +63,10 @@ class Where:
     """A condition, and the processes that try it. Thread-safe; to be made before other threads start.
 
     Attributes:
+        met: number of records for which the condition is true.
+        lacking: number of records that lack the field: they do not match.
         failed: number of records for which the condition failed: they do not match.
-        first: the first of these, and why.
+        first: the first of the failed ones, and why; of those that lack the field if none failed.
 
     Raises:
         WhereError: jq is missing, or the text is no expression of jq.
@@ -53,7 +74,8 @@ class Where:
 
     def __init__(self, text: str, jobs: int) -> None:
         _compiled(text)
-        self.failed = 0
+        self._plain = plain_condition(text)
+        self.met = self.lacking = self.failed = 0
         self.first: tuple[str, str] | None = None
         self._lock = Lock()
         self._idle: SimpleQueue[_Process] = SimpleQueue()
@@ -68,16 +90,48 @@ class Where:
         for each in self._all:
             each.close()
 
-    def marks(self, lines: Sequence[bytes], names: Sequence[str]) -> list[bool]:
+    def marks(self, lines: Sequence[bytes], name_of: Callable[[int], str]) -> list[bool]:
         """Return of which lines the condition is true.
 
         Args:
             lines: record lines.
-            names: what to call each record in an error.
+            name_of: returns what to call the record of a line, by its index, in an error.
 
         Raises:
             WhereError: the condition takes too much time or memory.
         """
+        if self._plain is None:
+            return self._by_libjq(lines, name_of)
+        found, left = self._decided(self._plain, lines, name_of)
+        if left:
+            others = self._by_libjq([lines[each] for each in left], lambda at: name_of(left[at]))
+            for each, mark in zip(left, others, strict=True):
+                found[each] = mark
+        return found
+
+    def _decided(
+        self, condition: Condition, lines: Sequence[bytes], name_of: Callable[[int], str]
+    ) -> tuple[list[bool], list[int]]:
+        """Return of which lines a condition is true, and the indexes of those that are left to libjq."""
+        marks = bytearray()
+        left: list[int] = []
+        reason = ""
+        for index, line in enumerate(lines):
+            try:
+                if len(line) > MOST_LINE:
+                    raise UndecidedError
+                result = condition(loads(line))
+                marks.append(_NO if result is None or result is False else _YES)
+            except OtherTypeError as error:
+                marks.append(_LACKS)
+                reason = reason or str(error)
+            except (UndecidedError, ValueError):
+                marks.append(_NO)
+                left.append(index)
+        self._count(Answer(bytes(marks), reason), 0, name_of)
+        return [mark == _YES for mark in marks], left
+
+    def _by_libjq(self, lines: Sequence[bytes], name_of: Callable[[int], str]) -> list[bool]:
         found: list[bool] = []
         process = self._idle.get()
         try:
@@ -87,21 +141,23 @@ class Where:
                 if answer is None:
                     raise WhereError(
                         f"--where took more than {MOST_SECONDS} seconds or {MOST_MEMORY // MiB} MiB"
-                        f" for the {len(some)} records from {names[at]} on"
+                        f" for the {len(some)} records from {name_of(at)} on"
                     )
-                self._count(answer, names[at : at + len(some)])
-                found += [mark == _YES[0] for mark in answer.marks]
+                self._count(answer, at, name_of)
+                found += [mark == _YES for mark in answer.marks]
         finally:
             self._idle.put(process)
         return found
 
-    def _count(self, answer: Answer, names: Sequence[str]) -> None:
-        failed = answer.marks.count(_FAILED)
-        if failed:
-            with self._lock:
-                self.failed += failed
-                if self.first is None:
-                    self.first = names[answer.marks.index(_FAILED)], answer.reason
+    def _count(self, answer: Answer, at: int, name_of: Callable[[int], str]) -> None:
+        failed, lacking = answer.marks.count(_FAILED), answer.marks.count(_LACKS)
+        with self._lock:
+            if (failed and not self.failed) or (lacking and self.first is None):
+                place = answer.marks.index(_FAILED if failed else _LACKS)
+                self.first = name_of(at + place), answer.reason
+            self.met += answer.marks.count(_YES)
+            self.failed += failed
+            self.lacking += lacking
 
 
 def _batches(lines: Sequence[bytes]) -> Iterable[list[bytes]]:
@@ -123,7 +179,7 @@ def _compiled(text: str) -> Any:  # noqa: ANN401 - of libjq
     except ImportError:
         raise WhereError("--where needs jq: pip install 'kafkafs[where]'") from None
     try:
-        return jq.compile(f"({text}\n)")  # modules can be imported only at a program's beginning
+        return jq.compile(_PROGRAM.replace("%s", text))
     except ValueError as error:
         reason = " ".join(str(error).split())[:_MOST_REASON]
         raise WhereError(f"--where is no expression of jq: {reason}") from None
@@ -193,18 +249,30 @@ def _serve(text: str, asked: int, answers: int) -> NoReturn:
 
 
 def _answered(program: Any, lines: bytes) -> bytes:  # noqa: ANN401 - of libjq
+    texts = lines.split(b"\n")
     marks = bytearray()
-    reason = b""
-    for line in lines.split(b"\n"):
-        try:
-            if not line:
-                raise ValueError(f"its line is longer than {MOST_LINE // MiB} MiB")
-            result = next(iter(program.input_text(line.decode())), None)
-            marks += _NO if result is None or result is False else _YES
-        except ValueError as error:
-            marks += _FAILED
-            reason = reason or str(error)[:_MOST_REASON].encode("utf-8", "replace")
-    return bytes(marks) + reason
+    reasons = {_FAILED: "", _LACKS: ""}
+    results = iter(_results(program, [text for text in texts if text]))
+    for text in texts:
+        result = next(results) if text else f"eits line is longer than {MOST_LINE // MiB} MiB"
+        if isinstance(result, str):
+            reason = result[1:]
+            marks.append(_LACKS if reason.startswith(_OTHER_TYPE) else _FAILED)
+            reasons[marks[-1]] = reasons[marks[-1]] or reason[:_MOST_REASON]
+        else:
+            marks.append(_YES if result else _NO)
+    return bytes(marks) + (reasons[_FAILED] or reasons[_LACKS]).encode("utf-8", "replace")
+
+
+def _results(program: Any, texts: list[bytes]) -> list[int | str]:  # noqa: ANN401 - of libjq
+    """Return what a program says of each text; of one that is no JSON, why."""
+    try:
+        found = list(program.input_text(b"\n".join(texts).decode()))
+    except ValueError as error:
+        found = [f"e{error}"] if len(texts) == 1 else []
+    if len(found) == len(texts):
+        return found
+    return [result for text in texts for result in _results(program, [text])]
 
 
 def _write(pipe: int, data: bytes) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from engine.budgets import DEFAULT_BUDGETS
 from engine.columns.batch_table import BatchRows
 from engine.kernel import compiled, python as kernel_python
+from engine.lines import decoded_lines as lines_in_bulk
 from engine.lines.decoded_lines import decoded_lines
 from engine.lines.json_text import Values
 from engine.lines.record_line import LineOptions
@@ -58,6 +59,51 @@ def shown(topic: str, *made: Rec, kernel: ModuleType = compiled, values: str = "
     options = LineOptions(topic, 0, values=values)
     result = kernel.lines(data, table_of(data), 0, 1, start_position=0, options=options)
     return [json.loads(line) for line in (result.text or b"").splitlines()]
+
+
+# -- records in columns ----------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    topic=st.sampled_from(TOPICS),
+    chance=st.randoms(use_true_random=False),
+    committed=st.booleans(),
+    bounds=st.sampled_from([(0, 2**63 - 1), (3, 9), (0, 4), (20, 21), (900, 901)]),
+    enough=st.sampled_from([2**62, 0, 1, 700, 5000]),
+    most=st.sampled_from([0, 1, 30, 60, 500]),
+    first_record=st.integers(0, 40),
+    measure=st.booleans(),
+    ahead=st.sampled_from([64, 200, 1000, 64 * 1024]),
+)
+def test_lines_of_many_records_are_those_of_one_after_the_other(
+    topic: str,
+    chance: Random,
+    committed: bool,
+    bounds: tuple[int, int],
+    enough: int,
+    most: int,
+    first_record: int,
+    measure: bool,
+    ahead: int,
+) -> None:
+    data = log_of(topic, chance)
+    table = table_of(data)
+    columns = compiled.decode(data, table, 0, len(table), start_position=0)
+    options = LineOptions(topic, 3, committed=committed, from_offset=bounds[0], to_offset=bounds[1])
+    fates = np.array([chance.choice(list(Fate)) for _ in table], np.uint8)
+    asked: dict[str, Any] = {
+        "options": options, "enough": enough, "most": most, "measure": measure,
+        "first_record": min(first_record, len(columns)),
+        **chance.choice(({"fates": fates}, {"fate": int(Fate.ABORTED)}, {})),
+    }  # fmt: skip
+    expected = kernel_python.column_lines(table, columns, **asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines_in_bulk, "_LEAST_AHEAD", ahead)
+        patch.setattr(lines_in_bulk, "_MOST_LOOKED_AT", 3)
+        for module in (compiled, kernel_python):
+            found = lines_in_bulk.decoded_column_lines(module.column_lines, table, columns, **asked)
+            assert found == expected
 
 
 # -- agreement -------------------------------------------------------------------------------------

@@ -83,12 +83,37 @@ def test_the_other_options_take_the_records_that_are_left(options: list[str]) ->
 
 
 def test_a_record_for_which_the_condition_fails_does_not_match_and_is_counted() -> None:
-    found = grep("-c", "--where", "if .offset < 3 then .offset.x else true end", SAMPLE, "orders-0")
+    condition = 'if .offset < 3 then error("no") else true end'
+    found = grep("-c", "--where", condition, SAMPLE, "orders-0")
     assert (found.exit_code, found.stdout) == (0, "997\n")
-    assert found.stderr == (
-        "kafkafs: --where failed for 3 records, first for orders-0:0:"
-        ' Cannot index number with string ("x")\n'
-    )
+    assert found.stderr in {
+        f"kafkafs: --where failed for 3 records, such as orders-0:{n}: no\n" for n in range(3)
+    }
+
+
+@pytest.mark.parametrize("condition", [".offset.x", ".offset[]", '.topic | .["x"]'])
+def test_records_that_lack_a_field_are_told_only_if_no_record_met_the_condition(
+    condition: str,
+) -> None:
+    some = f"if .offset < 3 then {condition} else true end"
+    found = grep("-c", "--where", some, SAMPLE, "orders-0")
+    assert (found.exit_code, found.stdout, found.stderr) == (0, "997\n", "")
+    found = grep("-c", "--where", condition, SAMPLE, "orders-0")
+    assert (found.exit_code, found.stdout) == (1, "0\n")
+    assert "--where asks for a field that 1,000 records lack, such as orders-0:" in found.stderr
+
+
+def test_a_condition_counts_once_for_each_record_whatever_it_yields() -> None:
+    for condition, number in (
+        ("empty", "0"),
+        (".offset < 3, true", "3"),
+        ("(null, true)", "0"),
+        ("0", "1000"),
+        ('"e"', "1000"),
+        ("true, error", "1000"),
+        ("first(range(.offset; 1000; 100))", "1000"),
+    ):
+        assert grep("-c", "--where", condition, SAMPLE, "orders-0").stdout == f"{number}\n"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +160,9 @@ def test_a_line_that_is_too_long_fails_alone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(where, "MOST_LINE", 50)
     with Where(".a", 1) as condition:
         long = b'{"a":1,"b":"%s"}' % (b"x" * 50)
-        assert condition.marks([b'{"a":1}', long, b"{}"], ["t-0:0", "t-0:1", "t-0:2"]) == [
+        assert condition.marks(
+            [b'{"a":1}', long, b"{}"], ["t-0:0", "t-0:1", "t-0:2"].__getitem__
+        ) == [
             True,
             False,
             False,
