@@ -179,6 +179,7 @@ class LogCheck:
         source = segment.segment
         segment.end = source.end
         self.summary.segments += 1
+        self.order.begin(source.base_offset)
         holes = HoleMap(self.under.name, source, segment.next_base, self._next_offset)
         rows = self._kept.segment()
         future, placeholders = _Future(self.now_ms + DAY_MS), Placeholders()

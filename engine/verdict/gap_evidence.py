@@ -20,6 +20,7 @@ from engine.files.file_names import (
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
 from engine.log.proven_end import last_indexed, orphan_indexes
+from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import MAX_INT64, Offset
 from engine.verdict.compaction_marks import marked_to
@@ -101,10 +102,13 @@ def gather(view: LogView, policy: frozenset[str] | None) -> tuple[Evidence, list
     evidence, producers = known_evidence(view, policy), Producers()
     gaps: list[OffsetGap] = []
     bases = view.base_offsets
-    expected, is_after_damage = (bases[0] if bases else 0), False
+    expected, is_after_damage, at = (bases[0] if bases else 0), False, 0
     for segment, item in view.runs(bases[0] if bases else 0, view.log_end_offset):
+        place = bisect_right(bases, segment.base_offset) - 1
+        if place != at and is_after_damage:  # it took no offset from the base offset on
+            expected, is_after_damage = max(expected, segment.base_offset), False
+        at = place
         if isinstance(item, BatchRun):
-            place = bisect_right(bases, segment.base_offset) - 1
             table, wrappers = item.table, wrappers_of(item)
             if wrappers is not None:
                 table = wrappers.with_first_offsets(table)
@@ -180,3 +184,30 @@ def next_batch_after(view: LogView, offset: Offset) -> Offset:
     if found is None:
         return min(max(offset, view.log_end_offset), MAX_INT64)
     return max(offset, found[1].base_offset)
+
+
+def gap_at(view: LogView, offset: Offset) -> tuple[LogSegment, OffsetGap]:
+    """Return the missing offsets around one, and the segment with the batch behind them, as a reader meets them.
+
+    There are none if a batch has the offset. Raises OSError.
+    """
+    place = max(bisect_right(view.base_offsets, offset) - 1, 0)
+    segment = view.segment_at(place)
+    first = segment.base_offset
+    for item in segment.scan_from(offset):
+        if isinstance(item, BatchRun):
+            table, wrappers = item.table, wrappers_of(item)
+            stated = table if wrappers is None else wrappers.with_first_offsets(table)
+            reaching = (table["last_offset"] >= offset).nonzero()[0]
+            row = int(reaching[0]) if len(reaching) else len(table)
+            if row:
+                first = max(first, int(table["last_offset"][row - 1]) + 1)
+            if row < len(table):
+                following, position = (
+                    int(stated[each][row]) for each in ("base_offset", "position")
+                )
+                return segment, OffsetGap(first, following, position)
+        del item  # free it before the next read: a batch may be as large as the budget
+    if place + 1 < len(view.base_offsets):
+        return view.segment_at(place + 1), OffsetGap(first, view.base_offsets[place + 1], 0)
+    return segment, OffsetGap(first, view.log_end_offset, segment.end)

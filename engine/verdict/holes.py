@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from engine import kernel
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
-from engine.record.attributes import COMPRESSION_MASK
 from engine.units import Offset, Position
 from engine.verdict.loss import Loss, LossKind
+from engine.verdict.wrappers import first_offset_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class HoleMap:
             self._open.append(item)
             return
         if self._open:
-            yield self._hole(_first_offset(item) if first_offset is None else first_offset)
+            yield self._hole(first_offset_of(item) if first_offset is None else first_offset)
         self.next_offset = max(self.next_offset, item.next_offset)
 
     def end(self) -> Iterator[Hole]:
@@ -162,13 +161,3 @@ class HoleMap:
             self._segment.tail_end,
             tuple(stated),
         )
-
-
-def _first_offset(run: BatchRun) -> Offset:
-    """Return the offset of a run's first record; a compressed batch of magic 0 or 1 states that of its last record."""
-    first = run.table[:1]
-    if int(first["magic"][0]) < 2 and int(first["attributes"][0]) & COMPRESSION_MASK:
-        summaries, _ = kernel.summarize(run.buffer, first, start_position=run.start_position)
-        if summaries["count"][0] > 0:
-            return int(summaries["first_offset"][0])
-    return run.base_offset

@@ -18,13 +18,13 @@ from engine.budgets import MiB
 from engine.errors import KafkaStorageError
 from engine.log.log_view import LogView
 from engine.log.proven_end import lost_end
-from engine.log.segment.damage import DamageKind, Elsewhere
+from engine.log.segment.damage import Elsewhere
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.elsewhere import Holding, elsewhere, holdings_of
 from engine.verdict.gap_evidence import (
-    gaps_within,
+    gap_at,
     gather,
     known_evidence,
     next_batch_after,
@@ -33,10 +33,10 @@ from engine.verdict.gap_evidence import (
 from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
 from engine.verdict.log_start import Certainty, lost_start
 from engine.verdict.loss import Loss, LossKind
-from engine.verdict.segment_ends import BatchesEnd, SegmentEnds
+from engine.verdict.loss_reading import LossReading
+from engine.verdict.segment_ends import SegmentEnds
 from engine.verdict.source_evidence import evidence_of, source_of
 from engine.verdict.words import offsets_are
-from engine.verdict.wrappers import wrappers_of
 
 _Lost = TypeVar("_Lost")
 
@@ -156,7 +156,7 @@ class LogLosses:
             next_offset: the smallest offset that may follow at `start`; None if unknown.
             within: the wanted offsets [first, next), see `wanted`; losses that touch none of them are left out.
         """
-        view, reading = self._view, _Reading(self, segment, within)
+        view, reading = self._view, LossReading(self, segment, within)
         place = bisect_right(view.base_offsets, segment.base_offset) - 1
         if start == 0:
             yield from reading.begin(place)
@@ -164,24 +164,49 @@ class LogLosses:
             reading.expected = next_offset
         elif within[0] > segment.base_offset:
             reading.expected = within[0]
+        yield from self._with_losses(reading, items, place)
+        yield from reading.end(place, end)
+
+    def between(
+        self, segment: LogSegment, items: Iterable[ScanItem], next_offset: Offset | None
+    ) -> Iterator[ScanItem]:
+        """Yield the items of a scan of a segment, and between them each loss that is known without a pass over a long log.
+
+        Args:
+            segment: the segment.
+            items: its scan from a batch on.
+            next_offset: one past the last offset of the batch before; None if it does not matter.
+        """
+        reading = LossReading(self, segment, WHOLE_LOG, may_read=self.may_explain)
+        reading.expected = next_offset
+        place = bisect_right(self._view.base_offsets, segment.base_offset) - 1
+        yield from self._with_losses(reading, items, place)
+
+    def _with_losses(
+        self, reading: LossReading, items: Iterable[ScanItem], place: int
+    ) -> Iterator[ScanItem]:
         for item in items:
             if isinstance(item, BatchRun):
                 yield from reading.run(item)
             elif isinstance(item, Damage):
                 told = reading.damage(item, place)
                 placed = told if told.is_quiet else self.with_places(told)
-                yield item if placed == item else self.note(placed, segment.path)
+                yield item if placed == item else self.note(placed, reading.segment.path)
             else:
                 reading.disorder()
                 yield item
             del item  # free it before the next read: a batch may be as large as the budget
-        yield from reading.end(place, end)
 
     def with_places(self, damage: Damage) -> Damage:
         """Return damage of this log with the places that may still hold its records."""
         last = damage.last_offset
         places = self.elsewhere(damage.first_offset, None if last is None else last + 1)
         return damage._replace(elsewhere=places)
+
+    @property
+    def may_explain(self) -> bool:
+        """Whether a look-up may read the log to explain why offsets are missing; not a long one, nor one that grows."""
+        return not self._view.live and self._view.size <= _LOOK_UP_BYTES
 
     def at(self, offset: Offset, *, may_read: bool = True) -> Loss | None:
         """Return the loss that an offset without a record is in; None if it is in none.
@@ -195,9 +220,10 @@ class LogLosses:
             return self.start if self.start is not None and self.start.holds(offset) else None
         if offset >= view.log_end_offset:
             return self.end if self.end is not None and self.end.holds(offset) else None
-        place = bisect_right(view.base_offsets, offset) - 1
         try:
-            gap = OffsetGap(offset, next_batch_after(view, offset), 0)
+            if next_batch_after(view, offset) <= offset:
+                return None
+            segment, gap = gap_at(view, offset)
             if gap.next_offset <= offset or self._is_below_cleaned(gap):
                 return None
             may_read = may_read and view.size <= _LOOK_UP_BYTES
@@ -206,7 +232,7 @@ class LogLosses:
             return None
         if verdict is None or not verdict.is_loss:
             return None
-        return self._gap_loss(view.segment_at(max(place, 0)), gap, verdict)
+        return self._gap_loss(segment, gap, verdict)
 
     def instead_of(self, start: Offset, stop: Offset) -> list[Loss]:
         """Return the losses in the place of a range of offsets [start, stop), if it has no batch; [] otherwise.
@@ -216,11 +242,12 @@ class LogLosses:
         view = self._view
         found = [self.start] if self.start and start <= view.log_start_offset else []
         start, end = max(start, view.log_start_offset), min(stop, view.log_end_offset)
-        if start < end:
+        while start < end:
             lost = self.at(start)
-            if lost is None or (lost.next_offset or 0) < end:
+            if lost is None:
                 return []
             found.append(lost)
+            start = lost.next_offset or end
         if stop >= view.log_end_offset and self.end is not None:
             found += [self.end] if start < (self.end.next_offset or 0) else []
         return found
@@ -274,14 +301,25 @@ class LogLosses:
         return verdict
 
     def gap(
-        self, segment: LogSegment, gap: OffsetGap, within: tuple[Offset, Offset]
+        self,
+        segment: LogSegment,
+        gap: OffsetGap,
+        within: tuple[Offset, Offset],
+        *,
+        may_read: bool = True,
     ) -> Loss | None:
-        """Return the loss that a gap before a batch of a segment is; None if its offsets were deleted."""
+        """Return the loss that a gap before a batch of a segment is; None if its offsets were deleted.
+
+        Args:
+            segment, gap: the gap.
+            within: the wanted offsets, see `read`.
+            may_read: whether the log may be read to explain the gap.
+        """
         if gap.first_offset >= within[1] or gap.next_offset <= within[0]:
             return None
         if gap.next_offset <= gap.first_offset or self._is_below_cleaned(gap):
             return None
-        verdict = self._verdict(gap)
+        verdict = self._verdict(gap, may_read=may_read)
         return self._gap_loss(segment, gap, verdict) if verdict is not None else None
 
     def _gap_loss(self, segment: LogSegment, gap: OffsetGap, verdict: Verdict) -> Loss | None:
@@ -356,145 +394,3 @@ class LogLosses:
             is_certain=is_certain,
             elsewhere=self.elsewhere(first, following),
         )
-
-
-class _Reading:
-    """Follows the batches of one read of a segment.
-
-    Attributes:
-        expected: one past the last offset so far; None if unknown.
-    """
-
-    def __init__(
-        self, losses: LogLosses, segment: LogSegment, within: tuple[Offset, Offset]
-    ) -> None:
-        self.expected: Offset | None = None
-        self._losses = losses
-        self._segment = segment
-        self._within = within
-        self._is_after_damage = False
-        self._is_after_disorder = False
-
-    def disorder(self) -> None:
-        """Note that offsets go back: the batch that follows is out of place, so offsets around it are not missing."""
-        self._is_after_damage = self._is_after_disorder = True
-
-    def begin(self, place: int) -> Iterator[Damage]:
-        """Begin at the start of the segment; yield what the log lost before it."""
-        losses, base = self._losses, self._segment.base_offset
-        self.expected = base
-        before = losses.ends.before(place)
-        if before is None:
-            start = losses.start
-            if (
-                start is not None
-                and self._within[0] <= base
-                and (start.first_offset or 0) < self._within[1]
-            ):
-                yield losses.note(start.damage())
-        elif before.is_damaged:
-            self._is_after_damage = True
-        else:
-            self.expected = min(before.next_offset, base)
-            if self.expected < base:
-                yield from self._gap(base, 0)
-                self.expected = base
-
-    def run(self, run: BatchRun) -> Iterator[ScanItem]:
-        """Take a run; yield it in pieces, with the losses between them."""
-        expected, self.expected = self.expected, max(run.next_offset, self.expected or 0)
-        is_after_damage, self._is_after_damage = self._is_after_damage, False
-        table = run.table
-        if self._is_after_disorder:
-            self._is_after_disorder, self._is_after_damage = False, len(table) == 1
-            yield run.with_table(table[:1])
-            if len(table) > 1:
-                self._is_after_damage = True
-                yield from self.run(run.with_table(table[1:]))
-            return
-        follows = is_after_damage or expected is None or int(table["base_offset"][0]) <= expected
-        base, last = table["base_offset"], table["last_offset"]
-        if follows and not (base[1:] > last[:-1] + 1).any():
-            yield run
-            return
-        wrappers = wrappers_of(run)
-        stated = table if wrappers is None else wrappers.with_first_offsets(table)
-        if not follows and expected is not None and int(stated["base_offset"][0]) > expected:
-            yield from self._gap(int(stated["base_offset"][0]), run.position, expected)
-        first = 0
-        for gap in gaps_within(stated):
-            lost = self._losses.gap(self._segment, gap, self._within)
-            if lost is not None:
-                row = int(table["position"].searchsorted(gap.position))
-                yield run.with_table(table[first:row])
-                yield self._losses.note(lost.damage())
-                first = row
-        yield run if not first else run.with_table(table[first:])
-
-    def damage(self, damage: Damage, place: int) -> Damage:
-        """Take damage; zeros where batches were are no harmless tail."""
-        if damage.kind is not DamageKind.ZERO_TAIL:
-            self._is_after_damage = True
-            return damage
-        view, expected = self._losses.of_view, self.expected
-        if expected is None:
-            expected = damage.first_offset or self._segment.base_offset
-        bases = view.base_offsets
-        if place + 1 < len(bases):
-            if bases[place + 1] <= expected:
-                return damage
-            following, why = bases[place + 1], f"segment {bases[place + 1]} follows"
-        else:
-            end = self._losses.end
-            following = 0 if end is None else end.next_offset or 0
-            if end is None or following <= expected:
-                return damage
-            why = end.reason
-        self._is_after_damage = True
-        are = offsets_are(expected, following)
-        return damage._replace(
-            kind=DamageKind.ZEROS,
-            reason=f"zeros up to the end of the file, where {are} expected: {why}",
-            first_offset=expected,
-            last_offset=following - 1,
-        )
-
-    def end(self, place: int, end: Position) -> Iterator[Damage]:
-        """End the read of the segment; yield what the log lost behind it, if nobody reads on."""
-        segment, view, within = self._segment, self._losses.of_view, self._within
-        expected = self.expected
-        if expected is None:
-            return
-        bases = view.base_offsets
-        is_whole = end >= (segment.tail_end if place + 1 == len(bases) else segment.size)
-        if is_whole:
-            self._losses.ends.note(segment, BatchesEnd(expected, self._is_after_damage))
-        if self._is_after_damage:
-            return
-        is_last = place + 1 == len(bases) or (
-            bases[place + 1] >= view.log_end_offset and view.lost_segment is None
-        )
-        if is_whole and is_last and place + 1 < len(bases) and expected < bases[place + 1]:
-            yield from self._gap(bases[place + 1], end)
-        if is_whole and is_last:
-            lost = self._losses.end if within[1] == MAX_INT64 else None
-            if lost is not None:
-                yield self._losses.note(lost.damage())
-        elif expected >= within[1]:
-            return
-        elif is_whole:
-            if within[1] <= bases[place + 1]:
-                yield from self._gap(bases[place + 1], end)
-        else:
-            following = next_batch_after(view, expected)
-            if following > expected:
-                yield from self._gap(following, end)
-
-    def _gap(
-        self, following: Offset, position: Position, expected: Offset | None = None
-    ) -> Iterator[Damage]:
-        first = self.expected if expected is None else expected
-        assert first is not None
-        lost = self._losses.gap(self._segment, OffsetGap(first, following, position), self._within)
-        if lost is not None:
-            yield self._losses.note(lost.damage())

@@ -31,6 +31,8 @@ def runs(
         return
     expected, within = 0, wanted(view, start, stop)
     for segment, part in view.extents(start, stop):
+        if part.start >= part.stop:
+            continue  # the segments around an empty one tell what is lost
         smallest = max(part.next_offset, expected)
         items = segment.scan(part.start, part.stop, next_offset=smallest)
         for item in losses.read(segment, items, part.start, part.stop, None, within):

@@ -53,4 +53,6 @@ class SegmentEnds:
         if has_batch or is_damaged:
             return BatchesEnd(following, is_damaged)
         before = self.before(place)
-        return BatchesEnd(following, False) if before is None else before
+        if before is None or before.is_damaged:
+            return BatchesEnd(following, False)
+        return before

@@ -59,6 +59,16 @@ def wrappers_of(run: BatchRun) -> Wrappers | None:
     return wrappers_in(run.table, summaries)
 
 
+def first_offset_of(run: BatchRun) -> Offset:
+    """Return the offset of a run's first record; a wrapper states that of its last record."""
+    first = run.table[:1]
+    if len(_rows(first)):
+        summaries, _ = kernel.summarize(run.buffer, first, start_position=run.start_position)
+        if summaries["count"][0] > 0:
+            return int(summaries["first_offset"][0])
+    return run.base_offset
+
+
 def _rows(table: Table) -> Table:
     found: Table = ((table["magic"] < 2) & (table["attributes"] & COMPRESSION_MASK != 0)).nonzero()[
         0

@@ -200,5 +200,6 @@ def _lines_of_server(facts: dict[str, Any]) -> Iterator[str]:
     )
     yield (
         f"{counted(facts['problems'], 'problem')} found so far, "
+        f"{counted(numbers['damageAnswers'], 'answer')} with damage, "
         f"{counted(numbers['unexpectedErrors'], 'unexpected error')}"
     )

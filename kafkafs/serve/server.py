@@ -153,7 +153,8 @@ async def _serve(
     except OSError as error:
         raise ListenError(_why_not(options, error)) from None
     host, port = listeners[0].socket.getsockname()[:2]
-    status = ServerStatus(logs, connections.counters, _facts(options, host, port), log_text)
+    facts = _facts(options, host, port)
+    status = ServerStatus(logs, connections.counters, broker.fetches, facts, log_text)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)

@@ -85,6 +85,12 @@ class BatchOrder:
         """Note that bytes were skipped: offsets missing there are no gap."""
         self._is_after_damage = True
 
+    def begin(self, base_offset: Offset) -> None:
+        """Begin a segment: damage before it took no offset from its base offset on."""
+        if self._is_after_damage:
+            self.next_offset = max(self.next_offset, base_offset)
+            self._is_after_damage = False
+
     def end(self, place: int, next_base: Offset) -> None:
         """Note that the log ends in an empty segment: offsets missing before its base offset are a gap too."""
         if next_base > self.next_offset and not self._is_after_damage:

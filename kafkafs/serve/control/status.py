@@ -13,6 +13,7 @@ from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.shown_text import pretty_json
 from kafkafs.process_facts import process_facts
 from kafkafs.serve.control.counters import Counters
+from kafkafs.serve.handlers.fetch import Fetches
 
 
 class ServerStatus:
@@ -21,6 +22,7 @@ class ServerStatus:
     Args:
         logs: the open source.
         counters: those of the connections.
+        fetches: the handler of Fetch, which counts answers with damage.
         facts: what the operator chose, for the status.
         log_text: returns the last lines of the log.
     """
@@ -29,11 +31,13 @@ class ServerStatus:
         self,
         logs: SourceLogs,
         counters: Counters,
+        fetches: Fetches,
         facts: Mapping[str, Any],
         log_text: Callable[[], str],
     ) -> None:
         self._logs = logs
         self._counters = counters
+        self._fetches = fetches
         self._facts = facts
         self._log_text = log_text
         self._started = time.monotonic()
@@ -43,7 +47,9 @@ class ServerStatus:
         return {
             "pid": lambda: b"%d\n" % os.getpid(),
             "status": self._status,
-            "statistics": lambda: pretty_json(self._counters.facts()),
+            "statistics": lambda: pretty_json(
+                self._counters.facts() | {"damageAnswers": self._fetches.damage_answers}
+            ),
             "problems": self._problems,
             "log": lambda: self._log_text().encode("utf-8", "backslashreplace"),
         }

@@ -84,6 +84,11 @@ class Fetches:
                 most_repeats=MOST_REPEATS,
             )
 
+    @property
+    def damage_answers(self) -> int:
+        """Answers for partitions that told of lost or damaged offsets."""
+        return self._partitions.damage_answers
+
     async def answer(self, asked: Asked) -> Fields:
         """Return the answer to a request."""
         found = await trio.to_thread.run_sync(self.answer_now, asked, limiter=self._limiter)

@@ -10,6 +10,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.fetch import offset_metadata
 from engine.log.segment.log_segment import LogSegment
 from engine.units import Offset, Position
+from engine.verdict.log_losses import losses_of
 from kafkafs.serve.records.partition_look import PartitionLook
 
 
@@ -79,23 +80,23 @@ def find_batches(
         if isinstance(sought, DamagedOffsets):
             return sought
         if sought is not None:
-            is_below = offset < segment.base_offset and not sought[0]
-            lost = _lost(look.view, segment, offset) if is_below else None
-            return lost or _good_from(look, segment, file, sought, most, min_one_batch)
+            base, position, size = sought
+            lost = _lost(look.view, segment, offset) if base > offset else None
+            place = position, size
+            return lost or _good_from(look, segment, file, place, most, min_one_batch)
     return None if segment is None else _lost(look.view, segment, offset)
 
 
 def _lost(view: LogView, segment: LogSegment, offset: Offset) -> DamagedOffsets | None:
-    """Return the offsets from one on that are lost before the first batch of a segment, or at the log end, if any.
+    """Return the offsets from one on that are lost before the next batch, or at the log end, if any.
 
     In a log that a broker writes, nothing is read to find out: it would be read for each new view of the log.
     """
-    # Imported here because most logs have lost nothing.
-    from engine.verdict.log_losses import losses_of
-
-    lost = losses_of(view).at(offset, may_read=not view.live)
+    losses = losses_of(view)
+    lost = losses.at(offset, may_read=losses.may_explain)
     if lost is None or lost.next_offset is None:
         return None
+    losses.note(lost.damage())
     return DamagedOffsets(segment, 0, min(lost.next_offset, view.log_end_offset), lost.reason)
 
 
@@ -111,7 +112,7 @@ def _good_from(
     position, size = place
     least = size if min_one_batch else 1
     stop = min(position + (max(least, most)), segment.end)
-    end = look.proof(file).good_end(segment, position, stop)
+    end = look.proof(file).good_end(segment, position, stop, losses_of(look.view))
     now = segment.file
     if now is not file and (now.device, now.inode) != (file.device, file.inode):
         # Closed, and another when it was opened again: a cleaned segment takes the place of several.
@@ -121,8 +122,8 @@ def _good_from(
 
 def _seek(
     view: LogView, segment: LogSegment, offset: Offset
-) -> tuple[Position, int] | DamagedOffsets | None:
-    """Find position and size of the first good batch of a segment with every checksum checked.
+) -> tuple[Offset, Position, int] | DamagedOffsets | None:
+    """Find base offset, position and size of the first good batch of a segment with every checksum checked.
 
     None if all are below the offset.
     """
@@ -131,7 +132,7 @@ def _seek(
     if batch is not None:
         base, position, size = (int(batch[name][0]) for name in ("base_offset", "position", "size"))
         if damage is None or landing.position == position or base <= offset:
-            return position, size
+            return base, position, size
         return DamagedOffsets(segment, landing.position, base, damage.reason)
     if damage is None or view.next_base(segment) <= offset:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from threading import Lock
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
@@ -110,6 +111,7 @@ class PartitionFetch:
 
     Attributes:
         looks: what is known of the partitions.
+        damage_answers: answers with an error, or with a batch without records, for lost or damaged offsets.
     """
 
     def __init__(self, cluster: ClusterView, rules: FetchRules) -> None:
@@ -117,6 +119,8 @@ class PartitionFetch:
         self._rules = rules
         self.looks = PartitionLooks(cluster)
         self._conversions = Conversions()
+        self.damage_answers = 0
+        self._counting = Lock()
 
     def fetch(
         self,
@@ -269,6 +273,8 @@ class PartitionFetch:
         self, view: LogView, offset: Offset, lost: DamagedOffsets, answer: FetchedBatches
     ) -> FetchedBatches:
         """Return the error of damage, or a batch without records that takes its place."""
+        with self._counting:
+            self.damage_answers += 1
         if not self._rules.skip_damaged:
             return FetchedBatches(ErrorCode.CORRUPT_MESSAGE)
         empty = encode_empty_batch(

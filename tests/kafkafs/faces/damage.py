@@ -250,6 +250,21 @@ def flipped_bit(folder: Path, pick: random.Random) -> None:
     _overwrite(path, at, bytes([data[at] ^ 1 << pick.randrange(8)]))
 
 
+def removed_batch(folder: Path, pick: random.Random) -> None:
+    """A batch between others is gone without a trace but its offsets."""
+    path = pick.choice(segments(folder))
+    data = path.read_bytes()
+    starts = [0]
+    while starts[-1] + 12 <= len(data):
+        size = 12 + int.from_bytes(data[starts[-1] + 8 :][:4], "big")
+        if size <= 12 or starts[-1] + size > len(data):
+            break
+        starts.append(starts[-1] + size)
+    if len(starts) > 3:  # batches before and behind it
+        place = pick.randrange(1, len(starts) - 2)
+        path.write_bytes(data[: starts[place]] + data[starts[place + 1] :])
+
+
 LOG_KINDS: tuple[LogKind, ...] = (
     zeroed_segment,
     emptied_segment,
@@ -261,6 +276,7 @@ LOG_KINDS: tuple[LogKind, ...] = (
     zeroed_block,
     random_bytes,
     flipped_bit,
+    removed_batch,
 )
 
 
@@ -277,7 +293,7 @@ def log_damage(node: Damaged, pick: random.Random) -> None:
         if min((path.stat().st_size for path in segments(folder)), default=0) > 200:
             kind(folder, pick)
             node.did.append(f"{name} {kind.__name__}")
-    if name == METADATA or name.startswith("compacted"):
+    if name == METADATA or name.startswith("compacted") or _is_silent(node, name):
         node.unproven.add(name)
 
 
@@ -289,6 +305,13 @@ def offsets_damage(node: Damaged, pick: random.Random) -> None:
         if min((path.stat().st_size for path in segments(node.folder(name))), default=0) > 200:
             kind(node.folder(name), pick)
             node.did.append(f"{name} {kind.__name__}")
+            if _is_silent(node, name):
+                node.unproven.add(name)
+
+
+def _is_silent(node: Damaged, name: str) -> bool:
+    """Whether compaction may have taken a batch that is gone from a log."""
+    return name.startswith("__") and f"{name} {removed_batch.__name__}" in node.did
 
 
 def lost_folder(node: Damaged, pick: random.Random) -> None:

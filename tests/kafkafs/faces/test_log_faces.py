@@ -26,7 +26,16 @@ from kafkafs.report.facts import FactsReader
 from kafkafs.report.verdict import verdict
 from kafkafs.tree.tree import Tree
 from tests.fixtures_data import copy_of
-from tests.kafkafs.faces.damage import LOG_KINDS, segments
+from tests.kafkafs.faces.damage import (
+    LOG_KINDS,
+    LogKind,
+    cut_segment,
+    emptied_segment,
+    lost_records_file,
+    lost_segment,
+    segments,
+    zeroed_segment,
+)
 
 LOG = "orders-0"
 TOPIC = "orders"
@@ -207,22 +216,38 @@ def contradictions(source: Path, truth: set[int], end: int) -> Iterator[str]:
 
 
 def _hurt(
-    sound: Path, tmp_path: Path, batches: list[Batch], kinds: list[Any], pick: random.Random
+    sound: Path,
+    tmp_path: Path,
+    batches: list[Batch],
+    kinds: list[Any],
+    pick: random.Random,
+    *,
+    least: int = 200,
 ) -> tuple[Path, set[int]]:
+    """Damage a copy of a log dir, while its segments have more than `least` bytes; the path, and the offsets lost."""
     source = tmp_path / "data"
     shutil.copytree(sound, source)
     for kind in kinds:
         left = segments(source / LOG)
-        if left and all(path.stat().st_size > 200 for path in left):
+        if left and all(path.stat().st_size >= least for path in left):
             kind(source / LOG, pick)
     lost: set[int] = set()
     for batch in batches:
         path = source / LOG / batch.file
         whole = path.read_bytes() if path.exists() else b""
         before = (sound / LOG / batch.file).read_bytes()
-        if whole[batch.start : batch.end] != before[batch.start : batch.end]:
+        if before[batch.start : batch.end] not in whole:
             lost |= set(range(batch.first, batch.next))
     return source, lost
+
+
+class Place(random.Random):
+    """Chooses by a place in a sequence."""
+
+    place = 0
+
+    def choice(self, seq: Any) -> Any:
+        return seq[max(-len(seq), min(self.place, len(seq) - 1))]
 
 
 def test_a_sound_log_has_lost_nothing(sound: Path, batches: list[Batch], tmp_path: Path) -> None:
@@ -241,11 +266,35 @@ def test_each_face_names_what_is_lost(
     batches: list[Batch],
     tmp_path: Path,
 ) -> None:
-    class Place(random.Random):
-        def choice(self, seq: Any) -> Any:
-            return seq[min(place, len(seq) - 1)]
+    pick = Place(place)
+    pick.place = place
+    source, lost = _hurt(sound, tmp_path, batches, [kind], pick)
+    assert list(contradictions(source, lost, batches[-1].next)) == []
 
-    source, lost = _hurt(sound, tmp_path, batches, [kind], Place(place))
+
+@pytest.mark.parametrize("places", [(-2, -1), (0, 1)], ids=["last", "first"])
+@pytest.mark.parametrize(
+    "second", [emptied_segment, zeroed_segment, lost_records_file, lost_segment, cut_segment]
+)
+@pytest.mark.parametrize("first", [zeroed_segment, cut_segment, emptied_segment])
+def test_each_face_names_what_neighbouring_segments_lost(
+    first: LogKind,
+    second: LogKind,
+    places: tuple[int, int],
+    sound: Path,
+    batches: list[Batch],
+    tmp_path: Path,
+) -> None:
+    def hurt(kind: LogKind, place: int) -> LogKind:
+        def one(folder: Path, pick: random.Random) -> None:
+            assert isinstance(pick, Place)
+            pick.place = place
+            kind(folder, pick)
+
+        return one
+
+    kinds = list(map(hurt, (first, second), places))
+    source, lost = _hurt(sound, tmp_path, batches, kinds, Place(7), least=0)
     assert list(contradictions(source, lost, batches[-1].next)) == []
 
 

@@ -16,6 +16,8 @@ from engine.record.record import Record
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.conversions import OldFormats
 from kafkafs.serve.records.partition_fetch import FetchRules
+from tests.builders import Rec, batch
+from tests.engine.log.folders import LogWriter
 from tests.fixtures_data import (
     WITH_TRUTH,
     copy_of,
@@ -187,6 +189,98 @@ def test_a_lost_segment_end_is_passed_over_to_the_next_segment(tmp_path):
     whole = truth("current", "compacted-0")
     assert [each for each in got if each[0] >= base] == [each for each in whole if each[0] >= base]
     assert 0 < len(got) < len(whole)
+
+
+# Batches that are gone from the middle of a file
+
+KINDS = {"txn-0": ["txn-0"], "orders-0": ["orders-0", "__cluster_metadata-0"]}
+"""What shows that a batch is lost: numbers of a producer, or the topic's policy in the metadata."""
+
+
+def without_batch(tmp_path: Path, name: str, place: int, row: int) -> tuple[Path, int, int]:
+    """A log dir without a batch of a log's segment, and the batch's first and last offset."""
+    copy = copy_of("current", tmp_path, KINDS[name])
+    segment = Consumer(copy).log(name).view().segment_at(place)
+    batch = next(segment.scan()).headers[row]
+    path = copy / name / segment.name
+    data = path.read_bytes()
+    path.write_bytes(data[: batch.position] + data[batch.position + batch.size :])
+    for each in path.parent.glob(f"{path.stem}.*index"):
+        each.unlink()
+    return copy, batch.base_offset, batch.last_offset
+
+
+each_lost_batch = pytest.mark.parametrize(
+    ("name", "place", "row"), [("orders-0", 1, 5), ("orders-0", 0, 1), ("txn-0", 1, 6)]
+)
+
+
+@each_lost_batch
+@pytest.mark.parametrize("is_from_start", [True, False])
+def test_offsets_of_a_batch_that_is_gone_from_a_file_are_an_error(
+    name, place, row, is_from_start, tmp_path
+):
+    source, first, last = without_batch(tmp_path, name, place, row)
+    consumer = Consumer(source)
+    if is_from_start:
+        with pytest.raises(FetchError) as error:
+            consumer.records(name)
+        assert (error.value.code, error.value.offset) == (ErrorCode.CORRUPT_MESSAGE, first)
+    for offset in range(first - 3, last + 4):
+        answer = consumer.fetch(name, offset)
+        is_lost = first <= offset <= last
+        assert answer.error == (ErrorCode.CORRUPT_MESSAGE if is_lost else ErrorCode.NONE), offset
+        assert bool(answer.size) is not is_lost
+    problems = consumer.cluster.logs.source.problems
+    count = last - first + 1
+    (told,) = {each["reason"] for each in problems if each["kind"] == "missing"}
+    assert told.startswith(f"offsets {first} to {last} ({count}) are missing")
+    assert consumer.fetches.damage_answers >= count
+
+
+@each_lost_batch
+def test_with_skip_damaged_a_batch_that_is_gone_from_a_file_is_passed_over(
+    name, place, row, tmp_path
+):
+    source, first, last = without_batch(tmp_path, name, place, row)
+    consumer = Consumer(source, FetchRules(skip_damaged=True))
+    got = plain(facts(consumer.records(name)))
+    assert got == [each for each in truth("current", name) if not first <= each[0] <= last]
+
+
+def test_a_long_read_ends_at_each_batch_that_is_gone_however_it_began(tmp_path):
+    source, first, last = without_batch(tmp_path, "orders-0", 1, 5)
+    for starts in ([395, 430], [last + 1, 395], [last + 1, first - 1, 395], [first, 395]):
+        consumer = Consumer(source)
+        for start in [*starts, *starts]:
+            answer = consumer.fetch("orders-0", start)
+            found = [b.next_offset for b in MemoryRecords(bytes_of(answer.pieces)).batches()]
+            if start < first:
+                assert found[-1] == first
+            elif start > last:
+                assert found[-1] == 790
+
+
+@pytest.mark.parametrize("size", [40_000, 300_000, 700_000, 1_100_000])
+@pytest.mark.parametrize("starts", [[0], [2, 0], [4, 2, 0], [4, 3, 1], [5, 0], [3, 5, 2]])
+def test_what_is_read_in_pieces_ends_at_a_batch_that_is_gone(starts, size, tmp_path):
+    writer = LogWriter(tmp_path, "orders-0")
+    writer.append(*(batch([Rec(bytes(size))], offset) for offset in (0, 1, 2, 4, 5, 6)))
+    consumer = Consumer(tmp_path)
+    for start in [*starts, *range(7)]:
+        answer = consumer.fetch("orders-0", start, 3 << 20 if start % 2 else 1)
+        found = [b.base_offset for b in MemoryRecords(bytes_of(answer.pieces)).batches()]
+        assert (answer.error == ErrorCode.CORRUPT_MESSAGE) == (start == 3)
+        assert not found or found[0] == start
+        assert start > 3 or all(offset < 3 for offset in found)
+
+
+def test_offsets_that_compaction_took_from_a_file_are_passed_over():
+    consumer = Consumer(log_dir("current"))
+    log = consumer.log("compacted-0").view()
+    for offset in range(log.log_start_offset, log.log_end_offset):
+        assert consumer.fetch("compacted-0", offset).error == ErrorCode.NONE
+    assert consumer.fetches.damage_answers == 0
 
 
 # Old formats

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from kafkafs.serve.error_codes import ErrorCode
+from tests.damage.meaning import rows_of
 from tests.fixtures_data import copy_of
 from tests.kafkafs.serve.connection import Connection
 from tests.kafkafs.serve.serving import Served, serving
 
-METADATA = 3
+FETCH, METADATA = 1, 3
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,24 @@ def test_top_shows_requests_connections_and_bytes(served):
     shown = run("top", served.bootstrap, "--once", "--interval", "0.1")
     assert "without TLS and logins; 0 connections (at most 1), 1 in all\n" in shown.stdout
     assert "\nMetadata " in shown.stdout
+
+
+def test_offsets_that_are_gone_from_the_middle_of_a_file_are_logged_and_counted(tmp_path):
+    source = copy_of("current", tmp_path, ["orders-0", "__cluster_metadata-0"])
+    path = sorted((source / "orders-0").glob("*.log"))[1]
+    data = path.read_bytes()
+    gone = rows_of(data)[5]
+    path.write_bytes(data[: gone.position] + data[gone.end :])
+    with serving(source, tmp_path) as served, Connection(served) as connection:
+        wanted = {"partition": 0, "fetchOffset": gone.base, "partitionMaxBytes": 1 << 20}
+        topics = [{"topic": "orders", "partitions": [wanted]}]
+        asked = {"replicaId": -1, "minBytes": 0, "maxBytes": 1 << 20, "topics": topics}
+        answer = connection.ask(FETCH, 4, **asked)["responses"][0]["partitions"][0]
+        assert answer["errorCode"] == ErrorCode.CORRUPT_MESSAGE
+        assert served.warned("missing: ", path.name, f"offsets {gone.base} to {gone.last} ")
+        facts = facts_of(served.bootstrap)
+    assert facts["statistics"]["damageAnswers"] == 1
+    assert [each["kind"] for each in facts["lastProblems"]] == ["missing"]
 
 
 def test_connections_above_the_limit_are_refused_and_counted(served):

@@ -1,0 +1,186 @@
+"""Follow the batches of one read of a segment, and put the losses of the log between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.log.segment.damage import DamageKind
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.scan import BatchRun, Damage, ScanItem
+from engine.units import MAX_INT64, Offset, Position
+from engine.verdict.gap_evidence import gaps_within, next_batch_after
+from engine.verdict.gaps import OffsetGap
+from engine.verdict.segment_ends import BatchesEnd
+from engine.verdict.words import offsets_are
+from engine.verdict.wrappers import wrappers_of
+
+if TYPE_CHECKING:
+    from engine.verdict.log_losses import LogLosses
+    from engine.verdict.loss import Loss
+
+
+class LossReading:
+    """Follows the batches of one read of a segment.
+
+    Attributes:
+        segment: the segment.
+        expected: one past the last offset so far; None if unknown.
+    """
+
+    def __init__(
+        self,
+        losses: LogLosses,
+        segment: LogSegment,
+        within: tuple[Offset, Offset],
+        *,
+        may_read: bool = True,
+    ) -> None:
+        self.expected: Offset | None = None
+        self.segment = segment
+        self._losses = losses
+        self._within = within
+        self._may_read = may_read
+        self._is_after_damage = False
+        self._ends_in_damage = False
+        self._is_after_disorder = False
+
+    def disorder(self) -> None:
+        """Note that offsets go back: the batch that follows is out of place, so offsets around it are not missing."""
+        self._is_after_damage = self._is_after_disorder = True
+
+    def begin(self, place: int) -> Iterator[Damage]:
+        """Begin at the start of the segment; yield what the log lost before it."""
+        losses, base = self._losses, self.segment.base_offset
+        self.expected = base
+        start, within = losses.start, self._within
+        if (
+            start is not None
+            and within[0] <= (start.next_offset or 0)
+            and (start.first_offset or 0) < within[1]
+            and self._is_first(place)
+        ):
+            yield losses.note(start.damage())
+        before = losses.ends.before(place)
+        if before is not None and not before.is_damaged and before.next_offset < base:
+            yield from self._gap(base, 0, before.next_offset)
+
+    def run(self, run: BatchRun) -> Iterator[ScanItem]:
+        """Take a run; yield it in pieces, with the losses between them."""
+        expected, self.expected = self.expected, max(run.next_offset, self.expected or 0)
+        is_after_damage, self._is_after_damage = self._is_after_damage, False
+        self._ends_in_damage = False
+        table = run.table
+        if self._is_after_disorder:
+            self._is_after_disorder, self._is_after_damage = False, len(table) == 1
+            yield run.with_table(table[:1])
+            if len(table) > 1:
+                self._is_after_damage = True
+                yield from self.run(run.with_table(table[1:]))
+            return
+        follows = is_after_damage or expected is None or int(table["base_offset"][0]) <= expected
+        base, last = table["base_offset"], table["last_offset"]
+        if follows and not (base[1:] > last[:-1] + 1).any():
+            yield run
+            return
+        wrappers = wrappers_of(run)
+        stated = table if wrappers is None else wrappers.with_first_offsets(table)
+        if not follows and expected is not None and int(stated["base_offset"][0]) > expected:
+            yield from self._gap(int(stated["base_offset"][0]), run.position, expected)
+        first = 0
+        for gap in gaps_within(stated):
+            lost = self._loss_of(gap)
+            if lost is not None:
+                row = int(table["position"].searchsorted(gap.position))
+                yield run.with_table(table[first:row])
+                yield self._losses.note(lost.damage())
+                first = row
+        yield run if not first else run.with_table(table[first:])
+
+    def damage(self, damage: Damage, place: int) -> Damage:
+        """Take damage; zeros where batches were are no harmless tail."""
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            self._is_after_damage = self._ends_in_damage = True
+            return damage
+        view, expected = self._losses.of_view, self.expected
+        if expected is None:
+            expected = damage.first_offset or self.segment.base_offset
+        bases = view.base_offsets
+        if place + 1 < len(bases):
+            if bases[place + 1] <= expected:
+                return damage
+            following, why = bases[place + 1], f"segment {bases[place + 1]} follows"
+        else:
+            end = self._losses.end
+            following = 0 if end is None else end.next_offset or 0
+            if end is None or following <= expected:
+                return damage
+            why = end.reason
+        self._is_after_damage = self._ends_in_damage = True
+        are = offsets_are(expected, following)
+        return damage._replace(
+            kind=DamageKind.ZEROS,
+            reason=f"zeros up to the end of the file, where {are} expected: {why}",
+            first_offset=expected,
+            last_offset=following - 1,
+        )
+
+    def end(self, place: int, end: Position) -> Iterator[Damage]:
+        """End the read of the segment; yield what the log lost behind it, if nobody reads on."""
+        segment, view, within = self.segment, self._losses.of_view, self._within
+        expected = self.expected
+        if expected is None:
+            return
+        bases = view.base_offsets
+        is_whole = end >= (segment.tail_end if place + 1 == len(bases) else segment.size)
+        if is_whole and end:
+            self._losses.ends.note(segment, BatchesEnd(expected, self._is_after_damage))
+        is_last = self._is_last(place)
+        if is_whole and is_last:
+            has_following = place + 1 < len(bases)
+            first = bases[place + 1] if has_following and self._ends_in_damage else expected
+            if has_following and first < bases[-1]:
+                yield from self._gap(bases[-1], end, first)
+            # Damage at the end of the last segment is all that the log lost from there on.
+            is_told = self._ends_in_damage and not has_following
+            lost = self._losses.end if within[1] == MAX_INT64 and not is_told else None
+            if lost is not None:
+                yield self._losses.note(lost.damage())
+        elif self._ends_in_damage or expected >= within[1]:
+            return
+        elif is_whole:
+            if within[1] <= bases[place + 1]:
+                yield from self._gap(bases[place + 1], end)
+        else:
+            following = next_batch_after(view, expected)
+            if following > expected:
+                yield from self._gap(following, end)
+
+    def _is_last(self, place: int) -> bool:
+        """Return whether no segment behind one has bytes to read, so that nobody reads on."""
+        view = self._losses.of_view
+        bases = view.base_offsets
+        return place + 1 == len(bases) or (
+            view.lost_segment is None
+            and all(
+                bases[each] >= view.log_end_offset or not view.segment_at(each).size
+                for each in range(place + 1, len(bases))
+            )
+        )
+
+    def _is_first(self, place: int) -> bool:
+        """Return whether no segment before one has bytes to read."""
+        view = self._losses.of_view
+        return not any(view.segment_at(each).size for each in reversed(range(place)))
+
+    def _gap(
+        self, following: Offset, position: Position, expected: Offset | None = None
+    ) -> Iterator[Damage]:
+        first = self.expected if expected is None else expected
+        assert first is not None
+        lost = self._loss_of(OffsetGap(first, following, position))
+        if lost is not None:
+            yield self._losses.note(lost.damage())
+
+    def _loss_of(self, gap: OffsetGap) -> Loss | None:
+        return self._losses.gap(self.segment, gap, self._within, may_read=self._may_read)
