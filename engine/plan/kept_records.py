@@ -64,12 +64,12 @@ def verify_kept(
     reads: bool = True,
     on_read: Callable[[int], None] | None = None,
 ) -> KeptRecords:
-    """Verify the records files that the broker does not read at its start.
+    """Verify the records files that stay; the broker's recovery takes for good what readers do not, and sees no gap.
 
     Args:
         contents: records files that stay, each with whether the broker's recovery read it.
-        reads: whether to read the others; if not, only their bytes are counted.
-        on_read: called with the number of bytes read.
+        reads: whether to read them; if not, only their bytes are counted.
+        on_read: called with the number of bytes read of files that the recovery did not read.
 
     Raises:
         OSError: a file cannot be read.
@@ -79,15 +79,14 @@ def verify_kept(
     shown: list[str] = []
     for content, is_recovered in contents:
         total += content.size
-        if is_recovered:
+        if is_recovered or reads:
             verified += content.size
-        if is_recovered or not reads:
+        if not reads:
             continue
-        verified += content.size
         expected: Offset | None = None
         for item in scan(ReadableContent(content), 0, content.size):
             if isinstance(item, BatchRun):
-                if on_read is not None:
+                if on_read is not None and not is_recovered:
                     on_read(len(item.buffer))
                 has_gaps |= _has_gaps(item, expected)
                 expected = item.next_offset

@@ -5,6 +5,7 @@ A loss is not certain where compaction or retention may have removed some of the
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,7 +18,8 @@ from engine.rebuild.assembly.merging import MergedCopies
 from engine.rebuild.assembly.pieces import Dropped, Piece, is_covered
 from engine.rebuild.beside.known_facts import KnownFacts
 from engine.units import MAX_INT32, Offset
-from engine.verdict.log_losses import losses_of
+from engine.verdict.gaps import OffsetGap
+from engine.verdict.log_losses import WHOLE_LOG, losses_of
 from engine.verdict.log_start import Certainty, LostStart, lost_start
 from engine.verdict.loss import Loss, LossKind
 from engine.verdict.source_evidence import source_of
@@ -141,8 +143,10 @@ class Holes(NamedTuple):
             yield from self._gap(at, held, named, is_compacted)
             at = held
         if end > at:
-            reason = self.end_says or _NO_BATCH
-            yield self._loss(LossKind.END, at, end, reason, bytes_in=self._damage_in(at, end))
+            damage = self._damage_in(at, end)
+            reason = self.end_says or self._why_lost(at, end)
+            if damage is not None or reason:
+                yield self._loss(LossKind.END, at, end, reason, bytes_in=damage)
         yield from self._past(end)
 
     def _past(self, end: Offset) -> Iterator[Loss]:
@@ -171,8 +175,18 @@ class Holes(NamedTuple):
         if lost is not None:
             first = lost if may_be_empty else at
             yield self._loss(LossKind.GAP, first, following, named[lost], is_certain=sure)
-        elif not may_be_empty:
-            yield self._loss(LossKind.GAP, at, following, _NO_BATCH)
+        elif not may_be_empty and (reason := self._why_lost(at, following)):
+            yield self._loss(LossKind.GAP, at, following, reason)
+
+    def _why_lost(self, at: Offset, following: Offset) -> str:
+        """Return what shows to the verdict on the leading copy that a gap is a loss, in words; "" if nothing does."""
+        view = self.merged.view
+        if not view.base_offsets:
+            return _NO_BATCH
+        place = max(bisect_right(view.base_offsets, following) - 1, 0)
+        gap = OffsetGap(at, following, 0)
+        found = losses_of(view).gap(view.segment_at(place), gap, WHOLE_LOG)
+        return "" if found is None else found.reason.partition("; ")[2]
 
     def _damage_in(self, start: Offset, stop: Offset) -> Dropped | None:
         for each in self.dropped:

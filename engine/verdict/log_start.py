@@ -89,7 +89,7 @@ def lost_start(view: LogView, *, may_be_tiered: bool = False) -> LostStart | Non
     epochs = _epochs(view)
     if epochs and epochs[0].start_offset >= first:
         return None
-    claims = tuple(claim for claim in _claims(view, epochs, stated) if claim.offset < first)
+    claims = tuple(claim for claim in _claims(view, epochs, stated) if 0 <= claim.offset < first)
     if not claims:
         return None
     certainty = _certainty(view, is_stated=stated is not None, may_be_tiered=may_be_tiered)

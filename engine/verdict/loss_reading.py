@@ -3,21 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
 from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.gap_evidence import gaps_within, next_batch_after
 from engine.verdict.gaps import OffsetGap
-from engine.verdict.segment_ends import BatchesEnd
+from engine.verdict.loss import Loss
+from engine.verdict.segment_ends import BatchesEnd, SegmentEnds
 from engine.verdict.words import offsets_are
 from engine.verdict.wrappers import wrappers_of
 
-if TYPE_CHECKING:
-    from engine.verdict.log_losses import LogLosses
-    from engine.verdict.loss import Loss
+
+class KnownLosses(Protocol):
+    """What a read has to know of the losses of its log: `LogLosses`.
+
+    Attributes:
+        ends: the ends of the segments.
+    """
+
+    ends: SegmentEnds
+
+    @property
+    def start(self) -> Loss | None:
+        """Segments lost before the first one."""
+
+    @property
+    def end(self) -> Loss | None:
+        """Batches or segments lost after the last one."""
+
+    @property
+    def of_view(self) -> LogView:
+        """The view of the log."""
+
+    def note(self, lost: Damage) -> Damage:
+        """Add what is lost to the problems of the partition; return it."""
+
+    def gap(
+        self,
+        segment: LogSegment,
+        gap: OffsetGap,
+        within: tuple[Offset, Offset],
+        *,
+        may_read: bool = True,
+    ) -> Loss | None:
+        """Return the loss that a gap before a batch of a segment is; None if its offsets were deleted."""
 
 
 class LossReading:
@@ -30,7 +63,7 @@ class LossReading:
 
     def __init__(
         self,
-        losses: LogLosses,
+        losses: KnownLosses,
         segment: LogSegment,
         within: tuple[Offset, Offset],
         *,

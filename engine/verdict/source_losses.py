@@ -130,6 +130,8 @@ def source_problems(source: LogSource) -> list[ProblemEntry]:
     """
     logs = source.partitions()
     for log in logs.values():
+        if state_of(log) in (FolderState.DELETE, FolderState.STRAY):
+            continue  # what a log that was set aside lacks is no loss
         if log.is_loaded or len(logs) <= MOST_LOGS:
             _note_losses(log)
     entries = source.problems

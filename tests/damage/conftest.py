@@ -12,6 +12,9 @@ import pytest
 
 from tests.damage.reader import Look, Reader
 from tests.damage.survey import Survey
+from tests.kafkafs.faces.hostile import contradictions
+
+MOST_BYTES = 4 << 20
 
 
 @pytest.fixture(scope="session")
@@ -29,8 +32,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def look(request: pytest.FixtureRequest, reader: Reader) -> Look:
-    """Reads a source whole; nothing of it may contradict itself but for the kinds in `but_for`."""
+def look(
+    request: pytest.FixtureRequest, reader: Reader, tmp_path_factory: pytest.TempPathFactory
+) -> Look:
+    """Reads a source whole; nothing of it may contradict itself but for the kinds in `but_for`, and all faces say one thing."""
 
     def read(source: Path, *, but_for: tuple[str, ...] = (), **options: Any) -> Survey:
         before = fingerprint(source)
@@ -38,10 +43,19 @@ def look(request: pytest.FixtureRequest, reader: Reader) -> Look:
         assert fingerprint(source) == before, "the source was changed"
         wrong = [each for each in found.wrong if not each.startswith(but_for or ("-",))]
         assert not wrong, "\n".join(wrong[:5])
+        if request.param == "compiled" and not options and is_small(source):
+            differing = list(contradictions(source, tmp_path_factory.mktemp("faces")))
+            assert not differing, "\n".join(differing[:5])
         return found
 
     read.kernel = request.param  # type: ignore[attr-defined]
     return read
+
+
+def is_small(source: Path) -> bool:
+    """Whether a source is a log dir that every face may read in no time."""
+    sizes = (each.lstat().st_size for each in source.rglob("*"))
+    return source.is_dir() and sum(sizes) < MOST_BYTES
 
 
 def fingerprint(source: Path) -> list[tuple[Any, ...]]:

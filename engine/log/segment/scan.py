@@ -407,7 +407,8 @@ class _Scan:
                 return position
             whole = frame.size > 0 and position + frame.size <= until
             size = frame.size if whole else until - position
-            lost = self._lost(position, size, frame, first, next_base)
+            behind = following if position + size >= until else None
+            lost = self._lost(position, size, frame, first, next_base, behind)
             yield lost
             if lost.stretches and whole and lost.last_offset is not None:
                 first = lost.last_offset + 1
@@ -449,12 +450,10 @@ class _Scan:
         stretches = self._look_around().unreadable(damage.position, damage.length)
         if not stretches:
             return damage
-        reason = stretches[0].reason
-        if len(stretches) > 1:
-            reason += f" (in {len(stretches)} stretches)"
+        more = f" (in {len(stretches)} stretches)" if len(stretches) > 1 else ""
         return damage._replace(
             kind=DamageKind.UNREADABLE,
-            reason=reason,
+            reason=stretches[0].reason + more,
             expected=None,
             found=None,
             stretches=stretches,
@@ -467,8 +466,9 @@ class _Scan:
         frame: Frame,
         first: Offset | None,
         next_base: Offset | None,
+        following: Position | None,
     ) -> Damage:
-        """Return the damage of one batch, or of all the bytes where its frame is not usable."""
+        """Return the damage of a batch, or of all the bytes where its frame is not usable; a batch may follow."""
         if next_base is None and self._is_tail(position, frame):
             return self._tail(position, frame)
         assert frame.kind is not None
@@ -480,8 +480,12 @@ class _Scan:
             expected = frame.row.crc
             base, end = frame.row.base_offset, frame.row.last_offset
             if (first or 0) <= base <= end and (last is None or end <= last):
-                is_wrapper = frame.row.magic < 2 and frame.row.attributes & COMPRESSION_MASK
-                first, last = first if is_wrapper else base, end
+                is_old = frame.row.magic < 2
+                is_wrapper = is_old and frame.row.attributes & COMPRESSION_MASK
+                first = first if is_wrapper else base
+                # The header is not proven: an old one before a new batch states too few offsets.
+                if not (is_old and following is not None and self._is_new(following)):
+                    last = end
         damage = self._as_unreadable(
             Damage(self.path, position, size, kind, reason, expected, frame.found, first, last)
         )
@@ -489,6 +493,10 @@ class _Scan:
             return damage
         unproven = unproven_offsets(self._look_around().file, frame.row, damage.stretches)
         return damage._replace(unproven=unproven)
+
+    def _is_new(self, position: Position) -> bool:
+        row = self._look_around().frame(position).row
+        return row is not None and row.magic >= 2
 
 
 def _stated_size(buffer: bytes, index: int) -> int:

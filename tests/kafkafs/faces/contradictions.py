@@ -14,7 +14,7 @@ def contradictions(node: Damaged) -> Iterator[str]:
     yield from of_naming(node, {face.__name__: face(node) for face in NAMING})
     gone = _provably_gone(node)
     for answer in answers(node, gone or set()) if gone is not None else ():
-        if not node.unproven:
+        if not node.unsure:
             yield from answer.contradictions(node)
 
 
@@ -55,22 +55,22 @@ def _against_truth(
         held, is_true = node.held(name), truth.get(name, set())
         named = says.lost.get(name, set()) & held
         missed, added = is_true - named, named - is_true
-        if name in node.unproven:  # nothing on disk can tell it all, so all say the same
+        if name in node.unsure:  # nothing on disk can tell it all, so all say the same
             first = other.lost.get(name, set()) & held
             missed, added = first - named, (named - is_true) | (named - first)
         if missed or added:
             yield f"{face}, {name}: misses {_short(missed)}, adds {_short(added)}"
         shown = says.shown.get(name, set()) if does_show else held - is_true
-        shows_all = name in node.unproven or face in ("python", "Spark") or shown == held - is_true
+        shows_all = name in node.unsure or face in ("python", "Spark") or shown == held - is_true
         if not (shown <= held - is_true and shows_all):
             yield f"{face}, {name}: shows {_short(shown)} of {_short(held - is_true)}"
     if gone is not None and says.gone != gone:
         yield f"{face}: {says.gone or 'nothing'} is gone, not {gone or 'nothing'}"
     is_lost = bool(truth or gone)
-    is_only_lost = does_show and not (node.linked or node.unproven)
+    is_only_lost = does_show and not (node.linked or node.unsure)
     if gone is None:
         return
-    if bool(says.status) != is_lost and (is_only_lost or (is_lost and not node.unproven)):
+    if bool(says.status) != is_lost and (is_only_lost or (is_lost and not node.unsure)):
         yield f"{face} ends with status {says.status}"
 
 

@@ -129,6 +129,7 @@ class Damaged:
         linked: partitions that are symbolic links.
         spoiled: files beside the logs that are not what they were.
         unproven: partitions of which nothing on disk can tell all that they lost.
+        room: a folder for what commands write; by default the one around the log dir.
     """
 
     path: Path
@@ -138,6 +139,15 @@ class Damaged:
     linked: set[str] = field(default_factory=set)
     spoiled: set[str] = field(default_factory=set)
     unproven: set[str] = field(default_factory=set)
+    room: Path | None = None
+
+    @property
+    def unsure(self) -> set[str]:
+        """The partitions of which nothing on disk can tell all, also of those without a batch that only a policy proves."""
+        is_known = METADATA not in self.unproven | self.gone | self.linked
+        ending = f" {removed_batch.__name__}"
+        removed = {each.removesuffix(ending) for each in self.did if each.endswith(ending)}
+        return self.unproven if is_known else self.unproven | removed
 
     def partitions(self) -> list[str]:
         """The partitions that are folders."""

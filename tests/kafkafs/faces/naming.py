@@ -14,9 +14,12 @@ from click.testing import CliRunner
 
 import kafkafs
 from engine.clock import SystemClock
+from engine.errors import KafkaStorageError
 from engine.log.log_directory import open_source
 from engine.log.partition_log import PartitionLog
+from engine.log.segment.damage import DamageKind
 from kafkafs.cli import cli
+from kafkafs.exit_codes import EXIT_USAGE
 from kafkafs.report.facts import FactsReader
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.partition_fetch import FetchRules
@@ -27,7 +30,12 @@ from tests.kafkafs.serve.consumed import Consumer, bytes_of
 _GONE = re.compile(
     r"^(?:kafkafs: )?(\S+): offsets? (\d+)(?: to (\d+))?(?: \(\d+\))? (?:is|are) (?:gone|missing)"
 )
+MOST_OFFSETS = 20_000
 _FOLDER = re.compile(r"folder of (\S+) is gone|folders of \d+ partitions are gone: ([^;]*)")
+
+
+class RefusedError(Exception):
+    """A command refuses a source."""
 
 
 class Said(NamedTuple):
@@ -81,23 +89,31 @@ def ends_in(told: str) -> dict[str, set[int]]:
     for line in told.splitlines():
         if match := _GONE.match(line):
             first, last = int(match[2]), int(match[3] or match[2])
-            found[match[1]] |= set(range(first, last + 1))
+            found[match[1]] |= between(first, last + 1)
     return found
+
+
+def between(first: int, following: int) -> set[int]:
+    """The offsets of a range; of a huge one, those at its start."""
+    return set(range(first, min(following, first + MOST_OFFSETS)))
 
 
 def of_errors(
     errors: Iterable[dict[str, Any]], shown: dict[str, set[int]], ends: dict[str, int]
 ) -> dict[str, set[int]]:
-    """The offsets of error lines; where they do not state a bound, it is the next record shown."""
+    """The offsets of error lines; where they do not state a bound, it is the next record shown.
+
+    A record that cannot be decoded is not lost: its bytes are there.
+    """
     lost: dict[str, set[int]] = defaultdict(set)
     for facts in errors:
-        name = next(part for part in facts["file"].split("/") if part in ends)
+        name = next((part for part in facts["file"].split("/") if part in ends), None)
         first, last = facts["firstOffset"], facts["lastOffset"]
-        if first is None:
+        if first is None or name is None or "record" in facts:
             continue
         if last is None:
             last = min((each for each in shown[name] if each >= first), default=ends[name]) - 1
-        lost[name] |= set(range(first, last + 1))
+        lost[name] |= between(first, last + 1)
     return {name: found - shown[name] for name, found in lost.items()}
 
 
@@ -106,9 +122,9 @@ def of_losses(losses: Iterable[dict[str, Any]], ends: dict[str, int]) -> dict[st
     lost: dict[str, set[int]] = defaultdict(set)
     for loss in losses:
         following = loss["nextOffset"]
-        if loss["firstOffset"] is not None:
+        if loss["firstOffset"] is not None and loss["partition"] in ends:
             end = ends[loss["partition"]] if following is None else following
-            lost[loss["partition"]] |= set(range(loss["firstOffset"], end))
+            lost[loss["partition"]] |= between(loss["firstOffset"], end)
     return lost
 
 
@@ -183,7 +199,7 @@ def python(node: Damaged) -> Said:
         gone = {
             each.partition
             for each in opened.problems
-            if each.kind == "missing" and each.partition not in node.partitions()
+            if each.kind == "missing" and each.file == each.partition
         }
     met = {name: shown[name] | node.controls(name) for name in node.partitions()}
     lost = of_errors(errors, met, node.sound.ends)
@@ -204,14 +220,20 @@ def check(node: Damaged) -> Said:
 
 
 def rebuild(node: Damaged) -> Said:
-    target = node.path.parent / "target"
+    target = (node.room or node.path.parent) / "target"
     done = run("rebuild", node.path, target, "--dry-run", "--json", "--allow-empty")
+    if done.status == EXIT_USAGE:
+        raise RefusedError(done.told)
     assert done.out, done
     facts = json.loads(done.out)
     lost: dict[str, set[int]] = defaultdict(set)
     for partition in facts["partitions"]:
+        # What no broker loads is left out, and is not lost in the source.
+        own = [each for each in partition["dropped"] if each["kind"] not in set(DamageKind)]
+        left_out = {(each["file"], each["position"]) for each in own}
         for each in partition["losses"]:
-            lost[partition["partition"]] |= set(range(each["firstOffset"], each["nextOffset"]))
+            if (each.get("file"), each.get("position")) not in left_out:
+                lost[partition["partition"]] |= between(each["firstOffset"], each["nextOffset"])
     gone = {each["path"] for each in facts["leftOut"] if "folder of" in each["reason"]}
     return Said(done.status, lost, gone, {})
 
@@ -278,10 +300,14 @@ def _fetch_all(
         pieces = consumer.fetch(name, offset).pieces
         following = offset
         for batch in MemoryRecords(bytes_of(pieces)).batches():
-            records = list(batch.records())
-            shown |= {each.offset for each in records}
-            if not records:
-                skipped = set(range(max(batch.base_offset, offset), batch.next_offset))
+            try:
+                offsets = {each.offset for each in batch.records()}
+            except KafkaStorageError:
+                offsets = {batch.last_offset}  # they are sent, and nobody can decode them
+            else:
+                shown |= offsets
+            if not offsets:
+                skipped = between(max(batch.base_offset, offset), batch.next_offset)
                 error = strict.fetch(name, max(batch.base_offset, offset)).error
                 if error == ErrorCode.CORRUPT_MESSAGE:
                     lost |= skipped

@@ -74,7 +74,7 @@ def answers(node: Damaged, gone: set[str]) -> Iterator[Answer]:
         if is_told != bool(of_topic) and not node.linked:
             yield Answer("get", done._replace(status=9), None, set())
     ends = {name for name, lost in truth.items() if node.sound.ends[name] - 1 in lost}
-    unsure = ends & node.unproven
+    unsure = ends & node.unsure
     yield Answer("offsets", run("offsets", source), None if unsure else bool(ends or gone), gone)
     if any(name.startswith(f"{GROUPS}-") for name in node.partitions()):
         of_groups = {name for name in {*truth, *gone} if name.startswith(f"{GROUPS}-")}
