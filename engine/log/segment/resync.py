@@ -375,3 +375,11 @@ def unproven_offsets(
     firsts = np.concatenate(([0], breaks + 1))[:_MOST_RANGES]
     lasts = np.concatenate((breaks, [len(offsets) - 1]))[:_MOST_RANGES]
     return tuple(zip(offsets[firsts].tolist(), offsets[lasts].tolist(), strict=True))
+
+
+def stated_size(buffer: bytes, index: int) -> int:
+    """Return the size that the header at an index states; the size of a header when that is not whole."""
+    if len(buffer) - index < HEAD.size:
+        return HEAD.size
+    length: int = HEAD.unpack_from(buffer, index)[1]
+    return length + LOG_OVERHEAD

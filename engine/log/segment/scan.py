@@ -17,10 +17,10 @@ from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
 from engine.log.segment.damage import DamageKind, Elsewhere
-from engine.log.segment.resync import Frame, Resync, ScannedFile, unproven_offsets
+from engine.log.segment.resync import Frame, Resync, ScannedFile, stated_size, unproven_offsets
 from engine.memory_gate import LARGE, batches_read
 from engine.record.attributes import COMPRESSION_MASK
-from engine.record.batch_frame import HEAD, HEADER, LOG_OVERHEAD
+from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.units import Offset, Position
 
 CHUNK = 1 * MiB
@@ -295,7 +295,7 @@ class _Scan:
                 stopped, stop = yield from self._runs_of(buffer, position)
                 needed = 0
                 if stop == Stop.NEED_MORE and not is_cut:
-                    needed = _stated_size(buffer, stopped - position)
+                    needed = stated_size(buffer, stopped - position)
                 del buffer  # free it before the next read: a batch may be as large as the budget
             if needed and stopped + needed <= self.end:
                 position, size = stopped, max(needed, min(4 * size, self.chunk))
@@ -497,11 +497,3 @@ class _Scan:
     def _is_new(self, position: Position) -> bool:
         row = self._look_around().frame(position).row
         return row is not None and row.magic >= 2
-
-
-def _stated_size(buffer: bytes, index: int) -> int:
-    """Return the size that the header at an index states; the size of a header when that is not whole."""
-    if len(buffer) - index < HEAD.size:
-        return HEAD.size
-    length: int = HEAD.unpack_from(buffer, index)[1]
-    return length + LOG_OVERHEAD
