@@ -17,12 +17,11 @@ from engine.columns.batch_table import BatchProblem, Problem, as_table, holds_co
 from engine.columns.columns import RECORD_ROW, Column, Columns
 from engine.columns.decoding import Table
 from engine.lines.line_decoder import LineDecoder
-from engine.lines.line_writer import MANY_CONTROL_RECORDS
+from engine.lines.line_writer import MANY_CONTROL_RECORDS, Fates
 from engine.lines.lines_result import NO_BOUND, LinesResult
 from engine.lines.record_line import LineOptions
 from engine.record.attributes import COMPRESSION_MASK
 
-Fates: TypeAlias = "npt.NDArray[np.uint8] | bytearray | None"
 Decode: TypeAlias = Callable[[int, int, int], Columns]
 """Function that decodes rows [first, last) to columns, up to some bytes at a time."""
 ColumnLines: TypeAlias = Callable[..., LinesResult]

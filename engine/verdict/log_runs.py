@@ -11,6 +11,11 @@ from engine.units import Offset
 from engine.verdict.log_losses import losses_of, wanted
 
 
+def is_large(task: tuple[object, ScanItem]) -> bool:
+    """Return whether the bytes of what `runs` yields may be as many as the budget of a batch."""
+    return isinstance(task[1], BatchRun) and task[1].is_large
+
+
 def runs(
     view: LogView, start_offset: Offset | None = None, stop_offset: Offset | None = None
 ) -> Iterator[tuple[LogSegment, ScanItem]]:

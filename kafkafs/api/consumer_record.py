@@ -19,7 +19,7 @@ from engine.record.record import Header
 from engine.units import Offset, Timestamp
 from kafkafs.api.moments import datetime_of
 from kafkafs.api.notebook import html_table
-from kafkafs.table.rows import Rows
+from kafkafs.records.rows import Rows
 
 
 class Decoded(NamedTuple):

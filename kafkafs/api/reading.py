@@ -9,7 +9,7 @@ from engine.budgets import Budgets
 from kafkafs.table.row_options import DecoderOf, RowOptions
 
 if TYPE_CHECKING:
-    from kafkafs.table.masked_rows import RowMask
+    from kafkafs.records.row_mask import RowMask
 
 Value = TypeVar("Value")
 

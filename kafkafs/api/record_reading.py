@@ -19,11 +19,11 @@ from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeySearch
 from kafkafs.decode.searching.live_key_search import LiveKeySearch
 from kafkafs.decode.searching.wanted_key import KeyOfBytes
+from kafkafs.records.row_mask import RowMask
+from kafkafs.records.rows import Rows
 from kafkafs.records.visible import SeenRun, Wanted
 from kafkafs.table.errors import CorruptBatchError
-from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
-from kafkafs.table.rows import Rows
 from kafkafs.table.split_records import SplitRecords
 from kafkafs.table.splits.split import QueryRange, plan_live
 

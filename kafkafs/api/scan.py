@@ -15,8 +15,6 @@ except ImportError as error:  # pragma: no cover - the tests have it
 
 from engine.budgets import MiB
 from engine.coding.compression import CODEC_NAMES
-from engine.columns.columns import Columns
-from engine.log.segment.scan import BatchRun
 from engine.units import Timestamp
 from engine.workers import Workers
 from kafkafs.amounts import counted, size
@@ -26,13 +24,12 @@ from kafkafs.api.reading import row_options, usual_threads
 from kafkafs.api.scan_options import DEFAULTS, ScanOptions, Topics
 from kafkafs.api.scan_plan import ScanChoice, ScanPart
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.records.visible import Indices
+from kafkafs.records.conditions import Every, KeyFilter, RowFilter
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
-from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
-from kafkafs.table.rows import TypedValues
 from kafkafs.table.splits.header_walk import walk_headers
 from kafkafs.table.splits.split import Split
+from kafkafs.table.typed_values import TypedValues
 from kafkafs.table.where_filter import WhereFilter
 
 if TYPE_CHECKING:
@@ -285,7 +282,8 @@ class Scan:
 
     def _row_filter(self) -> RowFilter | None:
         keys = None if self._wanted_keys is None else KeyFilter(self._wanted_keys)
-        return keys if self._where is None else _Narrowing(self._where, keys)
+        conditions = [each for each in (self._where, keys) if each is not None]
+        return Every(*conditions) if conditions else None
 
     # Explaining
 
@@ -320,20 +318,6 @@ class Scan:
             f" {'read_committed' if self._options.committed else 'read_uncommitted'}"
         )
         return "\n".join(lines)
-
-
-class _Narrowing:
-    """Filter on batches by an expression, and on records by their keys."""
-
-    def __init__(self, where: WhereFilter, keys: KeyFilter | None) -> None:
-        self._where = where
-        self._keys = keys
-
-    def narrowed(self, run: BatchRun) -> BatchRun:
-        return self._where.narrowed(run)
-
-    def matching(self, columns: Columns, indices: Indices) -> Indices:
-        return indices if self._keys is None else self._keys.matching(columns, indices)
 
 
 def _tasks(parts: Iterable[ScanPart], split_bytes: int) -> Iterator[tuple[ScanPart, Split]]:

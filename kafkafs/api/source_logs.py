@@ -23,7 +23,7 @@ from kafkafs.tree.tree import Tree
 
 if TYPE_CHECKING:
     from engine.replay.source_state import SourceState
-    from kafkafs.table.masked_rows import RowMask
+    from kafkafs.records.row_mask import RowMask
 
 
 class SourceLogs:
@@ -127,7 +127,7 @@ class SourceLogs:
         if self.options.mask is None:
             return None
         # Imported here: it needs numpy, and importing that is slow.
-        from kafkafs.table.masked_rows import RowMask
+        from kafkafs.records.row_mask import RowMask
 
         return RowMask(self.options.mask, self.decoder)
 

@@ -19,9 +19,9 @@ from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Deleted
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 from kafkafs.table.arrow_rows import MOST_MILLISECONDS
-from kafkafs.table.rows import TypedValues
 from kafkafs.table.typed.counted_misfits import CountedMisfits
 from kafkafs.table.typed.retyped import with_leaves
+from kafkafs.table.typed_values import TypedValues
 
 if TYPE_CHECKING:
     from kafkafs.schemas.store import SchemaStore

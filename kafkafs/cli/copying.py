@@ -221,8 +221,7 @@ def print_records(
             )
             for each in selections or ()
         ]
-        has_some = print_found(searches, jobs, failures, progress)
-        if selections is not None and not has_some:
+        if not print_found(searches, jobs, failures, progress) and selections is not None:
             failures.report_nothing(no_records(path, logs_of_path(source, path)))
         write_output(b"", flush=True)
 
@@ -231,15 +230,16 @@ def print_found(
     searches: Sequence[Search], jobs: int, failures: Failures, progress: Progress
 ) -> bool:
     """Write what searches find, and report the damaged places; return whether there was something."""
+    from engine.verdict.log_runs import is_large
     from engine.workers import Workers
     from kafkafs.cli.printing.damage import report
-    from kafkafs.cli.printing.grep_output import is_large
     from kafkafs.decode.searching.search import Match
 
     has_some = False
-    with Workers(jobs, "cat") as workers:
-        parts = ((search, *part) for search in searches for part in search.parts())
-        for item in workers.flat_map(lambda part: part[0].results(*part[1:]), parts, is_large):
+    with Workers(jobs, "cat") as pool:
+        parts = ((search, part) for search in searches for part in search.parts())
+        found = pool.flat_map(lambda it: it[0].results(*it[1]), parts, lambda it: is_large(it[1]))
+        for item in found:
             has_some = True
             if isinstance(item, Match):
                 write_output(item.text)

@@ -261,7 +261,7 @@ def _options(
     if options.decode == "columns":
         options = replace(options, store=known.fixed().store)
     if masks.policy is not None:
-        from kafkafs.table.masked_rows import RowMask
+        from kafkafs.records.row_mask import RowMask
 
         options = replace(options, mask=RowMask(masks.policy, partial(_decoder, known, "")))
     if not options.decodes:

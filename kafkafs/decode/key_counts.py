@@ -20,6 +20,7 @@ from engine.columns.columns import Columns
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import (
@@ -142,6 +143,4 @@ def count_keys(
             yield int(part.table["size"].sum())
 
     with Workers(jobs, "keys") as workers:
-        yield from workers.flat_map(
-            work, search.parts(), lambda task: isinstance(task[1], BatchRun) and task[1].is_large
-        )
+        yield from workers.flat_map(work, search.parts(), is_large)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from engine import kernel
 from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.columns.columns import Columns
@@ -214,7 +213,7 @@ class JsonLines:
     ) -> Iterator[bytes]:
         """Yield the records of a batch of magic 2 of no internal topic: the common case, and the fast one."""
         fields = batches.table[row]
-        columns = self._decoded(batches, row)
+        columns = batches.decoded(row, row + 1, self.options.budgets, _ENOUGH)
         head = _json({"type": "record", "file": self.file.shown, "batchPosition": 0})[:-3]
         head += b'%d,"index":' % fields["position"]
         label = timestamp_label(fields).encode()
@@ -247,17 +246,6 @@ class JsonLines:
         for problem in columns.problems:
             self._problem(problem, fields)
 
-    def _decoded(self, batches: ShownBatches, row: int) -> Columns:
-        return kernel.decode(
-            batches.buffer,
-            batches.readable,
-            row,
-            row + 1,
-            start_position=batches.start_position,
-            budgets=self.options.budgets,
-            enough=_ENOUGH,
-        )
-
     def _problem(self, problem: BatchProblem, row: np.void) -> None:
         self._error(
             {
@@ -276,7 +264,7 @@ class JsonLines:
             for index, found in enumerate(legacy_records(batches, row, self.options.budgets)):
                 yield found if isinstance(found, BatchProblem) else _legacy_facts(found, index)
             return
-        columns = self._decoded(batches, row)
+        columns = batches.decoded(row, row + 1, self.options.budgets, _ENOUGH)
         offsets, timestamps = columns.offset.tolist(), columns.timestamp.tolist()
         sequences = columns.sequence.tolist()
         for index in range(len(columns)):

@@ -94,15 +94,7 @@ class _MaskedBatches:
             facts = batch_facts(fields)
             del facts["crc"]
             yield json_line("batch", self._file.shown, facts)
-            columns = kernel.decode(
-                batches.buffer,
-                batches.readable,
-                row,
-                row + 1,
-                start_position=batches.start_position,
-                budgets=self._options.budgets,
-                enough=_ENOUGH,
-            )
+            columns = batches.decoded(row, row + 1, self._options.budgets, _ENOUGH)
             head = {"batchPosition": int(fields["position"])}
             texts = line_texts(batches.readable, columns, self._lines, bare=True)
             lines = (line for text in texts for line in text.split(b"\n")[:-1])

@@ -13,27 +13,25 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from engine import kernel
 from engine.budgets import MiB
 from engine.disk.disk import DISK, Disk
 from engine.log.partition_log import PartitionLog
 from engine.units import NO_TIMESTAMP, TopicPartition
 from kafkafs.decode.searching.apart import Apart
-from kafkafs.decode.searching.search import chosen
 from kafkafs.decode.shown_text import json_text
 from kafkafs.export.file_columns import file_schema
 from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.file_writers import FileOutput, FileWriter, LinesFile, file_maker
 from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
-from kafkafs.records.line_texts import line_texts
+from kafkafs.records.line_texts import RowLines
+from kafkafs.records.rows import Rows
 from kafkafs.table.arrow_rows import record_batches
-from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import RowOptions
-from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
 from kafkafs.table.splits.split import Split
 from kafkafs.table.splits.task_packing import packed
 from kafkafs.table.typed.counted_misfits import CountedMisfits
+from kafkafs.table.typed_values import TypedValues
 
 MOST_OPEN = 64
 """Files that a task has open at a time."""
@@ -157,11 +155,10 @@ class ExportTaskWriter:
 
     def _write(self, task: ExportTask, take_note: Callable[[int], None]) -> TaskResult:
         result = TaskResult()
-        mask = self._options.mask if self._files.form == "jsonl" else None
-        reader = SplitRecords(self._options, masks_rows=mask is None)
+        reader = SplitRecords(self._options, as_lines=self._files.form == "jsonl")
         damage: FileOutput | None = None
         folder = f"{self._staged}/records"
-        with _DayFiles(self._files, folder, task.number, self._disk, mask) as days:
+        with _DayFiles(self._files, folder, task.number, self._disk) as days:
             for split in task.splits:
                 topic = split.partition.topic
                 result.records.setdefault(topic, 0)
@@ -170,7 +167,7 @@ class ExportTaskWriter:
                         result.damaged += 1
                         damage = damage or self._damage_file(task.number)
                         damage.write(_damage_line(item))
-                    elif isinstance(item, Rows) and len(item):
+                    elif isinstance(item, Rows | RowLines) and len(item):
                         days.add(item)
                         result.records[topic] += len(item)
                 take_note(split.size)
@@ -201,12 +198,9 @@ def _damage_line(place: DamagedPlace) -> bytes:
 
 
 class _DayFiles:
-    """Files of one task by topic and day; records wait for a group of them. `mask` is that of record lines."""
+    """Files of one task by topic and day; records wait for a group of them."""
 
-    def __init__(
-        self, files: FileOptions, folder: str, number: int, disk: Disk, mask: RowMask | None
-    ) -> None:
-        self._mask = mask
+    def __init__(self, files: FileOptions, folder: str, number: int, disk: Disk) -> None:
         self._files = files
         self._typed = {topic: CountedMisfits(typed) for topic, typed in files.typed.items()}
         self._folder = folder
@@ -240,7 +234,7 @@ class _DayFiles:
         """Number of keys and values that do not fit their columns, by topic that has some."""
         return {topic: typed.count for topic, typed in self._typed.items() if typed.count}
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Rows | RowLines) -> None:
         """Add records of one partition."""
         topic = rows.partition.topic
         for day, some in _by_day(rows):
@@ -252,10 +246,10 @@ class _DayFiles:
                     self._flush()
                     waiting = self._waiting.setdefault((topic, day), [])
 
-    def _parts(self, rows: Rows) -> Iterator[tuple[Any, int]]:
+    def _parts(self, rows: Rows | RowLines) -> Iterator[tuple[Any, int]]:
         """Yield records in parts of the format, with their sizes in bytes."""
-        if self._files.form == "jsonl":
-            lines = self._lines(rows)
+        if isinstance(rows, RowLines):
+            lines = rows.texts(self._files.values, _LINES)
             if rows.leftover:
                 lines = Apart(rows.leftover, None).named(lines)
             for text in lines:
@@ -277,14 +271,6 @@ class _DayFiles:
             types = {} if typed is None else typed.types
             found = self._schemas[topic] = file_schema(files.form, files.columns, types)
         return found
-
-    def _lines(self, rows: Rows) -> Iterator[bytes]:
-        columns = chosen(rows.columns, rows.indices)
-        mask = None if self._mask is None else self._mask.of(rows.partition.topic)
-        options = kernel.LineOptions(
-            *rows.partition, values=self._files.values, decode_with=rows.decoder, mask=mask
-        )
-        return line_texts(rows.table, columns, options, rows.fates, enough=_LINES)
 
     def _flush(self) -> None:
         """Write all records that wait."""
@@ -314,9 +300,9 @@ class _DayFiles:
         return self._make(output, self._schema(place[0]))
 
 
-def _by_day(rows: Rows) -> Iterator[tuple[str, Rows]]:
+def _by_day(rows: Rows | RowLines) -> Iterator[tuple[str, Rows | RowLines]]:
     """Yield the records of each day, in their order."""
-    timestamps = rows.numbers("timestamp")
+    timestamps = rows.timestamps
     missing = timestamps == NO_TIMESTAMP
     days = timestamps // MS_OF_DAY
     if (days == days[0]).all() and (missing == missing[0]).all():

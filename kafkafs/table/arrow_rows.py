@@ -14,6 +14,7 @@ from engine.columns.binary_columns import BinaryColumn
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.record.fate import STATES
 from engine.units import MAX_INT64, NO_TIMESTAMP
+from kafkafs.records.rows import Rows
 from kafkafs.table.decoded_rows import (
     BUILDERS,
     DECODED_FIELDS,
@@ -21,7 +22,7 @@ from kafkafs.table.decoded_rows import (
     refuse_misfits,
     shown_bytes,
 )
-from kafkafs.table.rows import Rows, TypedValues
+from kafkafs.table.typed_values import TypedValues
 
 MOST_ROWS = 10_000
 MOST_BYTES = 16 * 1024 * 1024

@@ -7,15 +7,14 @@ from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine import kernel
 from engine.lines.json_text import Shown, Values
 from engine.lines.line_decoder import HIDDEN, DecodedField, LineDecoder
+from kafkafs.records.rows import Fields, Rows, are_marked
 from kafkafs.table.errors import NOT_FITTING, UndecodableRecordError
-from kafkafs.table.rows import Fields, Rows
 
 DECODED_FIELDS: dict[str, pa.DataType] = {
     "decodedKey": pa.string(),
@@ -63,7 +62,9 @@ def decoded_parts(
         return
     start, cost = 0, 0
     fields: Fields = ([], [])
-    may_decode = _may_decode(rows, decoder, sides).tolist()
+    may_decode = [True] * len(rows)
+    if decoder.marks is not None:
+        may_decode = are_marked(rows.columns, decoder.marks, rows.indices, sides).tolist()
     for place, index in enumerate(rows.indices.tolist(), 1):
         both = _decoded(rows, decoder, index, sides) if may_decode[place - 1] else _NOTHING
         for found, field in zip(fields, both, strict=True):
@@ -76,20 +77,6 @@ def decoded_parts(
         if cost > _MOST_BYTES or place == len(rows):
             yield replace(rows, indices=rows.indices[start:place], fields=fields)
             start, cost, fields = place, 0, ([], [])
-
-
-def _may_decode(rows: Rows, decoder: LineDecoder, sides: Collection[str]) -> npt.NDArray[np.bool_]:
-    """Return which records look like one to decode by their first bytes, or have headers."""
-    if decoder.marks is None:
-        return np.ones(len(rows), np.bool_)
-    arena = np.frombuffer(rows.columns.arena, np.uint8)
-    found: npt.NDArray[np.bool_] = rows.columns.headers_count[rows.indices] > 0
-    first_bytes = np.frombuffer(decoder.marks.first_bytes, np.uint8)
-    for side in sides:
-        there = np.flatnonzero(rows.columns.table[f"{side}_size"][rows.indices] > 0)
-        starts = rows.columns.table[f"{side}_start"][rows.indices[there]]
-        found[there] |= np.isin(arena[starts], first_bytes)
-    return found
 
 
 def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:

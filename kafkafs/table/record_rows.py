@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from engine.log.partition_log import PartitionLog
 from kafkafs.decode.searching.apart import Apart
+from kafkafs.records.conditions import RowFilter
+from kafkafs.records.rows import Rows
 from kafkafs.table.arrow_rows import one_row, record_batches, rows_without_columns
-from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
-from kafkafs.table.rows import Rows, TypedValues
-from kafkafs.table.split_records import DamagedPlace, SplitRecords
+from kafkafs.table.split_records import Counted, DamagedPlace, SplitRecords
 from kafkafs.table.splits.split import Split
+from kafkafs.table.typed_values import TypedValues
 
 
 class RecordRows:
@@ -58,9 +59,8 @@ class RecordRows:
                 )
             elif isinstance(item, DamagedPlace):
                 yield self._row_of(item)
-            elif (
-                item.records
-            ):  # PySpark infers another schema from a batch without columns and rows
+            elif isinstance(item, Counted) and item.records:
+                # PySpark infers another schema from a batch without columns and rows.
                 yield rows_without_columns(item.records)
 
     def _row_of(self, hole: DamagedPlace) -> pa.RecordBatch:

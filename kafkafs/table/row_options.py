@@ -14,7 +14,7 @@ from kafkafs.table.splits.split_scan import corruption, in_full
 
 if TYPE_CHECKING:
     from kafkafs.masking.line_mask import LineMask
-    from kafkafs.table.masked_rows import RowMask
+    from kafkafs.records.row_mask import RowMask
 
 DecoderOf: TypeAlias = Callable[[str], LineDecoder | None]
 

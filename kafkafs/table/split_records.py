@@ -15,10 +15,11 @@ from engine.log.segment.scan import BatchRun
 from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.searching.apart import Apart
+from kafkafs.records.conditions import RowFilter
+from kafkafs.records.line_texts import RowLines
+from kafkafs.records.rows import Rows
 from kafkafs.records.visible import SeenRun, Wanted
-from kafkafs.table.key_filter import RowFilter
 from kafkafs.table.row_options import RowOptions
-from kafkafs.table.rows import Rows
 from kafkafs.table.splits.header_facts import countable, records_in
 from kafkafs.table.splits.split import Split
 from kafkafs.table.splits.split_scan import is_hole, scan_split
@@ -47,7 +48,7 @@ class DamagedPlace(NamedTuple):
         return self.facts.get("firstOffset")
 
 
-SplitItem: TypeAlias = Rows | Counted | DamagedPlace
+SplitItem: TypeAlias = Rows | RowLines | Counted | DamagedPlace
 
 
 class SplitRecords:
@@ -57,7 +58,7 @@ class SplitRecords:
         options: see `RowOptions`.
         wanted: filter on the records; None for every record.
         counts_only: count records by headers where those suffice.
-        masks_rows: False for a caller that masks the rows itself; facts of damage are masked here all the same.
+        as_lines: yield the records as RowLines.
     """
 
     def __init__(
@@ -66,12 +67,13 @@ class SplitRecords:
         wanted: RowFilter | None = None,
         *,
         counts_only: bool = False,
-        masks_rows: bool = True,
+        as_lines: bool = False,
     ) -> None:
         self._options = options
         self._wanted = wanted
         self._counts_only = counts_only and wanted is None
-        self._mask = options.mask if masks_rows and not counts_only else None
+        self._mask = None if counts_only else options.mask
+        self._as_lines = as_lines
 
     def read(
         self, split: Split, log: PartitionLog | None = None, apart: Apart | None = None
@@ -135,7 +137,10 @@ class SplitRecords:
                 self._options.keeps_bytes,
                 leftover=split.leftover,
             )
-            yield rows if self._mask is None else self._mask.masked(rows)
+            if self._as_lines:
+                yield RowLines(rows, self._options.mask_of(split.partition.topic))
+            else:
+                yield rows if self._mask is None else self._mask.masked(rows)
             for problem in columns.problems:
                 yield from self._problem(split, problem, table[problem.row], segment.path)
 

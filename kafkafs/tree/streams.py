@@ -151,13 +151,14 @@ def text_of(
             del item  # free it before the next one is read: a batch may be as large as the budget
         return
     # Imported here because a small text needs no threads.
+    from engine.verdict.log_runs import is_large
     from engine.workers import Workers
 
     def text(scanned: _Scanned) -> Iterator[bytes]:
         return rendering.text(view, *scanned, STRETCH_TEXT)
 
     with Workers(jobs, "lines") as workers:
-        yield from workers.flat_map(text, _scanned(view, rendering, parts), _is_large)
+        yield from workers.flat_map(text, _scanned(view, rendering, parts), is_large)
 
 
 def _rendering(
@@ -190,11 +191,6 @@ def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> It
                 view.log.problems.add_damage(segment.path, item)
             yield segment, item
             del item  # free it before the next one is read: a batch may be as large as the budget
-
-
-def _is_large(scanned: _Scanned) -> bool:
-    item = scanned[1]
-    return isinstance(item, BatchRun) and item.is_large
 
 
 def line_options(

@@ -26,10 +26,11 @@ from engine.files.unreadable import UNREADABLE_FILES
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from kafkafs.decode.searching.search import Match, Query, search
+from kafkafs.decode.searching.search import Match, Query
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree
 from tests import fixtures_data
+from tests.kafkafs.decode.searching.searched import search
 from tests.unreadable import FailingDisk, sector
 
 MOST_BYTES = 2_000_000

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
-from engine import kernel
 from engine.budgets import Budgets
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding, failed_read, found
@@ -84,8 +82,7 @@ def _check(
 def _contents(
     file: SourceFile, budgets: Budgets, make: Callable[[str, _Place | None], Finding]
 ) -> Iterator[Finding]:
-    first: ControlRecordType | None = None
-    last: ControlRecordType | None = None
+    first, last = set[ControlRecordType](), set[ControlRecordType]()
     batches = 0
     frame: Frame = (0, None)
     for item in scan(file, 0, file.size(), budgets=budgets):
@@ -93,26 +90,19 @@ def _contents(
             yield make(item.reason, _Place(item.position, item.length, item.expected, item.found))
             frame = None, frame[1]
             continue
-        columns = kernel.decode(
-            item.buffer,
-            item.table,
-            0,
-            len(item.table),
-            start_position=item.start_position,
-            budgets=budgets,
-        )
-        for problem in columns.problems:
+        problems = (each for columns in item.columns(budgets=budgets) for each in columns.problems)
+        for problem in problems:
             row = item.table[problem.row]
             position, size = int(row["position"]), int(row["size"])
             yield make(problem.detail, _Place(position, size))
         frame = yield from _frames(file, item, frame, make)
         if not batches:
-            first = _control_type(item, 0)
-        last = _control_type(item, len(item.table) - 1)
+            first = control_types(item, 0)
+        last = control_types(item, len(item.table) - 1)
         batches += len(item.table)
-    if first is not ControlRecordType.SNAPSHOT_HEADER:
+    if ControlRecordType.SNAPSHOT_HEADER not in first:
         yield make("the snapshot does not begin with a header record", None)
-    if last is not ControlRecordType.SNAPSHOT_FOOTER:
+    if ControlRecordType.SNAPSHOT_FOOTER not in last:
         yield make("the snapshot does not end with a footer record: it is not complete", None)
 
 
@@ -140,18 +130,12 @@ def _frames(
     return following, epoch
 
 
-def _control_type(run: BatchRun, row: int) -> ControlRecordType | None:
-    """Return the type of a header or footer record in a control batch, else None."""
-    if not holds_control(run.table[row]):
-        return None
-    columns = run.decoded(row)
-    types = set()
-    for at in np.arange(len(columns)):
-        try:
-            types.add(parse_control_key(columns.key(int(at))).type)
-        except InvalidRecordError:
-            return None
-    for kind in (ControlRecordType.SNAPSHOT_HEADER, ControlRecordType.SNAPSHOT_FOOTER):
-        if kind in types:
-            return kind
-    return None
+def control_types(run: BatchRun, row: int) -> set[ControlRecordType]:
+    """Return the types of the records of a control batch, up to one that has none; none for another batch."""
+    found = set()
+    if holds_control(run.table[row]):
+        columns = run.decoded(row)
+        with suppress(InvalidRecordError):
+            for at in range(len(columns)):
+                found.add(parse_control_key(columns.key(at)).type)
+    return found

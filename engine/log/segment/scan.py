@@ -95,16 +95,11 @@ class BatchRun(NamedTuple):
             table: rows of the run to decode instead of all; row numbers in the columns are those of this table.
             budgets: limits for each batch.
         """
-        rows = self.table if table is None else table
+        rows, start = self.table if table is None else table, self.start_position
         first = 0
         while first < len(rows):
             found = kernel.decode(
-                self.buffer,
-                rows,
-                first,
-                len(rows),
-                start_position=self.start_position,
-                budgets=budgets,
+                self.buffer, rows, first, len(rows), start_position=start, budgets=budgets
             )
             yield found
             first = found.next_row

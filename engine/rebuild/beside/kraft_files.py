@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
-from engine import kernel
+from engine.check.files.kraft_snapshot_check import control_types
 from engine.checkpoint.quorum_state import parse_quorum_state
-from engine.columns.batch_table import holds_control
-from engine.errors import DamagedFileError, InvalidRecordError, LimitExceededError
+from engine.errors import DamagedFileError, LimitExceededError
 from engine.files.file_names import QUORUM_STATE, kraft_checkpoint_name
 from engine.files.read_failures import failure_text
 from engine.log.folder_listing import KRaftSnapshot
@@ -17,7 +15,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, scan
 from engine.rebuild.assembly.pieces import ScannedBytes
 from engine.rebuild.selection import LeftOut
-from engine.record.control_records import ControlRecordType, parse_control_key
+from engine.record.control_records import ControlRecordType
 from engine.units import Offset
 
 LARGEST_SNAPSHOT = 1 << 30
@@ -122,30 +120,15 @@ def snapshot_flaw(data: bytes, *, has_frame: bool = True) -> str | None:
     for item in scan(ScannedBytes(data), 0, len(data), path=""):
         if not isinstance(item, BatchRun):
             return f"it is damaged at byte {item.position}: {item.reason}"
-        columns = kernel.decode(
-            item.buffer, item.table, 0, len(item.table), start_position=item.start_position
-        )
-        for problem in columns.problems:
+        for problem in (each for columns in item.columns() for each in columns.problems):
             position = int(item.table["position"][problem.row])
             return f"it is damaged at byte {position}: {problem.detail}"
-        frame += [_control_types(item, row) for row in (0, len(item.table) - 1)]
+        frame += [control_types(item, row) for row in (0, len(item.table) - 1)]
     if has_frame and ControlRecordType.SNAPSHOT_HEADER not in frame[0]:
         return "it does not begin with a header record"
     if has_frame and ControlRecordType.SNAPSHOT_FOOTER not in frame[-1]:
         return "it does not end with a footer record: it is not complete"
     return None
-
-
-def _control_types(run: BatchRun, row: int) -> set[ControlRecordType]:
-    """Return the types of the records of a control batch; none for another batch."""
-    if not holds_control(run.table[row]):
-        return set()
-    columns = run.decoded(row)
-    found = set()
-    with suppress(InvalidRecordError):
-        for at in range(len(columns)):
-            found.add(parse_control_key(columns.key(at)).type)
-    return found
 
 
 def _reason(error: Exception) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.cli.printing.damage import report
 from kafkafs.cli.printing.output import write_output
@@ -113,7 +114,9 @@ class GrepOutput:
                 yield from context.results(group)
             return
         with Workers(jobs, "grep") as workers:
-            yield from workers.flat_map(self._work, self._parts(searches), is_large)
+            yield from workers.flat_map(
+                self._work, self._parts(searches), lambda part: is_large(part[1:])
+            )
 
     def _parts(self, searches: Iterable[Search]) -> Iterator[Part]:
         for search in searches:
@@ -179,9 +182,3 @@ def name_of(search: Search) -> bytes:
     """Return the name of the partition, or of the file or folder beside it, that is searched."""
     name = str(search.view.partition) if search.apart is None else search.apart.name
     return name.encode("utf-8", "surrogateescape")
-
-
-def is_large(part: Part) -> bool:
-    """Return whether the bytes of a part may be as large as the budget of a batch."""
-    item = part[2]
-    return isinstance(item, BatchRun) and item.is_large

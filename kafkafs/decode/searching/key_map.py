@@ -19,7 +19,7 @@ from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Disorder, ScanItem
 from engine.units import Offset
-from engine.verdict.log_runs import runs
+from engine.verdict.log_runs import is_large, runs
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 
@@ -92,7 +92,7 @@ class KeyMap:
         start, is_damaged = max(self._end, view.log_start_offset), False
         with Workers(jobs, "keys") as workers:
             found = runs(view, start, view.log_end_offset)
-            for item in workers.flat_map(partial(_decoded, view.log.budgets), found, _is_large):
+            for item in workers.flat_map(partial(_decoded, view.log.budgets), found, is_large):
                 if isinstance(item, _Keys):
                     self._put(item, start)
                 elif isinstance(item, BatchRun):
@@ -143,7 +143,3 @@ def _decoded(budgets: Budgets, task: tuple[LogSegment, ScanItem]) -> Iterator[_K
             rows = [problem.row for problem in columns.problems]
             yield _Keys(columns, int(table["last_offset"][rows].max()) + 1 if rows else 0)
     yield part
-
-
-def _is_large(task: tuple[LogSegment, ScanItem]) -> bool:
-    return isinstance(task[1], BatchRun) and task[1].is_large

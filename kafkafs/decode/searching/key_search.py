@@ -21,6 +21,7 @@ from engine.log.segment.scan import BatchRun, ScanItem
 from engine.log.segment.segment_cuts import pieces_from_the_end
 from engine.units import Offset
 from engine.verdict.log_losses import losses_of, wanted
+from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.record_format import RecordFormat
@@ -245,7 +246,7 @@ class KeySearch:
                 yield Passed(int(part.table["size"].sum()), part.next_offset)
 
         with Workers(self.jobs, "get") as workers:
-            yield from workers.flat_map(work, search.parts(), _is_large)
+            yield from workers.flat_map(work, search.parts(), is_large)
 
     def _found(
         self, search: Search, segment: LogSegment, part: ScanItem
@@ -257,7 +258,3 @@ class KeySearch:
             hits = self._key.among(found.columns, found.hits)
             if len(hits):
                 yield found._replace(hits=hits, shown=hits)
-
-
-def _is_large(task: tuple[LogSegment, ScanItem]) -> bool:
-    return isinstance(task[1], BatchRun) and task[1].is_large

@@ -23,11 +23,10 @@ from engine.columns.batch_table import holds_control
 from engine.columns.columns import RECORD_ROW, Column
 from engine.columns.matching import Automaton, Fields
 from engine.lines.json_text import Values
-from engine.lines.line_decoder import LineDecoder, Marks as DecoderMarks, decoded_texts
+from engine.lines.line_decoder import LineDecoder, decoded_texts
 from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
-from engine.memory_gate import LARGE
 from engine.verdict.log_runs import runs
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts, shown_facts
@@ -37,6 +36,8 @@ from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
 from kafkafs.decode.searching.where import Where
+from kafkafs.records.line_texts import line_texts
+from kafkafs.records.rows import OPAQUE_ROW, are_marked, chosen
 from kafkafs.records.visible import Indices, Marks, SeenRun, Wanted
 
 DamageFacts: TypeAlias = dict[str, Any]
@@ -46,7 +47,6 @@ ENOUGH = 4 * MiB
 _ROWS = 16 * 1024
 """Number of records converted to Python numbers at a time."""
 ALL_FIELDS = frozenset({"key", "value", "headers"})
-_OPAQUE = np.dtype((np.void, RECORD_ROW.size))
 
 
 class Query(NamedTuple):
@@ -302,39 +302,19 @@ class Search:
             yield from (Match(text, text.count(b"\n")) for text in named)
 
     def _lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
-        run, fates = chunk.run, chunk.fates
+        run, fates, options = chunk.run, chunk.fates, self.options
         columns = chosen(chunk.columns, indices)
-        record = 0
-        while record < len(columns):
-            made = kernel.column_lines(
-                run.table,
-                columns,
-                options=self.options,
-                fates=fates,
-                first_record=record,
-                enough=ENOUGH,
-                most=LARGE,
+
+        def large(record: int) -> Iterator[bytes]:
+            row = int(columns.row[record])
+            fate = 0 if fates is None else int(fates[row])
+            lines = BatchLines(
+                run, row, options=options, fate=fate, budgets=DEFAULT_BUDGETS, path=""
             )
-            if made.records:
-                yield Match(made.text or b"", made.records)
-            if made.rows_done:
-                return
-            record = made.next_record
-            if made.is_large:
-                row = int(columns.row[record])
-                fate = 0 if fates is None else int(fates[row])
-                lines = BatchLines(
-                    run,
-                    row,
-                    options=self.options,
-                    fate=fate,
-                    budgets=DEFAULT_BUDGETS,
-                    path="",
-                )
-                for piece in lines.large_line(columns, record):
-                    text = piece.text or b""
-                    yield Match(text, int(text.endswith(b"\n")))
-                record += 1
+            return (piece.text or b"" for piece in lines.large_line(columns, record))
+
+        for text in line_texts(run.table, columns, options, fates, enough=ENOUGH, large=large):
+            yield Match(text, text.count(b"\n"))
 
     def _texts(
         self, form: RecordFormat, columns: kernel.Columns, indices: Indices
@@ -353,23 +333,6 @@ class Search:
                 pieces, sizes, waiting = [], [], 0
         if sizes:
             yield Match(b"".join(pieces), len(sizes), tuple(sizes))
-
-
-def search(
-    view: LogView, query: Query, options: kernel.LineOptions
-) -> Iterator[Match | DamageFacts]:
-    """Yield the matching records of a range in log order, some at a time, and the places that cannot be searched."""
-    whole = Search(view, query, options)
-    for segment, part in whole.parts():
-        yield from whole.results(segment, part)
-        del part  # free it before the next one is read: a batch may be as large as the budget
-
-
-def chosen(columns: kernel.Columns, indices: Indices) -> kernel.Columns:
-    """Return some of the records."""
-    # As opaque bytes: numpy copies a structure field by field, 20 times slower.
-    table = columns.table.view(_OPAQUE)[indices].view(RECORD_ROW.dtype)
-    return kernel.Columns(table, columns.arena, [], columns.next_row)
 
 
 def matching_records(columns: kernel.Columns, query: Query) -> Indices:
@@ -443,9 +406,7 @@ def matching_decoded(
         is_tried = ~is_control[columns.row]
         known = np.empty(0, np.intp)
     else:
-        is_tried = np.zeros(len(columns), np.bool_)
-        is_tried[marked_records(columns, decoder.marks)] = True
-        is_tried &= ~is_control[columns.row]
+        is_tried = are_marked(columns, decoder.marks) & ~is_control[columns.row]
         known = matching_records(columns, query)
         is_tried[known] = False
     tried = np.flatnonzero(is_tried)
@@ -464,7 +425,7 @@ def matching_decoded(
         done = stop
     if decoder.marks is None:
         others = columns.table.copy()
-        others.view(_OPAQUE)[tried] = left.table.view(_OPAQUE)
+        others.view(OPAQUE_ROW)[tried] = left.table.view(OPAQUE_ROW)
         found.append(matching_records(kernel.Columns(others, columns.arena, [], 0), query))
     return np.unique(np.concatenate(found))
 
@@ -478,19 +439,3 @@ def _matching_texts(text: Buffer, starts: Column, sizes: Column, query: Query) -
     table["headers_start"] = starts + np.maximum(sizes, 0)
     values = query._replace(fields=frozenset({"value"}))
     return matching_records(kernel.Columns(table, memoryview(text), [], 0), values)
-
-
-def marked_records(columns: kernel.Columns, marks: DecoderMarks) -> Indices:
-    """Return the indexes of the records that a decoder with marks may decode."""
-    arena = np.frombuffer(columns.arena, np.uint8)
-    table = columns.table
-    is_first = np.zeros(256, np.bool_)
-    is_first[list(marks.first_bytes)] = True
-    found = np.zeros(len(table), np.bool_)
-    for start, size in (("value_start", "value_size"), ("key_start", "key_size")):
-        filled = np.flatnonzero(table[size] > 0)
-        found[filled] |= is_first[arena[table[start][filled]]]
-    if marks.header_keys:
-        for index in np.flatnonzero((table["headers_count"] > 0) & ~found).tolist():
-            found[index] = marks.are_on(None, None, columns.headers(index))
-    return np.flatnonzero(found)

@@ -109,15 +109,7 @@ class BatchDump:
     ) -> Iterator[tuple[Columns, int]]:
         """Yield the records of rows [first, last), some rows at a time, with the next row."""
         while first < last:
-            columns = kernel.decode(
-                batches.buffer,
-                batches.readable,
-                first,
-                last,
-                start_position=batches.start_position,
-                budgets=self.options.budgets,
-                enough=_ENOUGH,
-            )
+            columns = batches.decoded(first, last, self.options.budgets, _ENOUGH)
             first = columns.next_row
             yield columns, first
 

@@ -14,6 +14,7 @@ import numpy as np
 from engine import kernel
 from engine.budgets import Budgets
 from engine.columns.batch_table import BATCH_ROW, Table
+from engine.columns.columns import Columns
 from engine.files.source_files import SourceFile
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, scan
@@ -45,6 +46,13 @@ class ShownBatches(NamedTuple):
         if self.damage is not None:
             return self.damage.position + self.damage.length
         return int(self.table["position"][-1]) + int(self.table["size"][-1])
+
+    def decoded(self, first: int, last: int, budgets: Budgets, enough: int) -> Columns:
+        """Return the records of rows [first, last), up to about `enough` bytes."""
+        rows, start = self.readable, self.start_position
+        return kernel.decode(
+            self.buffer, rows, first, last, start_position=start, budgets=budgets, enough=enough
+        )
 
 
 class Lost(NamedTuple):

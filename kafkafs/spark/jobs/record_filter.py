@@ -14,9 +14,9 @@ from engine.lines.line_decoder import decoded_texts
 from engine.lines.record_line import internal_decoder
 from engine.log.segment.scan import BatchRun
 from kafkafs.decode.searching.search import ALL_FIELDS, Query
+from kafkafs.records.conditions import KeyFilter
 from kafkafs.records.visible import Indices
 from kafkafs.spark.errors import OptionError
-from kafkafs.table.key_filter import KeyFilter
 
 if TYPE_CHECKING:
     from engine.columns.columns import Columns

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from engine.errors import CorruptRecordError, SourceError
+from kafkafs.records.conditions import KeyFilter, RowFilter
 from kafkafs.spark.errors import could_not_read, topics_recreated
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.volume import another_log_dir, not_visible
@@ -19,7 +20,6 @@ from kafkafs.table.errors import (
     OtherLogDirError,
     RecreatedTopicError,
 )
-from kafkafs.table.key_filter import KeyFilter, RowFilter
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.segment_rows import SegmentTotalRows
 from kafkafs.table.splits.split import Split

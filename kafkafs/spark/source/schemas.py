@@ -8,6 +8,7 @@ from pyspark.sql.types import DataType, StructType
 
 from engine.log.log_directory import LogSource
 from kafkafs.masking.policy import MaskPolicy, MaskPolicyError, require_topics
+from kafkafs.records.row_mask import RowMask
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.known_schemas import KnownSchemas
 from kafkafs.spark.errors import OptionError
@@ -15,7 +16,6 @@ from kafkafs.spark.source.columns import DECODED
 from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.options.source_paths import open_paths
-from kafkafs.table.masked_rows import RowMask
 
 
 def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from engine.log.log_view import LogView
 from engine.units import Offset
+from kafkafs.records.row_mask import RowMask
 from kafkafs.spark.source.options.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.batch_plan import tasks_of
@@ -44,10 +45,9 @@ from kafkafs.spark.streaming.stream_ranges import (
     with_added,
 )
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
-from kafkafs.table.masked_rows import RowMask
 from kafkafs.table.row_options import DecoderOf
-from kafkafs.table.rows import TypedValues
 from kafkafs.table.splits.split import Split
+from kafkafs.table.typed_values import TypedValues
 
 
 @dataclass

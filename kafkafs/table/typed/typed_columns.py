@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.lines.line_decoder import DecodedField
+from kafkafs.records.rows import Rows
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import make_decoder
 from kafkafs.schemas.decoders.limits import MOST_COST
@@ -28,9 +29,9 @@ from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import SameFrame, TopicSchemas
-from kafkafs.table.rows import Rows, TypedValues
 from kafkafs.table.typed.avro_column import AvroColumn
 from kafkafs.table.typed.typed_column import TOO_LARGE, Made, Read, TypedColumn, misfit
+from kafkafs.table.typed_values import TypedValues
 
 _SIDES = ("key", "value")
 _MOST_PROGRAMS = 64

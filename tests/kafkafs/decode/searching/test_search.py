@@ -21,10 +21,11 @@ from engine.lines.record_line import LineOptions
 from engine.log.log_directory import open_source
 from engine.log.log_view import LogView
 from engine.topics.topic_names import CONSUMER_OFFSETS
-from kafkafs.decode.searching.search import ALL_FIELDS, Match, Query, Search, search
+from kafkafs.decode.searching.search import ALL_FIELDS, Match, Query, Search
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.kafkafs.built_logs import BuiltLog
+from tests.kafkafs.decode.searching.searched import search
 
 
 def key(group: str, partition: int) -> bytes:

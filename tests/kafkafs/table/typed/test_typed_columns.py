@@ -502,5 +502,5 @@ def test_only_one_topic_with_a_schema_of_columns_has_them() -> None:
             ValueError, match="no Avro or Protobuf schema of keys or values of 'json-types'"
         ):
             source.scan("json-types", decode="columns")
-        with pytest.raises(ValueError, match="decode is True, False"):
+        with pytest.raises(ValueError, match='decode is "none", "json", "columns"'):
             source.scan("proto2", decode="struct")

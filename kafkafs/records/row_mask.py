@@ -15,7 +15,7 @@ from engine.record.record import Header
 from kafkafs.masking.line_mask import LineMask, MaskedField
 from kafkafs.masking.policy import MaskPolicy
 from kafkafs.records.line_texts import line_texts
-from kafkafs.table.rows import Rows
+from kafkafs.records.rows import Rows, chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,7 @@ class RowMask:
         mask = self.of(rows.partition.topic)
         if mask is None or not len(rows):
             return rows
-        columns = Columns(
-            rows.columns.table[rows.indices], rows.columns.arena, [], rows.columns.next_row
-        )
+        columns = chosen(rows.columns, rows.indices)
         decoder = self.decoder_of(rows.partition.topic)
         options = kernel.LineOptions(*rows.partition, decode_with=decoder, mask=mask)
         arena = bytearray()

@@ -23,6 +23,29 @@ class RowFilter(Protocol):
         """Return the wanted ones of some records, in order."""
 
 
+class Every:
+    """Records that meet each of some conditions.
+
+    Args:
+        conditions: the conditions, the cheapest one first.
+    """
+
+    def __init__(self, *conditions: RowFilter) -> None:
+        self._conditions = conditions
+
+    def narrowed(self, run: BatchRun) -> BatchRun:
+        """Return the batches of a run that may hold a wanted record."""
+        for each in self._conditions:
+            run = each.narrowed(run)
+        return run
+
+    def matching(self, columns: Columns, indices: Indices) -> Indices:
+        """Return the wanted ones of some records."""
+        for each in self._conditions:
+            indices = each.matching(columns, indices)
+        return indices
+
+
 class KeyFilter:
     """Filter on the keys of records.
 
