@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
+from engine.files.file_names import kraft_checkpoint_name
 from engine.files.source_files import SourceRoot
+from engine.log.folder_listing import KRaftSnapshot
 from engine.plan.loading.broker_failure import EXPECTED, Outcome, failure_of, stops
 from engine.plan.loading.feature_levels import FeatureLevels
 from engine.plan.log_plan import LogPlan
@@ -16,7 +18,8 @@ from engine.plan.raft_files import (
     METADATA_VERSION,
     check_quorum_state,
     metadata_changes,
-    newest_snapshot,
+    newest_snapshot_id,
+    read_snapshot,
     snapshot_ends,
 )
 from engine.replay.cluster import ClusterImage, ReadAtStart
@@ -70,7 +73,15 @@ def _with_raft_files(
         )
         reason = f"{plan.folder} starts at offset {start} and {has}"
         raise stops("IllegalStateException", reason)
-    newest = newest_snapshot(root, plan.folder, start)
+    newest_id = newest_snapshot_id(root, plan.folder, start)
+    if newest_id is not None and _is_past(newest_id, plan):
+        name, start = kraft_checkpoint_name(*newest_id), newest_id.end_offset
+        plan = replace(plan, log_start=start, log_end=start, log_end_before=start).noted(
+            f"its newest snapshot, {name}, is past the end of the log: the records files go, and the log begins at"
+            f" offset {start}"
+        )
+        contents = ()
+    newest = None if newest_id is None else read_snapshot(root, plan.folder, newest_id)
     end = 0 if newest is None else newest.id.end_offset
     changes = metadata_changes(contents, max(start, end), plan.log_end or 0)
     check_quorum_state(root, plan.folder)
@@ -80,14 +91,15 @@ def _with_raft_files(
         plan = replace(plan, is_at_risk=True).noted(
             f"its newest snapshot, {newest.name}, is not complete: the node takes what is in it for all there is"
         )
-    epoch = plan.epochs_after[-1].epoch if plan.epochs_after else 0
-    end, snapshot_epoch = newest.id
-    if snapshot_epoch > epoch or (snapshot_epoch == epoch and end > (plan.log_end or 0)):
-        plan = replace(plan, log_start=end, log_end=end, log_end_before=end).noted(
-            f"its newest snapshot, {newest.name}, is past the end of the log: the records files go, and the log"
-            f" begins at offset {end}"
-        )
     return PlannedMetadata(plan, ReadAtStart(newest.id, newest.changes, changes))
+
+
+def _is_past(snapshot: KRaftSnapshot, plan: LogPlan) -> bool:
+    """Return whether a snapshot is newer than the whole log, which a node then drops before it reads anything."""
+    epoch = plan.epochs_after[-1].epoch if plan.epochs_after else 0
+    if snapshot.epoch == epoch:
+        return snapshot.end_offset > (plan.log_end or 0)
+    return snapshot.epoch > epoch
 
 
 def with_features(

@@ -97,23 +97,25 @@ def check_quorum_state(root: SourceRoot, folder: str) -> None:
         raise
 
 
-def newest_snapshot(root: SourceRoot, folder: str, log_start: Offset = 0) -> NewestSnapshot | None:
-    """Read the newest snapshot that does not end before the log start; None without one.
+def newest_snapshot_id(
+    root: SourceRoot, folder: str, log_start: Offset = 0
+) -> KRaftSnapshot | None:
+    """Return the newest snapshot that does not end before the log start, by its name; None without one."""
+    found = (snapshot for snapshot, _ in _snapshots(root.list(folder), log_start))
+    return max(found, key=lambda each: (each.epoch, each.end_offset), default=None)
 
-    Raises BrokerFailure as `check_bootstrap`.
-    """
-    found = dict(_snapshots(root.list(folder), log_start))
-    if not found:
-        return None
-    newest = max(found, key=lambda each: (each.epoch, each.end_offset))
-    path = f"{folder}/{kraft_checkpoint_name(*newest)}"
-    if found[newest] is EntryKind.DIRECTORY:
+
+def read_snapshot(root: SourceRoot, folder: str, snapshot: KRaftSnapshot) -> NewestSnapshot:
+    """Read a snapshot. Raises BrokerFailure as `check_bootstrap`."""
+    kind = dict(_snapshots(root.list(folder), snapshot.end_offset))[snapshot]
+    path = f"{folder}/{kraft_checkpoint_name(*snapshot)}"
+    if kind is EntryKind.DIRECTORY:
         raise stops("UncheckedIOException", f"{root.display(path)} is a folder")
     try:
-        return NewestSnapshot(newest, _read(root, path, found[newest], _read_snapshot))
+        return NewestSnapshot(snapshot, _read(root, path, kind, _read_snapshot))
     except BrokerFailure as failure:
-        if newest == _AT_FORMAT and failure.java == "NoSuchElementException":
-            return NewestSnapshot(newest, ())
+        if snapshot == _AT_FORMAT and failure.java == "NoSuchElementException":
+            return NewestSnapshot(snapshot, ())
         raise
 
 

@@ -88,6 +88,29 @@ def test_the_newest_snapshot(log_dir: Path, change, starts: bool) -> None:  # ty
     assert starts or name in reason
 
 
+@pytest.mark.parametrize("past", [False, True])
+def test_a_snapshot_past_the_end_replaces_the_log_before_a_record_of_it_is_read(
+    log_dir: Path, past: bool
+) -> None:
+    log = log_dir / METADATA / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[16] = (
+        7  # the magic, which no checksum covers: loading keeps the batch, and no node reads it
+    )
+    log.write_bytes(data)
+    if past:
+        name = f"{999:020}-{0:010}.checkpoint"
+        (log_dir / METADATA / name).write_bytes(snapshot_bytes([VERSION]))
+    with StartPlan([str(log_dir)]) as start:
+        (metadata,) = [log for _, log in start.logs() if log.folder == METADATA]
+        outcome, reason = start.verdict()
+    if past:
+        assert (outcome, metadata.log_start, metadata.log_end) == (Outcome.LOADS, 999, 999)
+    else:
+        assert outcome is Outcome.BROKER_STOPS
+        assert "has magic 7" in reason
+
+
 def test_what_recovery_cuts_off_the_metadata_log_is_forgotten(log_dir: Path) -> None:
     log = log_dir / METADATA / f"{0:020}.log"
     data = bytearray(log.read_bytes())
