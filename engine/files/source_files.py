@@ -29,7 +29,7 @@ from engine.files.folder_entries import (
 )
 from engine.files.lock_holder import lock_holder
 from engine.files.source_presence import check_there
-from engine.files.tries import try_again
+from engine.files.tries import tried, try_again
 from engine.files.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, Stretches
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -215,7 +215,7 @@ class SourceRoot(Closable):
         self._files: OrderedDict[str, SourceFile] = OrderedDict()
         self._lock = threading.Lock()
         self.fd = _opened(path)
-        self._beneath = Beneath(self.fd, cross_device=cross_device)
+        self._beneath = tried(lambda: Beneath(self.fd, cross_device=cross_device), path)
 
     def __repr__(self) -> str:
         return f"SourceRoot({self.path!r})"
@@ -360,10 +360,7 @@ class SourceRoot(Closable):
             refuse_unless_regular(self.stat(relative), path)
         fd = self._open_fd(relative, _READ | _NOATIME)
         try:
-            try:
-                status = os.fstat(fd)
-            except OSError as error:
-                status = try_again(error, lambda: os.fstat(fd), path)
+            status = tried(lambda: os.fstat(fd), path)
             refuse_unless_regular(status, path)
         except BaseException:
             os.close(fd)
@@ -475,10 +472,7 @@ class SourceRoot(Closable):
 def _opened(path: str) -> int:
     """Return a descriptor of an operator's folder."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    try:
-        return os.open(path, flags)
-    except OSError as error:
-        return try_again(error, lambda: os.open(path, flags), path)
+    return tried(lambda: os.open(path, flags), path)
 
 
 _REFUSALS = {

@@ -9,6 +9,7 @@ import errno
 import os
 
 from engine.errors import SourceGoneError
+from engine.files.tries import tried
 
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errnos for a path that leads to no folder."""
@@ -32,12 +33,12 @@ def check_there(fd: int, path: str) -> None:
         SourceGoneError: the path leads elsewhere, or the file system does not answer.
     """
     try:
-        own = os.fstat(fd)
+        own = tried(lambda: os.fstat(fd), path)
         if own.st_nlink == 0:
             raise gone("the source folder was deleted", path)
         if path.startswith(_OF_A_PROCESS):
             return
-        there = os.stat(path)
+        there = tried(lambda: os.stat(path), path)
     except SourceGoneError:
         raise
     except OSError as error:

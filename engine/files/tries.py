@@ -43,6 +43,14 @@ FAILURES = FailedCalls()
 """Those of this process."""
 
 
+def tried(call: Callable[[], Answer], path: str) -> Answer:
+    """Return the result of a call that is tried again if it fails as `try_again` says. Raises OSError."""
+    try:
+        return call()
+    except OSError as error:
+        return try_again(error, call, path)
+
+
 def try_again(error: OSError, call: Callable[[], Answer], path: str) -> Answer:
     """Return the result of a call that has failed with `error`, if it succeeds at one of a few more tries.
 

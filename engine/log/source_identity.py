@@ -18,6 +18,7 @@ from engine.files.file_names import (
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
+from engine.files.tries import tried
 from engine.log.tiered.folders import TieredFolder
 from engine.log.tiered.paths import may_be_tiered, tiered_file_root, tiered_root
 from engine.log.tiered.root import TieredRoot
@@ -94,7 +95,7 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
     def opened(folder: str) -> SourceRoot:
         return SourceRoot(folder, open_files=max(open_files, 1), cross_device=cross_device)
 
-    mode = os.stat(path).st_mode
+    mode = tried(lambda: os.stat(path), path).st_mode
     if stat.S_ISREG(mode):
         copy = tiered_file_root(path, open_files=max(open_files, 1), cross_device=cross_device)
         if copy is not None:

@@ -11,6 +11,7 @@ from typing import Self
 from engine.clock import SYSTEM_CLOCK, Clock
 from engine.errors import KafkaStorageError, SourceError
 from engine.files.file_names import FileKind, FileState, FolderState, parse_file_name
+from engine.files.read_failures import failure_text
 from engine.files.source_files import SourceRoot
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.plan.assignments import Assignments
@@ -112,7 +113,7 @@ class StartPlan:
             self._futures = self._plan_futures()
         except OSError as error:
             self.close()
-            raise SourceError(str(error), hint="name a log dir or a partition's folder") from error
+            raise SourceError(failure_text(error)) from error
         except BaseException:
             self.close()
             raise

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine.errors import SourceError
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
-from engine.log.source_identity import identify, refuse_tiered
+from engine.log.source_identity import identify, readable, refuse_tiered
 from engine.plan.loading.broker_failure import BrokerFailure
 from engine.plan.log_dir_plan import parse_log_folder
 
@@ -30,21 +30,23 @@ def open_log_dirs(paths: Sequence[str]) -> StartSources:
     """Open log dirs, or the log dir of one partition's folder.
 
     Raises:
-        SourceError: a path is neither a log dir nor a partition's folder.
-        OSError: a path cannot be opened.
+        SourceError: a path cannot be opened, or is neither a log dir nor a partition's folder.
+        OSError: the folder above a partition's cannot be opened.
     """
     for path in paths:
-        refuse_tiered(path)
+        with readable(path):
+            refuse_tiered(path)
     if len(paths) == 1 and _is_partition_folder(paths[0]):
         parent, only = os.path.split(os.path.abspath(paths[0]))
         return StartSources([SourceRoot(parent)], only)
     sources = StartSources([])
     try:
         for path in paths:
-            root = SourceRoot(path)
-            sources.log_dirs.append(root)
-            if len(paths) == 1 or root.list():
-                _check_log_dir(path)
+            with readable(path):
+                root = SourceRoot(path)
+                sources.log_dirs.append(root)
+                if len(paths) == 1 or root.list():
+                    _check_log_dir(path)
     except BaseException:
         sources.close()
         raise
@@ -67,7 +69,7 @@ def _is_partition_folder(path: str) -> bool:
         parse_log_folder(os.path.basename(os.path.abspath(path)))
     except BrokerFailure:
         return False
-    with SourceRoot(path) as root:
+    with readable(path), SourceRoot(path) as root:
         entries = root.list()
     is_log_dir = any(entry.kind is EntryKind.DIRECTORY for entry in entries)
     return not is_log_dir or any(entry.name.endswith(".log") for entry in entries)

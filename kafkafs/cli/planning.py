@@ -24,6 +24,7 @@ from kafkafs.cli.printing.verbosity import detail
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
+    from engine.log.log_directory import Unread
     from engine.log.partition_choice import PartitionChoice
     from engine.plan.start_plan import StartPlan
     from engine.verdict.loss import Loss
@@ -81,7 +82,7 @@ def plan(
     kafkafs plan --unclean --files /var/lib/kafka/data/orders-0
     kafkafs plan --broker-version 3.9.1 --json /data1 /data2
     """
-    from engine.files.read_failures import IMAGE_FIRST
+    from engine.files.read_failures import IMAGE_FIRST, is_of_device
     from engine.files.unreadable import UNREADABLE_FILES
     from engine.log.log_directory import Unread
     from engine.log.partition_choice import NamedPartition
@@ -104,15 +105,15 @@ def plan(
             detail(f"reading {each.path}: {counted(len(each.folders), 'partition')}")
         named = {name: NamedPartition(name, each.partition) for name, each in folders.items()}
         require_choice(choice, named)
-        look = partial(_lost_before, start, choice, may_read=verify)
-        is_harmless = _print_json(start, look) if as_json else _print_text(start, look, files=files)
-        is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
         unread = [
             Unread.link(os.path.join(each.path, name))
             for each in start.log_dirs
             for name in each.links
         ]
-    if UNREADABLE_FILES.are_met:
+        look = partial(_lost_before, start, choice, unread, may_read=verify)
+        is_harmless = _print_json(start, look) if as_json else _print_text(start, look, files=files)
+        is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
+    if UNREADABLE_FILES.are_met and not any(is_of_device(each.errno) for each in unread):
         click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
     if report_unread(unread) or not is_known or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
@@ -120,11 +121,15 @@ def plan(
         sys.exit(EXIT_FINDINGS)
 
 
-def _lost_before(start: StartPlan, choice: PartitionChoice, *, may_read: bool) -> list[Loss]:
+def _lost_before(
+    start: StartPlan, choice: PartitionChoice, unread: list[Unread], *, may_read: bool
+) -> list[Loss]:
     """Return what the chosen logs have lost already, as the check does, and lost folders.
 
     Logs that the plan found hurt, or did not reach, are read once more. Unless it `may_read`, as far as no batch has to be read for it.
+    What a failing device does not give is added to `unread`.
     """
+    from engine.files.read_failures import is_of_device
     from engine.log.log_directory import open_source
     from engine.verdict.all_losses import all_losses, losses_at_ends
     from engine.verdict.log_losses import losses_of
@@ -146,6 +151,7 @@ def _lost_before(start: StartPlan, choice: PartitionChoice, *, may_read: bool) -
             else:
                 found += [with_times(view, loss) for loss in losses_of(view).cheap()]
             log.forget()
+        unread += [each for each in source.unread() if is_of_device(each.errno)]
     return found + [
         each.missing.loss()
         for each in start.lost_folders

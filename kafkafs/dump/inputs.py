@@ -15,6 +15,7 @@ from engine.files.file_names import FileKind, parse_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.read_failures import error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
+from engine.files.tries import tried
 from engine.log.log_bound import LogRange
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.log.tiered.folders import candidates, folders_of_copies
@@ -73,7 +74,7 @@ def _expand_path(
     path: str, extent: LogRange | None, choice: PartitionChoice
 ) -> Iterator[DumpFile | MissingInput]:
     try:
-        mode = os.stat(path).st_mode
+        mode = tried(lambda: os.stat(path), path).st_mode
         if stat.S_ISDIR(mode):
             yield from _folder(path, extent, choice)
             return

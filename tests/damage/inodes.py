@@ -53,6 +53,7 @@ FILES = {
     "the metadata log": "__cluster_metadata-0/00000000000000000000.log",
 }
 FOLDERS = {"a partition's folder": HURT, "the metadata log's folder": "__cluster_metadata-0"}
+FOLDER_CALLS = {"look-up": "l", "stat": "s", "open": "o", "list": "d"}
 RECORDS = frozenset(kind for kind in FILES if "records file" in kind)
 EVERYTHING = ("grep", "sql", "export", "stats", "check", "plan", "rebuild", "report")
 """Commands that read all of a source, or ask whether all of it can be read."""
@@ -93,8 +94,10 @@ def cases(commands: tuple[str, ...]) -> Iterator[Case]:
                 for fault, calls in CALLS.items():
                     yield Case(command, kind, path, fault, calls, times)
             for kind, path in FOLDERS.items():
-                for fault, calls in {"look-up": "l", "stat": "s", "open": "o", "list": "d"}.items():
+                for fault, calls in FOLDER_CALLS.items():
                     yield Case(command, kind, path, fault, calls, times)
+        for fault, calls in FOLDER_CALLS.items():  # one that stays leaves nothing to read
+            yield Case(command, "the log dir", "", fault, calls, 2)
 
 
 class Runs:
@@ -140,6 +143,7 @@ class Runs:
             "rebuild": ["rebuild", "-j", "1", source, target],
             "report": ["report", "-o", target, source],
             "dump": ["dump", "-j", "1", source],
+            "dump of a file": ["dump", "-j", "1", f"{source}/{FILES['a records file']}"],
         }[command]
 
     def run(self, command: str, faults: list[Fault]) -> Outcome:
@@ -261,7 +265,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--commands",
         nargs="*",
-        default=[*EVERYTHING, "cat", "get", "offsets", "groups", "topics", "dump"],
+        default=[*EVERYTHING, "cat", "get", "offsets", "groups", "topics", "dump", "dump of a file"],
     )
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--step", type=int, default=1)

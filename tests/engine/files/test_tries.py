@@ -13,9 +13,10 @@ import pytest
 from engine.errors import SourceGoneError
 from engine.files import tries
 from engine.files.source_files import SourceRoot
-from engine.files.tries import FAILURES, try_again
+from engine.files.tries import FAILURES, tried, try_again
 
 LIMIT = 64
+PATH = "/data/orders-0"
 
 
 @pytest.fixture(autouse=True)
@@ -38,23 +39,16 @@ def failing(times: int, number: int = errno.EIO) -> tuple[Callable[[], int], lis
     return call, calls
 
 
-def tried(call: Callable[[], int], path: str = "/a") -> int:
-    try:
-        return call()
-    except OSError as error:
-        return try_again(error, call, path)
-
-
 @pytest.mark.parametrize("times", [0, 1, 2, 3])
 def test_a_fault_that_passes_is_no_error(times: int) -> None:
-    assert tried(failing(times)[0]) == 42
+    assert tried(failing(times)[0], PATH) == 42
 
 
 def test_one_that_stays_is_an_error_with_the_path_and_not_a_descriptor() -> None:
     call, calls = failing(1 << 30)
     with pytest.raises(OSError, match="Input/output error") as caught:
-        tried(call, "/data/orders-0")
-    assert caught.value.filename == "/data/orders-0"
+        tried(call, PATH)
+    assert caught.value.filename == PATH
     assert len(calls) == 4
 
 
@@ -62,7 +56,7 @@ def test_one_that_stays_is_an_error_with_the_path_and_not_a_descriptor() -> None
 def test_errors_of_another_kind_are_not_tried_again(number: int) -> None:
     call, calls = failing(1 << 30, number)
     with pytest.raises(OSError, match=r"\[Errno"):
-        tried(call)
+        tried(call, PATH)
     assert len(calls) == 1
 
 
@@ -76,13 +70,13 @@ def test_a_source_that_is_gone_stays_so() -> None:
 def test_a_dead_disk_is_given_up_and_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(LIMIT + 1):
         with pytest.raises(OSError, match="Input/output error"):
-            tried(failing(1 << 30)[0])
+            tried(failing(1 << 30)[0], PATH)
     call, calls = failing(1)
     with pytest.raises(OSError, match="Input/output error"):
-        tried(call)
+        tried(call, PATH)
     assert len(calls) == 1
     monkeypatch.setattr(FAILURES, "at", FAILURES.at - 1000.0)
-    assert tried(failing(1)[0]) == 42
+    assert tried(failing(1)[0], PATH) == 42
 
 
 def failing_twice(call: Callable[..., Any], wanted: Callable[..., bool]) -> Callable[..., Any]:
