@@ -22,4 +22,17 @@ def risk_lines(start: StartPlan) -> Iterator[str]:
         for risk in log_dir.risks:
             yield f"{log_dir.path}: {risk}"
     if start.forgets_topics:
-        yield FORGETS
+        yield _without_metadata(start)
+
+
+def _without_metadata(start: StartPlan) -> str:
+    others = start.metadata.other_controllers(start.node_id)
+    if others is None:
+        return FORGETS
+    if not others:
+        return (
+            "no metadata here, and this node is the only controller: it forgets every topic, and a broker in it sets"
+            " all logs aside (-stray)"
+        )
+    named = f"controller{'s' * (len(others) > 1)} {', '.join(map(str, sorted(others)))}"
+    return f"no metadata here: the node fetches it again, if {named} still {'have' if len(others) > 1 else 'has'} it"

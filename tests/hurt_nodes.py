@@ -136,6 +136,13 @@ class HurtNode:
             shutil.rmtree(folder)
             self._did(folder, "gone")
             return
+        if self.random.random() < 0.15:
+            kept = self.random.choice([{""}, {"", ".checkpoint"}])
+            for path in folder.iterdir():
+                if path.suffix not in kept and path.is_file():
+                    path.unlink()
+            self._did(folder, f"emptied but {sorted(kept)}")
+            return
         files = sorted(path for path in folder.iterdir() if path.suffix != ".checkpoint")
         logs = [path for path in files if path.suffix == ".log"]
         chosen = self.random.choice([*files, *logs, *logs, *logs, *logs])

@@ -16,10 +16,12 @@ from typing import NamedTuple
 from engine.arrays import np
 from engine.budgets import MiB
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.checkpoint.quorum_state import parse_quorum_state
 from engine.errors import CorruptIndexError, DamagedFileError
 from engine.files.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
+    QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     FileKind,
@@ -163,12 +165,29 @@ def _proofs(view: LogView, held: Offset) -> Iterator[EndProof]:
         if view.log.is_current():
             yield from _checkpoints(view)
         yield from _last_epoch(view, held)
+    else:
+        yield from _election(view, held)
     snapshots = view.listing.producer_snapshots
     if snapshots:
         newest = snapshots[-1]
         says = f"the newest producer snapshot is of offset {newest}"
         yield EndProof(newest, producer_snapshot_name(newest), says, is_exact=True)
     yield from _last_orphan(view)
+
+
+def _election(view: LogView, held: Offset) -> Iterator[EndProof]:
+    """Yield the first record of a metadata log that is empty, and whose node knew a leader: each begins with a record."""
+    if view.live or held:
+        return
+    try:
+        state = parse_quorum_state(view.read_side_file(QUORUM_STATE))
+    except (DamagedFileError, OSError):
+        return
+    if state.leader_id >= 0 and state.leader_epoch > 0:
+        says = (
+            f"quorum-state names the leader of epoch {state.leader_epoch}, who began with a record"
+        )
+        yield EndProof(1, QUORUM_STATE, says)
 
 
 def _last_epoch(view: LogView, held: Offset) -> Iterator[EndProof]:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-from engine.errors import KafkaStorageError
+from engine.checkpoint.quorum_state import parse_quorum_state
+from engine.errors import DamagedFileError, KafkaStorageError
+from engine.files.file_names import QUORUM_STATE
 from engine.log.log_directory import LogSource, open_source
+from engine.log.log_view import LogView
 from engine.plan.loading.broker_failure import stops
 from engine.plan.log_dir_plan import METADATA_LOG
 from engine.plan.log_plan import LogPlan
@@ -25,10 +28,10 @@ class PlannedCluster(NamedTuple):
     Attributes:
         image: topics and replicas; None if they cannot be told.
         held: the metadata log's offsets that are in `image` only because another controller has them, too.
-        is_empty: whether the metadata log has no records.
+        is_empty: whether the metadata log has no records, and no snapshot but that of the format.
         is_consistent: whether the records fit each other: a node stops at one that changes what there is not.
-        voters: the controllers; None if the log does not state them.
-        controllers, brokers: the nodes that registered as such.
+        voters: the controllers; None if neither the log nor the quorum-state beside it states them.
+        controllers, brokers: the nodes that are such by the log.
         end: end of the planned metadata log.
     """
 
@@ -45,10 +48,13 @@ class PlannedCluster(NamedTuple):
         """Whether the node is the only controller, as far as the log states that."""
         return self.voters is None or self.voters == {node_id}
 
+    def other_controllers(self, node_id: int | None) -> frozenset[int] | None:
+        """Return the controllers besides the node; None if they are not known."""
+        return None if self.voters is None or node_id is None else self.voters - {node_id}
+
     def is_controller_only(self, node_id: int | None) -> bool:
         """Whether the node is a controller, and never was a broker: then it loads no other log."""
-        controllers = self.controllers | (self.voters or frozenset())
-        return node_id in controllers and node_id not in self.brokers
+        return node_id in self.controllers and node_id not in self.brokers
 
 
 def planned_cluster(log_dir: str, metadata: PlannedMetadata, node_id: int | None) -> PlannedCluster:
@@ -64,14 +70,18 @@ def planned_cluster(log_dir: str, metadata: PlannedMetadata, node_id: int | None
     found = PlannedCluster(end=end)
     with suppress(OSError, KafkaStorageError):
         source = open_source(log_dir)
-        image = image_at_start(source.partitions()[METADATA_LOG].view(), metadata.read)
-        is_empty = image.snapshot is None and not end
+        view = source.partitions()[METADATA_LOG].view()
+        image = image_at_start(view, metadata.read)
+        snapshot, of_log = image.snapshot, voters_in(image) or frozenset()
+        voters = of_log or _stated_voters(view, node_id)
+        is_empty = not end and (snapshot is None or not snapshot.end_offset)
+        is_known = not is_empty or (snapshot is not None and voters == {node_id})
         found = PlannedCluster(
-            None if is_empty or image.missing is not None else image,
+            image if is_known and image.missing is None else None,
             is_consistent=not image.notes,
             is_empty=is_empty,
-            voters=voters_in(image),
-            controllers=frozenset(image.table("controllers")),
+            voters=voters,
+            controllers=of_log | frozenset(image.table("controllers")),
             brokers=frozenset(image.table("brokers")),
             end=end,
         )
@@ -93,6 +103,18 @@ def voters_in(image: ClusterImage) -> frozenset[int] | None:
         if voters:
             return frozenset(each["voterId"] for each in voters)
     return None
+
+
+def _stated_voters(view: LogView, node_id: int | None) -> frozenset[int] | None:
+    """Return the controllers that quorum-state names, at least the leader if it is another node; None if it names none."""
+    try:
+        state = parse_quorum_state(view.read_side_file(QUORUM_STATE))
+    except (OSError, DamagedFileError):
+        return None
+    voters = frozenset(state.current_voters)
+    if not voters and state.leader_id >= 0 and state.leader_id != node_id:
+        voters = frozenset([state.leader_id])
+    return voters or None
 
 
 def with_cluster(plan: LogPlan, found: PlannedCluster, node_id: int | None) -> LogPlan:

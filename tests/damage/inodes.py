@@ -265,7 +265,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--commands",
         nargs="*",
-        default=[*EVERYTHING, "cat", "get", "offsets", "groups", "topics", "dump", "dump of a file"],
+        default=[
+            *EVERYTHING,
+            "cat",
+            "get",
+            "offsets",
+            "groups",
+            "topics",
+            "dump",
+            "dump of a file",
+        ],
     )
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--step", type=int, default=1)

@@ -259,3 +259,48 @@ def test_one_records_file_alone_and_a_folder_set_aside_have_no_checkpoints(
     writer.folder.rename(stray)
     aside = open_source(str(tmp_path)).partitions()[stray.name].view()
     assert [proof.file for proof in proven_end(aside, 5).proofs] == [f"{9:020}.snapshot"]
+
+
+# The metadata log, which no checkpoint names
+
+
+QUORUM = (
+    '{{"clusterId":"","leaderId":{},"leaderEpoch":{},"votedId":-1,"appliedOffset":0,'
+    '"currentVoters":[{{"voterId":1}}],"data_version":0}}'
+)
+
+
+@pytest.fixture
+def metadata(tmp_path: Path) -> LogWriter:
+    """An empty metadata log."""
+    return LogWriter(tmp_path, name="__cluster_metadata-0")
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch", "end"), [(1, 3, 1), (2, 1, 1), (-1, 3, 0), (1, 0, 0), (-1, 0, 0)]
+)
+def test_a_leader_proves_that_an_empty_metadata_log_had_a_record(
+    metadata: LogWriter, leader: int, epoch: int, end: int
+) -> None:
+    (metadata.folder / "quorum-state").write_text(QUORUM.format(leader, epoch))
+    assert end_of(metadata) == (end, ["quorum-state"] * end)
+    metadata.records_file.unlink()
+    assert end_of(metadata) == (end, ["quorum-state"] * end)
+
+
+def test_a_leader_proves_no_loss_beside_records_or_a_snapshot(metadata: LogWriter) -> None:
+    (metadata.folder / "quorum-state").write_text(QUORUM.format(1, 3))
+    (metadata.folder / f"{0:020}-{0:010}.checkpoint").write_bytes(b"")  # the format's
+    assert end_of(metadata)[0] == 1
+    snapshot = metadata.folder / f"{9:020}-{1:010}.checkpoint"
+    snapshot.write_bytes(b"")
+    assert end_of(metadata) == (9, [])
+    snapshot.unlink()
+    metadata.append_records(b"v")
+    assert end_of(metadata) == (1, [])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", QUORUM[:40]])
+def test_a_damaged_quorum_state_proves_nothing(metadata: LogWriter, text: str) -> None:
+    (metadata.folder / "quorum-state").write_text(text)
+    assert end_of(metadata) == (0, [])

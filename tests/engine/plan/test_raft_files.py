@@ -144,3 +144,39 @@ def test_another_empty_metadata_folder_makes_no_log_stray(log_dir: Path) -> None
     with StartPlan([str(log_dir)]) as start:
         assert all(log.renamed_to is None for _, log in start.logs())
         assert start.forgets_topics
+
+
+@pytest.mark.parametrize(
+    ("voters", "leader", "version", "others"),
+    [
+        ("[]", 1, 0, None),
+        ('[{"voterId":1}]', 1, 0, set()),
+        ('[{"voterId":1},{"voterId":2},{"voterId":3}]', 1, 0, {2, 3}),
+        ('[{"voterId":9}]', 9, 0, {9}),
+        ("", 1, 1, None),
+        ("", 9, 1, {9}),
+    ],
+)
+@pytest.mark.parametrize("has_snapshot", [False, True])
+def test_quorum_state_tells_what_becomes_of_an_emptied_metadata_log(
+    log_dir: Path, voters: str, leader: int, version: int, others: set[int] | None,
+    has_snapshot: bool,
+) -> None:  # fmt: skip
+    folder = log_dir / METADATA
+    for path in folder.iterdir():
+        path.unlink()
+    more = f'"clusterId":"","appliedOffset":0,"currentVoters":{voters}'
+    if version:
+        more = '"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA"'
+    (folder / "quorum-state").write_text(
+        f'{{"leaderId":{leader},"leaderEpoch":4,"votedId":-1,{more},"data_version":{version}}}'
+    )
+    if has_snapshot:
+        (folder / f"{0:020}-{0:010}.checkpoint").write_bytes(snapshot_bytes([VERSION]))
+    with StartPlan([str(log_dir)]) as start:
+        strays = sum("-stray" in (log.renamed_to or "") for _, log in start.logs())
+        assert start.starts
+        assert start.forgets_topics
+        assert start.metadata.other_controllers(start.node_id) == others
+    # With the format's snapshot, the only controller knows that there is no topic.
+    assert strays == (3 if others == set() and has_snapshot else 0)
