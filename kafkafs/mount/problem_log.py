@@ -58,9 +58,9 @@ class ProblemLog:
         if len(self._told) > MOST_TOLD:
             self._logger.warning("%d problems were logged: no more are", MOST_TOLD)
             return
-        where = file or ""
-        if partition and not str(where).startswith(f"{partition}/"):
-            where = f"{partition}/{where}" if where else partition
+        where = file or partition or ""
+        if partition and where != partition and not str(where).startswith(f"{partition}/"):
+            where = f"{partition}/{where}"
         if problem.get("position") is not None:
             where = f"{where} at byte {problem['position']}"
         self._logger.warning("%s: %s: %s", kind, where, problem.get("reason"))

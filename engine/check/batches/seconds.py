@@ -40,7 +40,7 @@ class Seconds:
             return
         batches = "a batch has" if self._count == 1 else f"{self._count} batches have"
         sentence = (
-            f"{batches} timestamps of early 1970, the first {self._first['max_timestamp']}:"
+            f"{batches} timestamps of early 1970, such as {self._first['max_timestamp']}:"
             " probably seconds, not milliseconds"
         )
         yield Breach.of("timestamp-seconds", self._first, sentence, batches=self._count)

@@ -49,6 +49,19 @@ def test_a_list_that_drops_its_oldest_entries_repeats_none(
     assert len(caplog.messages) == 8
 
 
+@pytest.mark.parametrize(
+    ("file", "where"),
+    [("topic-0", "topic-0"), ("topic-0/0.log", "topic-0/0.log"), ("0.log", "topic-0/0.log")],
+)
+def test_a_problem_names_its_partition_once(
+    caplog: pytest.LogCaptureFixture, file: str, where: str
+) -> None:
+    problems = Problems("topic-0")
+    problems.add("missing", file, "it is gone")
+    ProblemLog(logger, problems.entries).look()
+    assert caplog.messages == [f"missing: {where}: it is gone"]
+
+
 def test_damage_that_arises_while_it_is_served_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

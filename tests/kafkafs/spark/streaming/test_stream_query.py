@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-PATIENCE = 120.0
+pytestmark = pytest.mark.timeout(900)  # queries may have to be started many times: `started`
+PATIENCE = 240.0
 VERIFIES = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 
 
@@ -117,10 +118,12 @@ def test_a_micro_batch_that_failed_is_done_again_and_only_once(
         writer = writer.option("checkpointLocation", path).trigger(availableNow=True)
         return started(writer.start)
 
+    failing = start(fails=True)
     with pytest.raises(StreamingQueryException, match="the sink is full"):
-        start(fails=True).awaitTermination(PATIENCE)
+        assert failing.awaitTermination(PATIENCE), failing.status
     grow(orders, 3)
-    start(fails=False).awaitTermination(PATIENCE)
+    query = start(fails=False)
+    assert query.awaitTermination(PATIENCE), query.status
     assert done == {0: list(range(10)), 1: [10, 11, 12]}
 
 
