@@ -16,7 +16,6 @@ from typing import NamedTuple
 from engine.arrays import np
 from engine.budgets import MiB
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
-from engine.checkpoint.quorum_state import parse_quorum_state
 from engine.errors import CorruptIndexError, DamagedFileError
 from engine.files.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
@@ -179,6 +178,8 @@ def _election(view: LogView, held: Offset) -> Iterator[EndProof]:
     """Yield the first record of a metadata log that is empty, and whose node knew a leader: each begins with a record."""
     if view.live or held:
         return
+    from engine.checkpoint.quorum_state import parse_quorum_state  # rarely needed
+
     try:
         state = parse_quorum_state(view.read_side_file(QUORUM_STATE))
     except (DamagedFileError, OSError):

@@ -75,7 +75,8 @@ def planned_cluster(log_dir: str, metadata: PlannedMetadata, node_id: int | None
         snapshot, of_log = image.snapshot, voters_in(image) or frozenset()
         voters = of_log or _stated_voters(view, node_id)
         is_empty = not end and (snapshot is None or not snapshot.end_offset)
-        is_known = not is_empty or (snapshot is not None and voters == {node_id})
+        is_alone = voters is not None and voters == {node_id}
+        is_known = not is_empty or (snapshot is not None and is_alone)
         found = PlannedCluster(
             image if is_known and image.missing is None else None,
             is_consistent=not image.notes,

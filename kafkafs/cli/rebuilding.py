@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import click
 
 import engine
-from engine.files.tries import tried
 from kafkafs.cli.arguments import jobs_option, report_unread, source_paths
 from kafkafs.cli.options.partitions import choice_of, partition_texts
 from kafkafs.cli.options.times import range_options
@@ -211,6 +210,8 @@ def _owner(name: str | None, source: str) -> tuple[int, int] | None:
         return entry.pw_uid, entry.pw_gid
     if os.geteuid() != 0:
         return None
+    from engine.files.tries import tried
+
     try:
         path = source_paths((source,))[0]
         status = tried(lambda: os.stat(path), path)
