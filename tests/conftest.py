@@ -51,6 +51,7 @@ LAYERS = (
     "engine/rebuild/assembly",
     "engine/rebuild",
     "kafkafs/schemas/decoders",
+    "kafkafs/schemas/types",
     "kafkafs/schemas",
     "kafkafs/schemas/files",
     "kafkafs/masking",

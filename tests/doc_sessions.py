@@ -9,6 +9,7 @@ folders of the prepared one. `…` in an output stands for any text, on a line o
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.builders import Rec
 from tests.fixtures_data import log_dir
 from tests.schema_records import NOW, schema_record, tombstone, write_topic
 from tests.schema_truth import schema_log_dir
@@ -296,6 +298,41 @@ def schemas(folder: Path) -> None:
     write_topic(folder / "var" / "lib" / "kafka" / "data", records)
 
 
+def typed(folder: Path) -> None:
+    """A log dir with topics whose keys and values carry no schema, and a mapping of their types."""
+    (folder / "srv").mkdir()
+    (folder / "srv" / "types.toml").write_text(
+        """[topics.orders]
+key = { type = "int64" }
+value = { type = "gzip/json" }
+
+[topics.clicks]
+value = { type = "cbor" }
+
+[topics."*-changelog"]
+key = { type = "windowed-store/string" }
+value = { type = "int64" }
+"""
+    )
+    window = (1_700_000_000_000).to_bytes(8, "big") + bytes(4)
+    topics = {
+        "orders": [
+            Rec(
+                gzip.compress(b'{"id":%d,"city":"%s"}' % (each, city), mtime=0),
+                each.to_bytes(8, "big"),
+            )
+            for each, city in ((41, b"Oslo"), (42, b"Lagos"))
+        ],
+        "clicks": [
+            Rec(bytes.fromhex("a2626964182a647061676565 2f63617274"), b"u1"),
+            Rec(b"?", b"u2"),
+        ],
+        "app-clicks-changelog": [Rec((12).to_bytes(8, "big"), b"u1" + window)],
+    }
+    for topic, records in topics.items():
+        write_topic(folder / "var/lib/kafka/data", records, name=f"{topic}-0")
+
+
 def registered(folder: Path) -> None:
     """A log dir with the topic of a registry, and topics of its serializers."""
     (folder / "srv").mkdir()
@@ -316,6 +353,7 @@ PREPARATIONS: dict[str, Callable[[Path], None]] = {
         tiered,
         schemas,
         registered,
+        typed,
         masked,
     )
 }

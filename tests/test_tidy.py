@@ -86,6 +86,7 @@ DECLARING = {
     # Avro's numbers, not Kafka's.
     "kafkafs/schemas/decoders/avro_logical.py",
     "kafkafs/schemas/decoders/avro_reader.py",
+    "kafkafs/schemas/types/numbers.py",
 }
 
 

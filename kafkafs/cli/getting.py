@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -68,7 +65,8 @@ _MOST_NAMES = 4
     type=click.Choice(_FORMATS),
     default="text",
     show_default=True,
-    help="Form of KEY on the command line; json: as the record line shows the key.",
+    help="Form of KEY on the command line; text: as the type of the keys is written, by a mapping;"
+    " json: as the record line shows the key.",
 )
 @click.option(
     "-a", "--all", "is_history", is_flag=True, help="Print all records of the key, by offset."
@@ -141,8 +139,6 @@ def get(
         raise click.UsageError("--value writes the value alone: leave out --format")
     if is_history and only_value:
         raise click.UsageError("--value writes one value: leave out --all")
-    if count is not None and key_format == _JSON:
-        raise click.UsageError("--partitioner needs the bytes of KEY: use hex or base64")
     leftovers: Leftovers = lines.pop("leftovers")
     if leftovers.are_read and (only_value or lines["form"] is not None):
         raise click.UsageError(
@@ -151,9 +147,8 @@ def get(
     masks: Masks = lines.pop("masks")
     masks.refuse(lines["values"], lines["form"], value=only_value)
     masks.refuse_key(topic)
+    from kafkafs.decode.searching.wanted_key import KeyOfBytes
     from kafkafs.schemas.known_schemas import KnownSchemas
-
-    wanted = None if key_format == _JSON else _key_bytes(key, key_format)
 
     sought_in = choice_of((topic,), chosen_partitions).takes
     reads = LostRead(sought_in, EXIT_CANNOT_READ) if count is None else None
@@ -164,12 +159,15 @@ def get(
         ExitStack() as stack,
     ):
         logs = _chosen_logs(opened, topic, chosen_partitions)
-        if count is not None and wanted is not None:
+        known = KnownSchemas(opened, schemas)
+        sought = _wanted_key(key, key_format, topic, known)
+        wanted = sought.content if isinstance(sought, KeyOfBytes) else None
+        if count is not None:
+            if wanted is None:
+                raise click.UsageError("--partitioner needs the bytes of KEY: use hex or base64")
             logs = _log_of_key(opened, logs, topic, wanted, count)
         takes = takes_beside(opened, ALL_PARTITIONS, list(logs))
         stack.enter_context(leftovers.told(opened, takes))
-        known = KnownSchemas(opened, schemas)
-        sought = _json_key(key, topic, known) if wanted is None else _bytes_key(wanted)
         threads = 1 if len(logs) >= jobs and not is_history else jobs
         make = _search_maker(sought, known, threads, mask=masks.of(topic), **lines)
         of_text = known if key_format == "text" else None
@@ -185,41 +183,21 @@ def get(
             lookup.print_newest(jobs if threads == 1 else 1, only_value=only_value)
 
 
-def _key_bytes(text: str, form: str) -> bytes:
-    """Return the bytes of a key.
+def _wanted_key(text: str, form: str, topic: str, known: KnownSchemas) -> WantedKey:
+    """Return the key to look for.
 
     Raises:
-        click.BadParameter: the text does not have the form.
-    """
-    try:
-        if form == "hex":
-            return bytes.fromhex(text)
-        if form == "base64":
-            return base64.b64decode(text, validate=True)
-    except (ValueError, binascii.Error) as error:
-        raise click.BadParameter(f"not {form}: {error}", param_hint="KEY") from None
-    return os.fsencode(text)
-
-
-def _bytes_key(key: bytes) -> WantedKey:
-    from kafkafs.decode.searching.wanted_key import KeyOfBytes
-
-    return KeyOfBytes(key)
-
-
-def _json_key(text: str, topic: str, known: KnownSchemas) -> WantedKey:
-    """Return a key by its JSON.
-
-    Raises:
-        click.BadParameter: the text is no JSON.
+        click.BadParameter: the text does not have the form, or the type that the topic's keys have.
     """
     from engine.lines.record_line import internal_decoder
-    from kafkafs.decode.searching.wanted_key import KeyOfJson
+    from kafkafs.decode.searching.wanted_key import wanted_key
 
     try:
-        return KeyOfJson(text, internal_decoder(topic) or known.decoder(topic))
+        return wanted_key(
+            text, form, known.key_type(topic), internal_decoder(topic) or known.decoder(topic)
+        )
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"not json: {error}", param_hint="KEY") from None
+        raise click.BadParameter(f"not {form}: {error}", param_hint="KEY") from None
 
 
 def _chosen_logs(

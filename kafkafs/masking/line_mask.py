@@ -186,10 +186,11 @@ class LineMask:
         if root not in found:  # of a large record only sizes are here
             return {f"{root}Masked": _UNREADABLE}
         shown, done = found[root], None
-        if encoding in _BYTES:
-            shown, done = self._bytes(root, shown, encoding)
+        inner = (encoding or "").rpartition("/")[2]  # of what is wrapped, as gzip/json
+        if inner in _BYTES and isinstance(shown, str):
+            shown, done = self._bytes(root, shown, inner)
         else:
-            names = protobuf_names if encoding == "protobuf" else None
+            names = protobuf_names if inner == "protobuf" else None
             for path, action in self._actions(root):
                 shown, is_met, is_lacking = path.masked(shown, action, names)
                 if is_met:

@@ -38,6 +38,7 @@ class FixedSchemas:
                 self._decoders,
                 is_mapped=is_mapped,
                 is_named=topic not in self._unnamed,
+                types=store.types(topic),
             )
             self._by_topic[topic] = found
         return found

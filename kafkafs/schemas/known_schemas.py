@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.lines.line_decoder import LineDecoder
 from engine.log.log_directory import LogSource
+from kafkafs.schemas.topic_type import TopicType, type_by_name
 
 if TYPE_CHECKING:
     from kafkafs.schemas.decoders.cache import DecoderCache
@@ -45,6 +46,7 @@ class KnownSchemas:
         self._source = source
         self._lock = threading.RLock()
         self._has_auto = AUTO in chosen
+        self._has_types = NONE not in chosen
         self._given: SchemaStore | None = None
         self._of_source: SourceSchemas | None = None
         self._store: SchemaStore | None = None
@@ -60,7 +62,7 @@ class KnownSchemas:
 
     def decoder(self, topic: str) -> LineDecoder | None:
         """Return the decoder of a topic's records; None if there are no schemas."""
-        if self._given is None and not self._has_topic():
+        if self._given is None and not self._has_topic() and not self._is_typed(topic):
             return None
         with self._lock:
             known = self._by_topic.get(topic)
@@ -85,7 +87,7 @@ class KnownSchemas:
         """Return decoders with the schemas as of now; raises as `store`."""
         from kafkafs.schemas.fixed_schemas import FixedSchemas
 
-        has_some = self._given is not None or self._has_topic()
+        has_some = self._given is not None or self._has_topic() or self._has_typed()
         return FixedSchemas(self.store() if has_some else None, self._unnamed())
 
     def source_store(self) -> SchemaStore:
@@ -113,20 +115,36 @@ class KnownSchemas:
             self._has_auto = False
         return self._has_auto
 
+    def key_type(self, topic: str) -> TopicType | None:
+        """Return the type of a topic's keys that a mapping or the topic's name tells; None without one."""
+        if self._given is not None:
+            return self._given.type_of(topic, is_key=True)
+        return type_by_name(topic) if self._has_types else None
+
+    def _is_typed(self, topic: str) -> bool:
+        return self._has_types and type_by_name(topic) is not None
+
+    def _has_typed(self) -> bool:
+        """Return whether the name of a topic of the source tells its type."""
+        logs = () if self._source is None else self._source.partitions().values()
+        return any(self._is_typed(log.topic_partition.topic) for log in logs)
+
     def _made(self, topic: str) -> LineDecoder:
         # Imported here: most sources have no schemas.
         from kafkafs.schemas.decoders.cache import DecoderCache
+        from kafkafs.schemas.store import SchemaStore
         from kafkafs.schemas.topic_decoder import TopicSchemas
 
         if self._decoders is None:
             self._decoders = DecoderCache()
-        is_mapped = self._given is not None and self._given.may_be_bare(topic)
+        given = SchemaStore() if self._given is None else self._given
         return TopicSchemas(
             topic,
             self.store,
             self._decoders,
-            is_mapped=is_mapped,
+            is_mapped=given.may_be_bare(topic),
             is_named=topic not in self._unnamed(),
+            types=given.types(topic),
         )
 
     def _unnamed(self) -> frozenset[str]:

@@ -56,7 +56,8 @@ def is_log_source(path: str) -> bool:
     try:
         open_source(path).close()
     except SourceError:
-        if len(read_schema_files(path)):
+        found = read_schema_files(path)
+        if len(found) or found.mapped:
             return False
         raise
     return True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 from engine.replay.bounded_cache import BoundedCache
@@ -25,6 +25,7 @@ from kafkafs.schemas.schema import (
     split_subject,
 )
 from kafkafs.schemas.topic_subjects import BY_CHANCE, NEWEST_VERSION, Mapped, TopicSubjects
+from kafkafs.schemas.topic_type import TopicType, type_by_name
 
 Key = TypeVar("Key")
 
@@ -98,11 +99,15 @@ class SchemaStore:
         return f"<SchemaStore: {len(self)} schemas>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = (
-            self.schemas, self._problems, self._setting_changes, self._association_changes,
-            self.mapped,
-        )  # fmt: skip
-        return _made_of, given
+        made = partial(
+            SchemaStore,
+            self.schemas,
+            problems=self._problems,
+            settings=self._setting_changes,
+            associations=self._association_changes,
+            mapped=self.mapped,
+        )
+        return made, ()
 
     @classmethod
     def union(cls, stores: Sequence[SchemaStore]) -> SchemaStore:
@@ -255,10 +260,8 @@ class SchemaStore:
         self, topic: str, *, is_key: bool = False, at: Timestamp | None = None
     ) -> tuple[Framing, Candidate] | None:
         """Return the framing and schema that a user gave for bare keys or values of a topic; None without."""
-        for mapped in self.mapped:
-            if mapped.subject is None:
-                continue
-            if mapped.is_key is is_key and mapped.topic.matches(topic):
+        for mapped in self._mapped_to(topic, is_key=is_key):
+            if mapped.subject is not None:
                 schema = self.version(mapped.subject, mapped.version, at)
                 if schema is not None:
                     return Framing(Form.BARE, message=mapped.message), Candidate(schema, True)
@@ -266,16 +269,32 @@ class SchemaStore:
 
     def may_be_bare(self, topic: str) -> bool:
         """Return whether a user gave a schema for bare keys or values of a topic."""
-        given = (each.topic for each in self.mapped if each.subject is not None)
-        return any(pattern.matches(topic) for pattern in given)
+        return any(each.subject is not None and each.topic.matches(topic) for each in self.mapped)
+
+    def _mapped_to(self, topic: str, *, is_key: bool) -> Iterator[Mapped]:
+        for mapped in self.mapped:
+            if mapped.is_key is is_key and mapped.topic.matches(topic):
+                yield mapped
+
+    def type_of(self, topic: str, *, is_key: bool) -> TopicType | None:
+        """Return the type of a topic's keys or values that a user gave, or that its name tells; None without one."""
+        for mapped in self._mapped_to(topic, is_key=is_key):
+            if mapped.type is not None or mapped.subject is not None:
+                return mapped.type
+        return type_by_name(topic)
+
+    def types(self, topic: str) -> tuple[TopicType | None, TopicType | None]:
+        """Return the types of a topic's keys and of its values."""
+        return self.type_of(topic, is_key=True), self.type_of(topic, is_key=False)
 
     def message_of_columns(self, topic: str, *, is_key: bool = False) -> str | None:
         """Return the Protobuf message that a user chose for the columns of a topic's keys or values; None without."""
-        for mapped in self.mapped:
-            is_asked = mapped.message is not None and mapped.subject is None
-            if is_asked and mapped.is_key is is_key and mapped.topic.matches(topic):
-                return mapped.message
-        return None
+        named = (
+            each.message
+            for each in self._mapped_to(topic, is_key=is_key)
+            if each.message is not None and each.subject is None
+        )
+        return next(named, None)
 
     def subjects_of(self, topic: str, *, is_key: bool = False) -> list[str]:
         """Return the subjects that the keys or values of a topic are likely to have, in all contexts."""
@@ -288,10 +307,8 @@ class SchemaStore:
             name = f"{topic}-{'key' if is_key else 'value'}"
             named = [in_context(context, name) for context in self._contexts]
             likely = [*self.associations.get((topic, is_key), ()), *named]
-            mapped = (each for each in self.mapped if each.is_key is is_key)
-            patterns = [
-                some for each in mapped if each.topic.matches(topic) for some in each.subjects
-            ]
+            mapped = self._mapped_to(topic, is_key=is_key)
+            patterns = [some for each in mapped for some in each.subjects]
             is_named = any(each in self._by_subject for each in likely)
             known = TopicSubjects(topic, is_key, likely, is_named, patterns)
             if len(self._topics) < _MOST_LIKELY:
@@ -421,18 +438,6 @@ class SchemaStore:
                 newest = schemas[-1].origin
                 found.append(SchemaProblem(newest.path, reason, newest.offset))
         return found
-
-
-def _made_of(
-    schemas: Sequence[Schema],
-    problems: Sequence[SchemaProblem],
-    settings: Settings,
-    associations: Associations,
-    mapped: Sequence[Mapped],
-) -> SchemaStore:
-    return SchemaStore(
-        schemas, problems=problems, settings=settings, associations=associations, mapped=mapped
-    )
 
 
 def _place(schema: Schema) -> tuple[str, str, int, int, str]:

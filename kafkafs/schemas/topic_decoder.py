@@ -35,10 +35,13 @@ from kafkafs.schemas.framing import (
     message_indexes,
     payload,
 )
+from kafkafs.schemas.growing_texts import GrowingTexts
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import Candidate, Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_subjects import missing_note
+from kafkafs.schemas.topic_type import TopicType
+from kafkafs.schemas.types.typed_field import typed_field, typed_texts
 
 MARKS = Marks(b"\x00\x01\x03\xc3O", (b"__key_schema_id", b"__value_schema_id", b"apicurio."))
 """First bytes and header keys of all wire forms."""
@@ -120,52 +123,6 @@ class SameFrame(NamedTuple):
         return self.framing.message if header is None else message_indexes(header, 0)[0]
 
 
-class _Texts:
-    """Texts of the keys and values of some records.
-
-    Attributes:
-        places: as of FieldTexts.
-        alone: array (records, 2): the keys and values that are decoded one by one.
-        count: number of records that have their texts.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.places = np.full((count, 4), -1, np.int64)
-        self.alone = np.zeros((count, 2), np.bool_)
-        self.count = count
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes of all texts."""
-        return self._size
-
-    @property
-    def text(self) -> bytes:
-        """All texts."""
-        return b"".join(self._parts)
-
-    def add(self, field: int, rows: npt.NDArray[np.intp], made: PayloadTexts) -> None:
-        """Add texts of the keys (field 0) or values (field 1) of some records."""
-        done = rows[: len(made.places)]
-        self.places[done, 2 * field] = made.places[:, 0] + self._size
-        self.places[done, 2 * field + 1] = made.places[:, 1]
-        self.alone[done[made.places[:, 1] < 0], field] = True
-        if len(done) < len(rows):
-            self.count = min(self.count, int(rows[len(done)]))
-        self._append(made.text)
-
-    def add_one(self, field: int, row: int, text: bytes) -> None:
-        """Add the text of one key or value."""
-        self.places[row, 2 * field : 2 * field + 2] = self._size, len(text)
-        self._append(text)
-
-    def _append(self, text: bytes) -> None:
-        self._parts.append(text)
-        self._size += len(text)
-
-
 class TopicSchemas(LineDecoder):
     """Decoder of the keys and values of one topic.
 
@@ -178,6 +135,7 @@ class TopicSchemas(LineDecoder):
         decoders: cache, perhaps shared with other topics.
         is_mapped: whether the schemas of bare keys or values of the topic are given: any record may have them.
         is_named: whether the name is a topic's, and not that of a folder which tells no topic.
+        types: types of its keys and of its values; None for those that carry a schema or are shown as in any topic.
     """
 
     def __init__(
@@ -188,8 +146,10 @@ class TopicSchemas(LineDecoder):
         *,
         is_mapped: bool = False,
         is_named: bool = True,
+        types: tuple[TopicType | None, TopicType | None] = (None, None),
     ) -> None:
-        self.marks = None if is_mapped else MARKS
+        self.marks = MARKS if not is_mapped and types == (None, None) else None
+        self._types = types
         self._topic = topic
         self._asks_as = topic if is_named else ""
         self._store = store
@@ -215,7 +175,7 @@ class TopicSchemas(LineDecoder):
         """Return keys and values as `LineDecoder.texts`; the values of a schema are decoded together where it has a program."""
         if extension is None:
             return super().texts(columns, mode, enough, is_bare=is_bare)
-        found = _Texts(len(columns))
+        found = GrowingTexts(len(columns))
         for field in range(2):
             self._decode_together(found, field, columns, enough, is_bare=is_bare)
         is_plain = self.marks is not None and not found.size and not found.alone.any()
@@ -223,10 +183,16 @@ class TopicSchemas(LineDecoder):
         return FieldTexts(found.text, found.places[: found.count], is_plain)
 
     def _decode_together(
-        self, found: _Texts, field: int, columns: Columns, enough: int, *, is_bare: bool
+        self, found: GrowingTexts, field: int, columns: Columns, enough: int, *, is_bare: bool
     ) -> None:
         """Decode keys (field 0) or values (field 1) by schema; those that have to be decoded alone are marked so."""
         fields, groups, alone = self.same_frames(columns, slice(None), is_key=field == 0)
+        kind, rows = self._types[field], np.flatnonzero(alone)
+        if kind is not None and kind.is_alone:
+            some = Payloads(fields.arena, fields.starts[rows], fields.sizes[rows])
+            made = typed_texts(some, kind, enough, is_key=field == 0, is_bare=is_bare)
+            found.add(field, rows, made)
+            return
         found.alone[:, field] = alone
         for group in groups:
             try:
@@ -273,6 +239,9 @@ class TopicSchemas(LineDecoder):
         """Yield the fields that are framed alike, with what they have in common; None for those to be decoded alone."""
         assert extension is not None
         arena, starts, sizes = fields
+        if self._types[not is_key] is not None:
+            yield np.flatnonzero(sizes >= 0), None
+            return
         store = self._store() if self._is_mapped else None
         given = None if store is None else store.bare(self._topic, is_key=is_key)
         if store is not None and given is not None:
@@ -340,7 +309,7 @@ class TopicSchemas(LineDecoder):
         return framing, schema, decoder
 
     def _decode_alone(
-        self, found: _Texts, columns: Columns, mode: Values, enough: int, *, is_bare: bool
+        self, found: GrowingTexts, columns: Columns, mode: Values, enough: int, *, is_bare: bool
     ) -> None:
         """Decode the keys and values that were not decoded together."""
         before = found.size
@@ -370,12 +339,30 @@ class TopicSchemas(LineDecoder):
             timestamp: timestamp of the record; the schema of that time is taken.
             is_key: whether the data is the key.
         """
+        at, kind = timestamp if timestamp >= 0 else None, self._types[not is_key]
         try:
-            return self._field(data, headers, timestamp if timestamp >= 0 else None, is_key=is_key)
+            if kind is not None:
+                return self._typed(data, headers, at, kind, is_key=is_key)
+            return self._field(data, headers, at, is_key=is_key)
         except OSError as error:
             return DecodedField(None, note=f"the schemas cannot be read: {error}")
         except Exception as error:  # noqa: BLE001 - the net around what finds a schema
             return DecodedField(None, note=undecodable(error, "the value").reason)
+
+    def _typed(
+        self,
+        data: bytes,
+        headers: Sequence[Header],
+        at: Timestamp | None,
+        kind: TopicType,
+        *,
+        is_key: bool,
+    ) -> DecodedField | None:
+        def plain(content: bytes) -> DecodedField | None:
+            return self._field(content, headers, at, is_key=is_key)
+
+        found = typed_field(data, kind, plain, is_key=is_key)
+        return plain(data) if found.text is None and kind.is_guess else found
 
     def _field(
         self, data: bytes, headers: Sequence[Header], at: Timestamp | None, *, is_key: bool

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from engine.log.partition_choice import NamePattern
 from kafkafs.schemas.framing import Form, Framing
 from kafkafs.schemas.schema import Schema, split_subject
+from kafkafs.schemas.topic_type import TopicType
 
 NEWEST_VERSION = -1
 """Version of a reference to the newest version of a subject."""
@@ -43,6 +44,7 @@ class Mapped(NamedTuple):
         message: name of their Protobuf message; None for the first one of the file. Of those that name their schema, which
             may be of several messages, it is the one that columns have.
         subjects: names or patterns of subjects whose schemas those may have that name their schema.
+        type: their type, or what wraps them.
     """
 
     topic: NamePattern
@@ -51,6 +53,7 @@ class Mapped(NamedTuple):
     version: int = NEWEST_VERSION
     message: str | None = None
     subjects: tuple[NamePattern, ...] = ()
+    type: TopicType | None = None
 
 
 class TopicSubjects(NamedTuple):

@@ -13,6 +13,10 @@
     [topics."dlq-*"]
     value = { subjects = ["orders-value", "/pay.*/"] }   # whose schemas values may have that name one
 
+    [topics.clicks]
+    key = { type = "int64" }                         # a type without a schema (`topic_type`)
+    value = { type = "gzip", file = "click.avsc" }   # what wraps a value, and the schema of what it wraps
+
     [[ids]]                                          # an id or a GUID without a registry's topic
     id = 7
     file = "shop/order.proto"
@@ -36,6 +40,7 @@ from engine.log.partition_choice import NamePattern
 from engine.units import MAX_INT32
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.schema import JsonValue
+from kafkafs.schemas.topic_type import TopicType
 
 MAPPING_SUFFIX = ".toml"
 _PARTS = {"key": True, "value": False}
@@ -49,6 +54,7 @@ class Target(NamedTuple):
         subject, version: subject of another source, and its version, None for the newest.
         message: name of a Protobuf message; None for the first one of the file.
         subjects: names or patterns of the subjects whose schemas those may have that name one.
+        type: type of the keys or values, or what wraps them.
     """
 
     file: str | None
@@ -56,10 +62,11 @@ class Target(NamedTuple):
     version: int | None
     message: str | None
     subjects: tuple[NamePattern, ...] = ()
+    type: TopicType | None = None
 
     @property
     def is_framed(self) -> bool:
-        """Whether it is about keys or values that name their schema."""
+        """Whether it names no schema itself."""
         return self.file is None and self.subject is None
 
 
@@ -117,17 +124,29 @@ def parse_mapping(data: bytes, path: str) -> TopicMapping:
 def _target(found: JsonValue) -> Target:
     if isinstance(found, str):
         return Target(found, None, None, None)
-    _only(found, "file", "subject", "version", "message", "subjects")
-    file, subject = _text(found, "file"), _text(found, "subject")
-    is_framed = bool(found) and found.keys() <= {"message", "subjects"}
+    _only(found, "file", "subject", "version", "message", "subjects", "type", "charset")
+    file, subject, kind = _text(found, "file"), _text(found, "subject"), _type(found)
+    is_framed = bool(found) and found.keys() <= {"message", "subjects", "type", "charset"}
     if not is_framed and ((file is None) == (subject is None) or "subjects" in found):
         raise ValueError(
-            f"{found} must name either a file or a subject, or a message or subjects alone"
+            f"{found} must name either a file or a subject, or a message, subjects or a type alone"
         )
     version = found.get("version")
     if version is not None and (type(version) is not int or not 0 < version <= MAX_INT32):
         raise ValueError(f"{version!r} is not a version")
-    return Target(file, subject, version, _text(found, "message"), _patterns(found))
+    return Target(file, subject, version, _text(found, "message"), _patterns(found), kind)
+
+
+def _type(found: dict[str, JsonValue]) -> TopicType | None:
+    name, charset = _text(found, "type"), _text(found, "charset")
+    if name is None:
+        if charset is not None:
+            raise ValueError("a charset is for the type string")
+        return None
+    kind = TopicType.parse(name, charset)
+    if kind.name is not None and found.keys() - {"type", "charset"}:
+        raise ValueError(f"the type {name!r} has no schema")
+    return kind
 
 
 def _patterns(found: dict[str, JsonValue]) -> tuple[NamePattern, ...]:

@@ -243,7 +243,9 @@ class _Reading:
             for topic, is_key, target in mapping.topics:
                 subject = None if target.is_framed else self._subject(target, name)
                 version = target.version or NEWEST_VERSION
-                yield Mapped(topic, is_key, subject, version, target.message, target.subjects)
+                yield Mapped(
+                    topic, is_key, subject, version, target.message, target.subjects, target.type
+                )
             for number, guid, file in mapping.ids:
                 subject = self._subject(Target(file, None, None, None), name)
                 place, known = next(

@@ -30,6 +30,7 @@ from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import SameFrame, TopicSchemas
 from kafkafs.table.typed.avro_column import AvroColumn
+from kafkafs.table.typed.plain_column import PlainColumn, arrow_type
 from kafkafs.table.typed.typed_column import TOO_LARGE, Made, Read, TypedColumn, misfit
 from kafkafs.table.typed_values import TypedValues
 
@@ -45,7 +46,7 @@ _FIRST: Message = (0,)
 
 
 def typed_columns(topic: str, store: SchemaStore, *, nanoseconds: bool = False) -> TypedColumns:
-    """Return the columns of a topic's keys and values, as far as their newest schemas are Avro or Protobuf.
+    """Return the columns of a topic's keys and values, as far as they have a type, or their newest schemas are Avro or Protobuf.
 
     Args:
         topic: name of the topic.
@@ -53,12 +54,18 @@ def typed_columns(topic: str, store: SchemaStore, *, nanoseconds: bool = False) 
         nanoseconds: whether times of Protobuf are in nanoseconds.
 
     Raises:
-        ValueError: neither keys nor values have such a schema, or one has no Arrow type.
+        ValueError: neither keys nor values have such a schema or type, or one has no Arrow type.
         SchemaFileError: a schema lacks the message that a mapping names.
     """
     found: dict[str, TypedColumn] = {}
     for name in _SIDES:
         is_key = name == "key"
+        kind = store.type_of(topic, is_key=is_key)
+        if kind is not None and kind.name is not None:
+            plain = arrow_type(kind)
+            if plain is not None:
+                found[name] = PlainColumn(plain)
+            continue
         schema = store.newest(topic, is_key=is_key)
         if schema is None or schema.kind is SchemaKind.JSON_SCHEMA:
             continue
@@ -73,7 +80,9 @@ def typed_columns(topic: str, store: SchemaStore, *, nanoseconds: bool = False) 
                 raise SchemaFileError(f"{error}, which a mapping names", schema.name) from error
             raise ValueError(f"{schema.name}: {error}") from error
     if not found:
-        raise ValueError(f"no Avro or Protobuf schema of keys or values of {topic!r} is known")
+        raise ValueError(
+            f"no Avro or Protobuf schema of keys or values of {topic!r} is known, and no type"
+        )
     return TypedColumns(found)
 
 
