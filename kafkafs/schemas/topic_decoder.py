@@ -190,8 +190,8 @@ class TopicSchemas(LineDecoder):
         kind, rows = self._types[field], np.flatnonzero(alone)
         if kind is not None and kind.is_alone:
             some = Payloads(fields.arena, fields.starts[rows], fields.sizes[rows])
-            made = typed_texts(some, kind, enough, is_key=field == 0, is_bare=is_bare)
-            found.add(field, rows, made)
+            typed = typed_texts(some, kind, enough, is_key=field == 0, is_bare=is_bare)
+            found.add(field, rows, typed)
             return
         found.alone[:, field] = alone
         for group in groups:

@@ -84,6 +84,12 @@ def mirror_jars() -> Path:
     return _resolved(f"mirror-{PREVIOUS}", wanted)
 
 
+def streams_jar() -> Path:
+    """Kafka Streams of the previous version, without RocksDB; it runs on the jars of MirrorMaker."""
+    wanted = [("org.apache.kafka", "kafka-streams", PREVIOUS)]
+    return next(_resolved(f"streams-{PREVIOUS}", wanted, alone=True).glob("*.jar"))
+
+
 def flink_jars() -> Path:
     """The folder with Flink and its Kafka connector; the first call downloads 81 MB."""
     wanted = [
