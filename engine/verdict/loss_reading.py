@@ -196,7 +196,7 @@ class LossReading:
         return place + 1 == len(bases) or (
             view.lost_segment is None
             and all(
-                bases[each] >= view.log_end_offset or not view.segment_at(each).size
+                bases[each] >= view.log_end_offset or not _has_bytes(view, each)
                 for each in range(place + 1, len(bases))
             )
         )
@@ -204,7 +204,7 @@ class LossReading:
     def _is_first(self, place: int) -> bool:
         """Return whether no segment before one has bytes to read."""
         view = self._losses.of_view
-        return not any(view.segment_at(each).size for each in reversed(range(place)))
+        return not any(_has_bytes(view, each) for each in reversed(range(place)))
 
     def _gap(
         self, following: Offset, position: Position, expected: Offset | None = None
@@ -217,3 +217,11 @@ class LossReading:
 
     def _loss_of(self, gap: OffsetGap) -> Loss | None:
         return self._losses.gap(self.segment, gap, self._within, may_read=self._may_read)
+
+
+def _has_bytes(view: LogView, place: int) -> bool:
+    """Return whether a segment has bytes to read; so counts one that was deleted meanwhile: its own reader says so."""
+    try:
+        return view.segment_at(place).size > 0
+    except OSError:
+        return True
