@@ -12,6 +12,7 @@ The names in `__all__` are for users of the library; every other name may change
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -85,10 +86,9 @@ def __getattr__(name: str) -> object:
         from engine import errors
 
         return getattr(errors, name)
-    from kafkafs.near_miss import near_miss
-
-    hint = near_miss(name, __all__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+    # With name and object Python's traceback names the nearest of `__dir__`.
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,6 @@ from engine.lines.record_line import internal_decoder
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
-from kafkafs.near_miss import near_miss
 from kafkafs.schemas.known_schemas import AUTO, NONE
 from kafkafs.tree.context import TreeOptions
 from kafkafs.tree.errors import MaskedError
@@ -102,6 +101,9 @@ class SourceLogs:
         """
         topics = self.topics()
         if name not in topics:
+            # Imported here: most names are right.
+            from kafkafs.near_miss import near_miss
+
             raise KeyError(f"the source has no topic {name!r}{near_miss(name, topics)}")
         return topics[name]
 

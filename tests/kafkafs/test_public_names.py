@@ -27,8 +27,9 @@ def test_the_public_names_of_the_views_are_there() -> None:
     if find_spec("pyarrow") is None:
         names.remove("Scan")
     assert {getattr(kafkafs, name).__name__ for name in names} == names
-    with pytest.raises(AttributeError, match="no attribute 'opne': did you mean open"):
-        _ = kafkafs.opne
+    command = [sys.executable, "-c", "import kafkafs; kafkafs.SourceEror"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert "has no attribute 'SourceEror'. Did you mean: 'SourceError'?" in shown
     assert set(kafkafs.__all__) <= set(dir(kafkafs))
 
 
