@@ -64,9 +64,23 @@ def line_texts(
     *,
     enough: int = _ENOUGH,
     bare: bool = False,
-    large: Callable[[int], Iterable[bytes]] | None = None,
 ) -> Iterator[bytes]:
-    """Yield lines, about `enough` bytes at a time. With a mask only the place of a large record is shown.
+    """Yield lines, about `enough` bytes at a time; arguments as of `counted_lines`."""
+    for text, _ in counted_lines(table, columns, options, fates, enough=enough, bare=bare):
+        yield text
+
+
+def counted_lines(
+    table: Table,
+    columns: Columns,
+    options: kernel.LineOptions,
+    fates: Fates = None,
+    *,
+    enough: int = _ENOUGH,
+    bare: bool = False,
+    large: Callable[[int], Iterable[bytes]] | None = None,
+) -> Iterator[tuple[bytes, int]]:
+    """Yield lines, about `enough` bytes at a time, and their number. With a mask only the place of a large record is shown.
 
     Args:
         table: the batches of the records.
@@ -89,7 +103,7 @@ def line_texts(
             most=0 if options.mask is None and large is None else LARGE,
         )
         if made.text:
-            yield made.text
+            yield made.text, made.records
         if made.rows_done:
             return
         record = made.next_record
@@ -97,7 +111,8 @@ def line_texts(
             if large is None:
                 row = int(columns.row[record])
                 fate = 0 if fates is None else int(fates[row])
-                yield masked_large_line(table[row], columns.table[record].item(), options, fate)
+                yield masked_large_line(table[row], columns.table[record].item(), options, fate), 1
             else:
-                yield from large(record)
+                for part in large(record):
+                    yield part, int(part.endswith(b"\n"))
             record += 1

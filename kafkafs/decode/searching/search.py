@@ -36,7 +36,7 @@ from kafkafs.decode.searching.regex_automaton import automaton_of
 from kafkafs.decode.searching.required_literal import NO_LITERAL, RequiredLiteral, required_literal
 from kafkafs.decode.searching.utf8_patterns import compile_pattern
 from kafkafs.decode.searching.where import Where
-from kafkafs.records.line_texts import line_texts
+from kafkafs.records.line_texts import counted_lines
 from kafkafs.records.rows import OPAQUE_ROW, are_marked, chosen
 from kafkafs.records.visible import Indices, Marks, SeenRun, Wanted
 
@@ -313,8 +313,8 @@ class Search:
             )
             return (piece.text or b"" for piece in lines.large_line(columns, record))
 
-        for text in line_texts(run.table, columns, options, fates, enough=ENOUGH, large=large):
-            yield Match(text, text.count(b"\n"))
+        lines = counted_lines(run.table, columns, options, fates, enough=ENOUGH, large=large)
+        return (Match(text, records) for text, records in lines)
 
     def _texts(
         self, form: RecordFormat, columns: kernel.Columns, indices: Indices
