@@ -66,6 +66,16 @@ def known_names(
     return f"{sentence}; did you mean {like}?" if like else sentence
 
 
+def did_you_mean(text: str, names: Iterable[str]) -> str:
+    """Return the end of a sentence about a wrong name: the name that is most similar, or nothing.
+
+    >>> did_you_mean("ordres", ["orders", "txn"]), did_you_mean("x", ["orders"])
+    (': did you mean orders?', '')
+    """
+    like = most_like(text, names)
+    return f": did you mean {like}?" if like else ""
+
+
 def most_like(text: str, names: Iterable[str]) -> str | None:
     """Return the name that is most similar to a text; None if none is."""
     from difflib import get_close_matches

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
+from engine.log.unmatched import did_you_mean
 from kafkafs.api.moments import Moment
 from kafkafs.api.reading import Corrupt, Isolation
-from kafkafs.near_miss import near_miss
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -102,7 +102,7 @@ def named_options(method: Method) -> Method:
     @wraps(method)
     def checked(*given: Any, **options: Any) -> Any:  # noqa: ANN401
         for name in options.keys() - known:
-            hint = near_miss(name, known) or f"; it has {', '.join(sorted(known))}"
+            hint = did_you_mean(name, sorted(known)) or f"; it has {', '.join(sorted(known))}"
             raise TypeError(f"{method.__name__} has no option {name!r}{hint}")
         return method(*given, **options)
 

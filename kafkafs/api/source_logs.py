@@ -102,9 +102,9 @@ class SourceLogs:
         topics = self.topics()
         if name not in topics:
             # Imported here: most names are right.
-            from kafkafs.near_miss import near_miss
+            from engine.log.unmatched import did_you_mean
 
-            raise KeyError(f"the source has no topic {name!r}{near_miss(name, topics)}")
+            raise KeyError(f"the source has no topic {name!r}{did_you_mean(name, topics)}")
         return topics[name]
 
     def log(self, topic: str, number: int) -> PartitionLog:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from kafkafs.near_miss import near_miss
+from engine.log.unmatched import did_you_mean
 from kafkafs.table.decoded_rows import DECODED_FIELDS
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -59,7 +59,7 @@ def record_schema(
     """
     for name in names:
         if name not in RECORD_FIELDS:
-            hint = near_miss(name, RECORD_FIELDS) or f"; they have {', '.join(RECORD_FIELDS)}"
+            hint = did_you_mean(name, RECORD_FIELDS) or f"; they have {', '.join(RECORD_FIELDS)}"
             raise KeyError(f"records have no column {name!r}{hint}")
     if len(set(names)) < len(names):
         raise ValueError(f"a column is there twice: {', '.join(names)}")
