@@ -25,8 +25,9 @@ def of_naming(node: Damaged, said: Mapping[str, Said]) -> Iterator[str]:
         node: the log dir.
         said: by the name of the face.
     """
-    truth, gone = node.truth(), _provably_gone(node)
+    gone = _provably_gone(node)
     for face, says in said.items():
+        truth = node.truth(takes_all_swapped=face == "rebuild")
         yield from _against_truth(face, says, node, truth, gone, next(iter(said.values())))
 
 

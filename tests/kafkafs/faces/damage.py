@@ -157,13 +157,20 @@ class Damaged:
         """The folder of a partition."""
         return self.path / name
 
-    def lost(self, name: str) -> set[int]:
-        """The offsets of a partition whose records are gone; those of compacted records are not."""
-        left = b"".join(
-            path.read_bytes()
-            for path in self.folder(name).iterdir()
-            if path.suffix == ".log" or path.name.endswith(".log.swap")
-        )
+    def lost(self, name: str, *, takes_all_swapped: bool = False) -> set[int]:
+        """The offsets of a partition whose records are gone; those of compacted records are not.
+
+        A start deletes a .swap file from the first .cleaned one on: the replacement was not complete (KAFKA-6264). A
+        rebuild takes its records for those that are missing.
+        """
+        folder = self.folder(name)
+        unfinished = min((path.name[:20] for path in folder.glob("*.log.cleaned")), default="~")
+        swapped = [
+            path
+            for path in folder.glob("*.log.swap")
+            if takes_all_swapped or path.name[:20] < unfinished
+        ]
+        left = b"".join(path.read_bytes() for path in [*folder.glob("*.log"), *swapped])
         found: set[int] = set()
         for batch in self.sound.batches[name]:
             if batch.data not in left:
@@ -179,9 +186,13 @@ class Damaged:
         found = (batch.offsets for batch in self.sound.batches[name] if batch.is_control)
         return set().union(*found) - self.lost(name)
 
-    def truth(self) -> dict[str, set[int]]:
+    def truth(self, *, takes_all_swapped: bool = False) -> dict[str, set[int]]:
         """What each partition that is a folder lost."""
-        return {name: lost for name in self.partitions() if (lost := self.lost(name))}
+        losses = (
+            (name, self.lost(name, takes_all_swapped=takes_all_swapped))
+            for name in self.partitions()
+        )
+        return {name: lost for name, lost in losses if lost}
 
 
 # -- kinds of damage to one log
