@@ -13,7 +13,7 @@ import pytest
 
 from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
 from engine.errors import KafkaStorageError
-from engine.units import TopicPartition
+from engine.units import MAX_INT32, TopicPartition
 from tests.kafka.conftest import SEED
 from tests.kafka.judge import Judge, JudgeError
 from tests.log_scripts import Answer, failure, load, without_empty_indexes, without_messages
@@ -106,7 +106,27 @@ def loaded_by_both(judge: Judge, work: Path, seed: int) -> tuple[Any, Any]:
     ours, kafkas = work / "ours" / "topic-0", work / "kafka" / "topic-0"
     shutil.copytree(folder, ours)
     shutil.copytree(folder, kafkas)
-    return loaded(load, ours, head), loaded(judge.load, kafkas, head)
+    return _alike(loaded(load, ours, head), loaded(judge.load, kafkas, head), folder)
+
+
+def _alike(ours: Any, kafkas: Any, left: Path) -> tuple[Any, Any]:
+    """What both loaded of a folder, without files that are meant to differ and that no reader sees.
+
+    Kafka renames a part of a split segment over the segment, where we rename the segment for deletion first. Kafka
+    recovers an unflushed segment without an index twice, first without the segment itself, and so has a snapshot more.
+    """
+    if "state" not in ours or "state" not in kafkas:
+        return ours, kafkas
+    bases = ours["state"]["segments"]
+    if bases[-1] - bases[0] > MAX_INT32:
+        for each in (ours, kafkas):
+            each["files"] = {k: v for k, v in each["files"].items() if not k.endswith(".deleted")}
+    without_index = (f for f in left.glob("*.log") if not f.with_suffix(".index").exists())
+    needless = [f"{base:020}.snapshot" for base in bases] if any(without_index) else []
+    for name in needless:
+        if name not in ours["files"]:
+            kafkas["files"].pop(name, None)
+    return ours, kafkas
 
 
 @numbered(SCRIPTS)
@@ -118,11 +138,13 @@ def test_what_one_left_behind_in_any_state_both_load_alike(
     assert ours == kafkas
 
 
-@pytest.mark.parametrize("seed", [1_000_000_159, 1_000_000_924])
+@pytest.mark.parametrize(
+    "seed", [1_000_000_159, 1_000_000_924, 1_000_001_678, 1_000_002_542, 1_000_002_728]
+)
 def test_what_was_once_loaded_otherwise_both_load_alike(
     judge: Judge, tmp_path: Path, seed: int
 ) -> None:
-    """Noise of an unknown magic after a replacement's batches; an empty segment behind a gap."""
+    """Noise of an unknown magic after a replacement's batches; an empty segment behind a gap; a byte as an index."""
     ours, kafkas = loaded_by_both(judge, tmp_path, seed)
     assert ours == kafkas
 

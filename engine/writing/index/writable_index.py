@@ -163,11 +163,13 @@ class WritableIndex(AbstractIndex[Entry]):
     def close(self) -> None:
         """Trim, sync what is unsynced, and close. May be called twice.
 
-        After a clean shutdown, which closes the index, nothing flushes or checks it again.
+        After a clean shutdown, which closes the index, nothing flushes or checks it again. A part of an entry at the end
+        of a file that was not resized since it was opened stays, as in Kafka: no recovery asked for this index.
         """
         with self._lock:
             if self.writable:
-                self.trim_to_valid_size()
+                if not self.length % self.entry_size:
+                    self.trim_to_valid_size()
                 if not self._is_synced:
                     self.flush()
             self.close_handler()

@@ -175,12 +175,16 @@ def test_zeros_of_a_file_that_was_not_trimmed_count_as_entries(path):
         times.truncate()
 
 
-def test_part_of_an_entry_at_the_end_is_corrupt_and_cut_off(path):
+def test_part_of_an_entry_at_the_end_is_corrupt_and_stays_until_the_file_is_resized(path):
     path.write_bytes(bytes.fromhex("0000000100000010 00000002"))
     index = WritableOffsetIndex(path, BASE)
     assert list(index) == [OffsetPosition(BASE + 1, 16)]
     with pytest.raises(CorruptIndexError, match="whole entries"):
         index.sanity_check()
+    index.close()
+    assert path.stat().st_size == 12
+    index = WritableOffsetIndex(path, BASE, 80)
+    index.resize(80)
     index.close()
     assert path.stat().st_size == 8
 
