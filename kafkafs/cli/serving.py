@@ -29,7 +29,7 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     """End a server on this machine, and exit."""
     if address is None or context.resilient_parsing:
         return
-    from kafkafs.serve.control.asking import NoServerError, stop
+    from kafkafs.serve.control.control_client import NoServerError, stop
 
     try:
         is_ended = stop(*address, _STOP_SECONDS)

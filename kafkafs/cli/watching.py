@@ -93,7 +93,7 @@ def _look_at_mount(mountpoint: Path) -> dict[str, Any]:
 
 
 def _look_at_server(host: str, port: int) -> dict[str, Any]:
-    from kafkafs.serve.control.asking import NoServerError, ask
+    from kafkafs.serve.control.control_client import NoServerError, ask
 
     try:
         return _facts(partial(ask, host, port))

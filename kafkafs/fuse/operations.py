@@ -146,7 +146,7 @@ class Operations(pyfuse3.Operations):
             directory = self._directory(parent)
         text = name.decode("utf-8", "surrogateescape")
         if directory.slow:
-            return self._lookup_aside(parent_inode, directory, text, ctx.pid)
+            return self._lookup_in_thread(parent_inode, directory, text, ctx.pid)
         try:
             node = directory.lookup(text)
             attrs = node.attrs()
@@ -160,7 +160,7 @@ class Operations(pyfuse3.Operations):
             raise FUSEError(errno.ENAMETOOLONG)
         return self._entry.fill_missing()
 
-    async def _lookup_aside(
+    async def _lookup_in_thread(
         self, parent_inode: int, directory: Directory, name: str, pid: int
     ) -> EntryAttributes:
         try:
@@ -196,10 +196,10 @@ class Operations(pyfuse3.Operations):
         if not isinstance(node, Link):
             raise FUSEError(errno.EINVAL)
         if node.slow:
-            return self._readlink_aside(node, ctx.pid)
+            return self._readlink_in_thread(node, ctx.pid)
         return os.fsencode(node.target)
 
-    async def _readlink_aside(self, node: Link, pid: int) -> bytes:
+    async def _readlink_in_thread(self, node: Link, pid: int) -> bytes:
         return os.fsencode(await self._slow.open(node.find, pid))
 
     # -- files -----------------------------------------------------------------------------------------
@@ -218,10 +218,10 @@ class Operations(pyfuse3.Operations):
         if not isinstance(node, File):
             raise FUSEError(errno.EISDIR if isinstance(node, Directory) else errno.ELOOP)
         if node.slow:
-            return self._open_aside(record, node, ctx.pid)
+            return self._open_in_thread(record, node, ctx.pid)
         return self._files.add(next(self._handles), record, node, node.open())
 
-    async def _open_aside(self, record: InodeRecord, node: File, pid: int) -> FileInfo:
+    async def _open_in_thread(self, record: InodeRecord, node: File, pid: int) -> FileInfo:
         content = await self._slow.open(node.open, pid)
         return self._files.add(next(self._handles), record, node, content)
 
@@ -230,11 +230,11 @@ class Operations(pyfuse3.Operations):
         """Read bytes of an open file."""
         file = self._files.by_handle[fh]
         if (data := file.content.read_now(off, size)) is None:
-            return self._read_aside(file, off, size)
+            return self._read_in_thread(file, off, size)
         self.statistics.reads_at_once += 1
         return self._sendable(data, size)
 
-    async def _read_aside(self, file: OpenFile, off: int, size: int) -> memoryview:
+    async def _read_in_thread(self, file: OpenFile, off: int, size: int) -> memoryview:
         content = file.content
         while await self._slow.wait(partial(content.notify, off, size)):
             if (data := content.read_now(off, size)) is not None:

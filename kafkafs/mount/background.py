@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ
-from kafkafs.mount.aside import fork
+from kafkafs.mount.child_process import fork
 
 
 class StartReport:

@@ -25,9 +25,9 @@ from engine.errors import KafkaStorageError, SourceError
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED, EXIT_USAGE
 from kafkafs.fuse import daemon_log
 from kafkafs.masking.policy import MaskPolicyError
-from kafkafs.mount import aside, background, mounting
+from kafkafs.mount import background, child_process, mounting
 from kafkafs.mount.mounting import MountError, MountOptions
-from kafkafs.mount.served import Served
+from kafkafs.mount.served_tree import ServedTree
 from kafkafs.mount.status import DaemonStatus
 
 OPEN_FILES = 65_536
@@ -36,7 +36,7 @@ M_ARENA_MAX = -8
 SWITCH_SECONDS = 0.0005
 """How long another thread may keep the GIL from the request loop. With Python's default of 5 ms every `ls` is slow."""
 
-Opener = Callable[[Sequence[str], MountOptions, DaemonStatus], Served]
+Opener = Callable[[Sequence[str], MountOptions, DaemonStatus], ServedTree]
 
 
 def run(
@@ -88,10 +88,10 @@ def check_answers(path: str) -> None:
         return b""
 
     if not path.startswith("/dev/fd/"):
-        aside.ask_aside(question, seconds=60.0)
+        child_process.ask_in_child(question, seconds=60.0)
 
 
-def open_log_tree(paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> Served:
+def open_log_tree(paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> ServedTree:
     """Open the tree over log dirs. Raises SourceError."""
     from kafkafs.mount.log_tree import LogTree
 

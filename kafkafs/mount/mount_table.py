@@ -13,7 +13,7 @@ import os
 import re
 from typing import NamedTuple
 
-from kafkafs.mount.aside import ask_aside
+from kafkafs.mount.child_process import ask_in_child
 
 MOUNTINFO = "/proc/self/mountinfo"
 _OCTAL = re.compile(rb"\\([0-7]{3})")
@@ -94,7 +94,7 @@ def is_dead(mountpoint: str) -> bool:
         return b""
 
     try:
-        ask_aside(question)
+        ask_in_child(question)
     except TimeoutError:
         raise
     except OSError as error:

@@ -33,7 +33,7 @@ from kafkafs.mount.background import StartReport
 from kafkafs.mount.mount_table import mount_at
 from kafkafs.mount.mounting import MountError, MountOptions
 from kafkafs.mount.problem_log import ProblemLog
-from kafkafs.mount.served import Served
+from kafkafs.mount.served_tree import ServedTree
 from kafkafs.mount.service_manager import notify
 from kafkafs.mount.status import DaemonStatus
 
@@ -53,7 +53,7 @@ class Session:
         paths: Sequence[str],
         mountpoint: str,
         options: MountOptions,
-        served: Served,
+        served: ServedTree,
         status: DaemonStatus,
         report: StartReport,
     ) -> None:

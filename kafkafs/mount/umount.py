@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ
-from kafkafs.mount.aside import ask_aside
+from kafkafs.mount.child_process import ask_in_child
 from kafkafs.mount.mount_table import Mount, mount_at, real_mountpoint
 from kafkafs.mount.mounting import MountError
 
@@ -70,7 +70,7 @@ def daemon_pid(mountpoint: str) -> int:
             return file.read(32)
 
     try:
-        answer = ask_aside(question, ANSWER_SECONDS).strip()
+        answer = ask_in_child(question, ANSWER_SECONDS).strip()
     except OSError:
         return 0
     return int(answer) if answer.isdigit() else 0

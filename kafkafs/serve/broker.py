@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import trio
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.coordinator.groups import Coordinator
@@ -29,10 +28,11 @@ from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
+from kafkafs.serve.request import Fields, Request
 
-Handler: TypeAlias = Callable[[Asked], Awaitable["Fields | None"]]
-Answer: TypeAlias = Callable[[ClusterView, Asked], "Fields | None"]
-LookUp: TypeAlias = Callable[[ClusterView, PartitionFetch, Asked], Fields]
+Handler: TypeAlias = Callable[[Request], Awaitable["Fields | None"]]
+Answer: TypeAlias = Callable[[ClusterView, Request], "Fields | None"]
+LookUp: TypeAlias = Callable[[ClusterView, PartitionFetch, Request], Fields]
 
 AT_ONCE: Mapping[Api, Answer] = {
     Api.FIND_COORDINATOR: metadata.find_coordinator,
@@ -85,12 +85,14 @@ class Broker:
             api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()
         }
         handlers |= {api: self._at_once(answer) for api, answer in AT_ONCE.items()}
-        handlers |= {api: self._aside(partial(answer, cluster)) for api, answer in ASIDE.items()}
         handlers |= {
-            api: self._aside(partial(answer_or_error, api, cluster)) for api in ADMIN_ANSWERS
+            api: self._in_thread(partial(answer, cluster)) for api, answer in ASIDE.items()
         }
         handlers |= {
-            api: self._aside(partial(look_up, cluster, partitions))
+            api: self._in_thread(partial(answer_or_error, api, cluster)) for api in ADMIN_ANSWERS
+        }
+        handlers |= {
+            api: self._in_thread(partial(look_up, cluster, partitions))
             for api, look_up in LOOK_UPS.items()
         }
         groups = ServedGroups(coordinator, cluster, self._limiter)
@@ -104,15 +106,15 @@ class Broker:
     def _at_once(self, answer: Answer) -> Handler:
         """Return the handler of an answer that reads nothing."""
 
-        async def handle(asked: Asked) -> Fields | None:
-            return answer(self._cluster, asked)
+        async def handle(request: Request) -> Fields | None:
+            return answer(self._cluster, request)
 
         return handle
 
-    def _aside(self, answer: Callable[[Asked], Fields | None]) -> Handler:
+    def _in_thread(self, answer: Callable[[Request], Fields | None]) -> Handler:
         """Return the handler of an answer that reads the source, in a thread."""
 
-        async def handle(asked: Asked) -> Fields | None:
-            return await trio.to_thread.run_sync(answer, asked, limiter=self._limiter)
+        async def handle(request: Request) -> Fields | None:
+            return await trio.to_thread.run_sync(answer, request, limiter=self._limiter)
 
         return handle

@@ -21,7 +21,6 @@ import trio
 from engine.coding.fixed_width import read_int16
 from engine.errors import CorruptMessageError
 from kafkafs.fuse.statistics import OperationStatistics
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.control.counters import Counters
@@ -39,6 +38,7 @@ from kafkafs.serve.network.polling import Polling
 from kafkafs.serve.network.sending import ClientStream, Following, Sender
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
+from kafkafs.serve.request import Fields, Request
 from kafkafs.serve.security.login import Login, Logins
 from kafkafs.serve.security.mechanisms import LoginRefused
 from kafkafs.serve.security.tls import why_no_handshake
@@ -289,7 +289,7 @@ class Connections:
             return None
         start = perf_counter_ns()
         found = self._broker.fetches.answer_now(
-            _asked(client, version, client_id, fields, len(frame)), begun
+            _request(client, version, client_id, fields, len(frame)), begun
         )
         if isinstance(found, WaitingFetch):
             return Following(later=_LaterFetch(version, correlation, found, start))
@@ -323,15 +323,15 @@ class Connections:
             return write_response(key, 0, correlation, answer)
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
-        asked = _asked(client, version, client_id, fields, len(frame))
+        request = _request(client, version, client_id, fields, len(frame))
         statistics = self._statistics(Api(key))
         start = perf_counter_ns()
         is_failed = True
         try:
             if client.login is None or key == Api.API_VERSIONS:
-                found = await self.gone.answer(client.socket, handle(asked))
+                found = await self.gone.answer(client.socket, handle(request))
             else:
-                found = await self._log_in(key, correlation, asked, client.login, client)
+                found = await self._log_in(key, correlation, request, client.login, client)
             is_failed = found is not None and found.get("errorCode", ErrorCode.NONE) != 0
         finally:
             statistics.add(perf_counter_ns() - start)
@@ -355,18 +355,20 @@ class Connections:
         return self.counters.operations[api.title]
 
     async def _log_in(
-        self, key: int, correlation: int, asked: Asked, login: Login, client: _Client
+        self, key: int, correlation: int, request: Request, login: Login, client: _Client
     ) -> Fields:
         """Answer a request of a client that has not logged in."""
         if key == Api.SASL_HANDSHAKE:
-            return login.handshake(asked)
+            return login.handshake(request)
         if key != Api.SASL_AUTHENTICATE:
             name = Api(key).request.name
             raise MalformedRequest(f"a {name} came before the login")
         try:
-            found = await trio.to_thread.run_sync(login.authenticate, asked, limiter=self._threads)
+            found = await trio.to_thread.run_sync(
+                login.authenticate, request, limiter=self._threads
+            )
         except LoginRefused as refused:
-            answer = write_response(key, asked.version, correlation, login.refusal())
+            answer = write_response(key, request.version, correlation, login.refusal())
             raise _LoginFailed(str(refused), answer) from None
         self._enter(client, login)
         return found
@@ -390,10 +392,10 @@ class Connections:
             client.user, client.login = login.user, None
 
 
-def _asked(
+def _request(
     client: _Client, version: int, client_id: str | None, fields: Fields, size: int
-) -> Asked:
-    return Asked(
+) -> Request:
+    return Request(
         version,
         fields,
         client.host,

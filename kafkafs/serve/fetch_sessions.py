@@ -12,10 +12,10 @@ from threading import Lock
 from typing import NamedTuple, TypeAlias
 
 from engine.units import MAX_INT32, Offset
-from kafkafs.serve.asked import Fields
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.partition_fetch import WantedBatches
 from kafkafs.serve.records.partition_look import Key
+from kafkafs.serve.request import Fields
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

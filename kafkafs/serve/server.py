@@ -26,8 +26,8 @@ from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS, ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.connections import Connections
+from kafkafs.serve.control.control_server import ControlServer, control_listener
 from kafkafs.serve.control.status import ServerStatus
-from kafkafs.serve.control.telling import Telling, control_listener
 from kafkafs.serve.coordinator.commits.commit_file import CommitFile
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS
@@ -213,7 +213,7 @@ async def _tell_operator(host: str, port: int, status: ServerStatus) -> None:
     except OSError as error:
         logger.warning("kafkafs top and kafkafs serve --stop cannot find this server: %s", error)
         return
-    await trio.serve_listeners(Telling(status.makers()).serve, [listener])
+    await trio.serve_listeners(ControlServer(status.makers()).serve, [listener])
 
 
 def _why_not(options: ServeOptions, error: OSError) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.classic_group import (
     MEMBER_ID_REQUIRED_SINCE,
     ClassicGroup,
@@ -19,6 +18,7 @@ from kafkafs.serve.coordinator.migration.classic_members import ClassicMembers
 from kafkafs.serve.coordinator.replies import Reply, WaitingRoom
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
 COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE
@@ -48,21 +48,21 @@ class ClassicCoordinator:
 
     # JoinGroup
 
-    async def join(self, asked: Asked, now: TopicsNow, known_generation: int) -> Fields:
+    async def join(self, request: Request, now: TopicsNow, known_generation: int) -> Fields:
         """Answer JoinGroup: for a member of a rebalance when that ends.
 
         Args:
-            asked: the request.
+            request: the request.
             now: the topics.
             known_generation: generation of the group on disk, from which a new group in memory goes on.
         """
-        fields = asked.fields
+        fields = request.fields
         member_id = fields["memberId"]
-        if not self._waiting.has_room(asked.size):
+        if not self._waiting.has_room(request.size):
             return not_joined("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         group = self._table.get(fields["groupId"])
         if isinstance(group, ConsumerGroup) and not group.is_empty:
-            return self._in_consumer_groups.join(asked, group, now)
+            return self._in_consumer_groups.join(request, group, now)
         if not isinstance(group, ClassicGroup):
             if member_id:
                 return not_joined(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -84,10 +84,10 @@ class ClassicCoordinator:
             return not_joined(member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         reply = Reply()
         if member_id:
-            self._join_known(group, asked, protocols, reply)
+            self._join_known(group, request, protocols, reply)
         else:
-            self._join_new(group, asked, protocols, reply)
-        return await self._waiting.answer(reply, asked.size)
+            self._join_new(group, request, protocols, reply)
+        return await self._waiting.answer(reply, request.size)
 
     def _accepts(self, group: ClassicGroup, member_id: str, protocols: dict[str, bytes]) -> bool:
         """Return whether the limits allow a member; a known one may always come back."""
@@ -110,28 +110,28 @@ class ClassicCoordinator:
             self._rebalances.after_leaving(group)
 
     def _join_new(
-        self, group: ClassicGroup, asked: Asked, protocols: dict[str, bytes], reply: Reply
+        self, group: ClassicGroup, request: Request, protocols: dict[str, bytes], reply: Reply
     ) -> None:
-        fields = asked.fields
+        fields = request.fields
         instance_id = fields["groupInstanceId"]
-        new_id = group.new_id(asked.client_id, instance_id)
+        new_id = group.new_id(request.client_id, instance_id)
         if instance_id is not None and instance_id in group.static:
-            self._join_again(group, asked, new_id, protocols, reply)
-        elif instance_id is None and asked.version >= MEMBER_ID_REQUIRED_SINCE:
+            self._join_again(group, request, new_id, protocols, reply)
+        elif instance_id is None and request.version >= MEMBER_ID_REQUIRED_SINCE:
             group.add_pending(new_id)
             self._rebalances.expire_later(group, new_id, fields["sessionTimeoutMs"] / 1000)
             reply.send(not_joined(new_id, ErrorCode.MEMBER_ID_REQUIRED))
         else:
-            self._add(group, asked, new_id, protocols, reply)
+            self._add(group, request, new_id, protocols, reply)
 
     def _join_known(
-        self, group: ClassicGroup, asked: Asked, protocols: dict[str, bytes], reply: Reply
+        self, group: ClassicGroup, request: Request, protocols: dict[str, bytes], reply: Reply
     ) -> None:
-        fields = asked.fields
+        fields = request.fields
         member_id, instance_id = fields["memberId"], fields["groupInstanceId"]
         if member_id in group.pending:
             if instance_id is None:
-                self._add(group, asked, member_id, protocols, reply)
+                self._add(group, request, member_id, protocols, reply)
             else:  # brokers fail here, too
                 reply.send(not_joined("", ErrorCode.UNKNOWN_SERVER_ERROR))
             return
@@ -148,18 +148,18 @@ class ClassicCoordinator:
         ):
             reply.send(group.joined(member_id))  # it did not get the answer to its first JoinGroup
         else:
-            self._update(group, member, asked, protocols, reply)
+            self._update(group, member, request, protocols, reply)
             self._rebalances.rebalance_or_complete(group)
 
     def _add(
         self,
         group: ClassicGroup,
-        asked: Asked,
+        request: Request,
         member_id: str,
         protocols: dict[str, bytes],
         reply: Reply,
     ) -> None:
-        fields = asked.fields
+        fields = request.fields
         if group.state is PREPARING and group.before is EMPTY:
             group.has_newcomer = True
         if not group.members:
@@ -168,9 +168,9 @@ class ClassicCoordinator:
             ClassicMember(
                 member_id=member_id,
                 instance_id=fields["groupInstanceId"],
-                client_id=asked.client_id,
-                client_host=asked.client_host,
-                rebalance_ms=rebalance_ms(asked),
+                client_id=request.client_id,
+                client_host=request.client_host,
+                rebalance_ms=rebalance_ms(request),
                 session_ms=fields["sessionTimeoutMs"],
                 protocols=protocols,
                 join=reply,
@@ -183,23 +183,23 @@ class ClassicCoordinator:
     def _join_again(
         self,
         group: ClassicGroup,
-        asked: Asked,
+        request: Request,
         new_id: str,
         protocols: dict[str, bytes],
         reply: Reply,
     ) -> None:
         """A static member that was started again takes its old place."""
-        fields = asked.fields
+        fields = request.fields
         was_leader = group.leader
         self._rebalances.forget(group, group.static[fields["groupInstanceId"]])
         member = group.replace_static(fields["groupInstanceId"], new_id)
-        member.client_id, member.client_host = asked.client_id, asked.client_host
+        member.client_id, member.client_host = request.client_id, request.client_host
         self._rebalances.keep_alive(group, member)
-        self._update(group, member, asked, protocols, reply)
+        self._update(group, member, request, protocols, reply)
         if group.state is STABLE and group.choose_protocol() == group.protocol:
             is_leader = group.leader == new_id
             answer = group.joined(new_id, skip_assignment=is_leader)
-            if asked.version < _SKIPS_ASSIGNMENT_SINCE:
+            if request.version < _SKIPS_ASSIGNMENT_SINCE:
                 # A client that thinks that it is a follower takes over its old assignment.
                 answer |= {"leader": was_leader, "members": [], "skipAssignment": False}
             group.answer_join(member, answer)
@@ -212,27 +212,27 @@ class ClassicCoordinator:
         self,
         group: ClassicGroup,
         member: ClassicMember,
-        asked: Asked,
+        request: Request,
         protocols: dict[str, bytes],
         reply: Reply,
     ) -> None:
         group.update(member, protocols)
-        member.rebalance_ms = rebalance_ms(asked)
-        member.session_ms = asked.fields["sessionTimeoutMs"]
+        member.rebalance_ms = rebalance_ms(request)
+        member.session_ms = request.fields["sessionTimeoutMs"]
         if member.join is not None:  # its client gave up waiting, and asks again
             member.join.send(not_joined(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
         member.join = reply
 
     # SyncGroup
 
-    async def sync(self, asked: Asked) -> Fields:
+    async def sync(self, request: Request) -> Fields:
         """Answer SyncGroup: for a follower when the leader has assigned."""
-        fields = asked.fields
+        fields = request.fields
         stated = (fields["protocolType"], fields["protocolName"])
         group = self._table.get(fields["groupId"])
         member_id = fields["memberId"]
         if isinstance(group, ConsumerGroup) and not group.is_empty:
-            return self._in_consumer_groups.sync(asked, group)
+            return self._in_consumer_groups.sync(request, group)
         if not isinstance(group, ClassicGroup) or group.is_empty:
             return {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID}
         error = group.why_not(member_id, fields["groupInstanceId"])
@@ -249,7 +249,7 @@ class ClassicCoordinator:
         self._rebalances.asked_to_sync(group, member_id)
         if group.state is STABLE:
             return group.synced(member)
-        if not self._waiting.has_room(asked.size):
+        if not self._waiting.has_room(request.size):
             return {"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR}
         if member.sync is not None:  # its client gave up waiting, and asks again
             member.sync.send({"errorCode": ErrorCode.REBALANCE_IN_PROGRESS})
@@ -258,16 +258,16 @@ class ClassicCoordinator:
             self._rebalances.assign(
                 group, {each["memberId"]: each["assignment"] for each in fields["assignments"]}
             )
-        return await self._waiting.answer(reply, asked.size)
+        return await self._waiting.answer(reply, request.size)
 
     # Heartbeat and sessions
 
-    def heartbeat(self, asked: Asked) -> Fields:
+    def heartbeat(self, request: Request) -> Fields:
         """Answer Heartbeat."""
-        fields = asked.fields
+        fields = request.fields
         group = self._table.get(fields["groupId"])
         if isinstance(group, ConsumerGroup):
-            return self._in_consumer_groups.heartbeat(asked, group)
+            return self._in_consumer_groups.heartbeat(request, group)
         if not isinstance(group, ClassicGroup):
             return {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID}
         error = group.why_not(fields["memberId"], fields["groupInstanceId"])
@@ -287,16 +287,16 @@ class ClassicCoordinator:
 
     # LeaveGroup
 
-    def leave(self, asked: Asked) -> Fields:
+    def leave(self, request: Request) -> Fields:
         """Answer LeaveGroup: members leave by their id, static ones also by their instance id alone."""
-        fields = asked.fields
+        fields = request.fields
         members = (
             fields["members"]
-            if asked.version >= _MANY_SINCE
+            if request.version >= _MANY_SINCE
             else [fields | {"groupInstanceId": None}]
         )
         errors = self._leave(self._table.get(fields["groupId"]), members)
-        if asked.version < _MANY_SINCE:
+        if request.version < _MANY_SINCE:
             return {"errorCode": errors[0]}
         return {
             "errorCode": ErrorCode.NONE,

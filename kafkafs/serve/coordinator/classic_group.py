@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from uuid import uuid4
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.assignors.hash_order import in_hash_order
 from kafkafs.serve.coordinator.limits import ByteAccount
 from kafkafs.serve.coordinator.replies import Reply
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 CONSUMER_PROTOCOL = "consumer"
 MEMBER_ID_REQUIRED_SINCE = 4
@@ -73,10 +73,10 @@ def not_joined(member_id: str, error: ErrorCode) -> Fields:
     return {"memberId": member_id, "errorCode": error}
 
 
-def rebalance_ms(asked: Asked) -> int:
+def rebalance_ms(request: Request) -> int:
     """Return the time of a JoinGroup for a rebalance; version 0 has the session's for it."""
-    name = "rebalanceTimeoutMs" if asked.version >= _REBALANCE_TIMES_SINCE else "sessionTimeoutMs"
-    return int(asked.fields[name])
+    name = "rebalanceTimeoutMs" if request.version >= _REBALANCE_TIMES_SINCE else "sessionTimeoutMs"
+    return int(request.fields[name])
 
 
 def protocols_size(protocols: Mapping[str, bytes]) -> int:

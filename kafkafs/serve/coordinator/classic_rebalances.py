@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafkafs.serve.asked import Fields
 from kafkafs.serve.coordinator.classic_group import ClassicGroup, ClassicMember, ClassicState
 from kafkafs.serve.coordinator.group_table import GroupTable
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields
 
 EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
 COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import trio
 
 from engine.replay.groups.group import FIRST_ASSIGNMENT_EPOCH
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.assignors.choice import ASSIGNORS
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.classic_group import ClassicGroup
@@ -19,6 +18,7 @@ from kafkafs.serve.coordinator.replies import MemberRefused
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.patterns import BadPattern, compiled
+from kafkafs.serve.request import Fields, Request
 
 _OWN_IDS_SINCE = 1
 """Version from which members choose their ids."""
@@ -41,21 +41,21 @@ class ConsumerCoordinator:
         self._rebalances = rebalances
         self._sessions = sessions
 
-    def heartbeat(self, asked: Asked, now: TopicsNow, known_epoch: int | None) -> Fields:
+    def heartbeat(self, request: Request, now: TopicsNow, known_epoch: int | None) -> Fields:
         """Answer ConsumerGroupHeartbeat.
 
         Args:
-            asked: the request.
+            request: the request.
             now: the topics.
             known_epoch: epoch of the group on disk, from which a new group in memory goes on; None if no consumer group
                 is on disk, or if it has been joined.
         """
-        fields = asked.fields
+        fields = request.fields
         try:
-            _check(fields, asked.version)
+            _check(fields, request.version)
             if fields["memberEpoch"] in (LEAVE, LEAVE_FOR_NOW):
                 return self._leave(fields, is_on_disk=known_epoch is not None)
-            return self._beat(asked, now, known_epoch)
+            return self._beat(request, now, known_epoch)
         except MemberRefused as refused:
             is_told = refused.code != ErrorCode.UNKNOWN_SERVER_ERROR
             return {
@@ -63,8 +63,8 @@ class ConsumerCoordinator:
                 "errorMessage": str(refused) if is_told else None,
             }
 
-    def _beat(self, asked: Asked, now: TopicsNow, known_epoch: int | None) -> Fields:
-        fields = asked.fields
+    def _beat(self, request: Request, now: TopicsNow, known_epoch: int | None) -> Fields:
+        fields = request.fields
         owned = _owned(fields)
         group = self._group(fields, now, known_epoch)
         member_id = fields["memberId"] or group.new_id()
@@ -82,7 +82,7 @@ class ConsumerCoordinator:
         self._keep(group)
         member = self._member(group, known, fields, member_id)
         before = set(member.assigned)
-        has_subscribed, is_waiting = _update(group, member, asked)
+        has_subscribed, is_waiting = _update(group, member, request)
         group.note_change(now, has_changed=has_subscribed and not is_waiting)
         self._sessions.check_room(group, member)
         has_target |= group.assign_if_stale(member, is_new=is_new)
@@ -216,13 +216,13 @@ class ConsumerCoordinator:
         return {"errorCode": ErrorCode.NONE, "memberId": member_id, "memberEpoch": epoch}
 
 
-def _update(group: ConsumerGroup, member: ConsumerMember, asked: Asked) -> tuple[bool, bool]:
+def _update(group: ConsumerGroup, member: ConsumerMember, request: Request) -> tuple[bool, bool]:
     """Take over what a request states.
 
     Returns:
         Whether the subscription has changed, and whether that waits for the topics of a new pattern.
     """
-    fields = asked.fields
+    fields = request.fields
     names, pattern = member.names, member.pattern
     if fields["subscribedTopicNames"] is not None:
         names = frozenset(fields["subscribedTopicNames"])
@@ -236,7 +236,7 @@ def _update(group: ConsumerGroup, member: ConsumerMember, asked: Asked) -> tuple
         member.instance_id = fields["instanceId"]
         group.static[member.instance_id] = member.member_id
     member.classic = None
-    member.client_id, member.client_host = asked.client_id, asked.client_host
+    member.client_id, member.client_host = request.client_id, request.client_host
     if fields["rackId"] is not None:
         member.rack_id = fields["rackId"]
     if fields["rebalanceTimeoutMs"] != -1:

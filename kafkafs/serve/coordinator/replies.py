@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import trio
 
-from kafkafs.serve.asked import Fields
 from kafkafs.serve.coordinator.limits import ByteAccount
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields
 
 
 class MemberRefused(Exception):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.features import features
 from kafkafs.serve.protocol.api import Api
+from kafkafs.serve.request import Fields, Request
 
 _OLDEST_STATED = {Api.PRODUCE: 0}
 """First versions that brokers state though they do not serve them: releases of librdkafka look for them."""
@@ -26,11 +26,11 @@ def versions(error: ErrorCode = ErrorCode.NONE) -> Fields:
     return {"errorCode": error, "apiKeys": found}
 
 
-def api_versions(cluster: ClusterView, asked: Asked) -> Fields:
+def api_versions(cluster: ClusterView, request: Request) -> Fields:
     """Answer ApiVersions."""
-    if asked.version < _SOFTWARE_SINCE:
+    if request.version < _SOFTWARE_SINCE:
         return versions()
-    stated = [asked.fields["clientSoftwareName"], asked.fields["clientSoftwareVersion"]]
+    stated = [request.fields["clientSoftwareName"], request.fields["clientSoftwareVersion"]]
     if not all(map(_SOFTWARE.fullmatch, stated)):
         return {"errorCode": ErrorCode.INVALID_REQUEST}
-    return versions() | features(cluster, asked.version)
+    return versions() | features(cluster, request.version)

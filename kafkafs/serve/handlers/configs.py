@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from engine.errors import InvalidNameError
 from engine.files.file_names import validate_topic
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.setting_types import (
@@ -22,6 +21,7 @@ from kafkafs.serve.handlers.setting_types import (
     setting_type,
 )
 from kafkafs.serve.placement import shown_nodes
+from kafkafs.serve.request import Fields, Request
 
 _TOPIC, _BROKER, _LOGGERS, _METRICS, _GROUP = 2, 4, 8, 16, 32
 """Types of resources with configurations."""
@@ -44,16 +44,16 @@ class _RefusedError(Exception):
         self.error, self.sentence = error, sentence
 
 
-def describe_configs(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_configs(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeConfigs."""
     wanted = {
-        (each["resourceType"], each["resourceName"]): each for each in asked.fields["resources"]
+        (each["resourceType"], each["resourceName"]): each for each in request.fields["resources"]
     }
     unknown = [kind for kind, _ in wanted if kind not in (*_KINDS, _LOGGERS)]
     if unknown:
         error = _RefusedError(ErrorCode.INVALID_REQUEST, f"there is no resource type {unknown[0]}")
-        return {"results": [_refused(each, error) for each in asked.fields["resources"]]}
-    return {"results": [_result(cluster, asked, each) for each in asked.fields["resources"]]}
+        return {"results": [_refused(each, error) for each in request.fields["resources"]]}
+    return {"results": [_result(cluster, request, each) for each in request.fields["resources"]]}
 
 
 def _refused(wanted: Fields, error: _RefusedError) -> Fields:
@@ -65,7 +65,7 @@ def _refused(wanted: Fields, error: _RefusedError) -> Fields:
     }
 
 
-def _result(cluster: ClusterView, asked: Asked, wanted: Fields) -> Fields:
+def _result(cluster: ClusterView, request: Request, wanted: Fields) -> Fields:
     try:
         found = _settings(cluster, wanted["resourceType"], wanted["resourceName"])
     except _RefusedError as error:
@@ -77,14 +77,14 @@ def _result(cluster: ClusterView, asked: Asked, wanted: Fields) -> Fields:
         "resourceType": wanted["resourceType"],
         "resourceName": wanted["resourceName"],
         "configs": [
-            _setting(name, values, asked)
+            _setting(name, values, request)
             for name, values in sorted(found.items())
             if not keys or name in keys
         ],
     }
 
 
-def _setting(name: str, values: list[Fields], asked: Asked) -> Fields:
+def _setting(name: str, values: list[Fields], request: Request) -> Fields:
     first = values[0] if values else _value(name, TOPIC_DEFAULTS[name], _DEFAULT)
     return {
         "name": name,
@@ -92,9 +92,9 @@ def _setting(name: str, values: list[Fields], asked: Asked) -> Fields:
         "readOnly": True,
         "configSource": first["source"],
         "isSensitive": is_secret(name),
-        "synonyms": values if asked.fields["includeSynonyms"] else [],
+        "synonyms": values if request.fields["includeSynonyms"] else [],
         "configType": setting_type(name),
-        "documentation": "" if asked.version < _DOCUMENTS_SINCE else None,
+        "documentation": "" if request.version < _DOCUMENTS_SINCE else None,
     }
 
 

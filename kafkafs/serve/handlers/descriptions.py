@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
 from kafkafs.serve.placement import shown_nodes
+from kafkafs.serve.request import Fields, Request
 
 _BROKERS, _CONTROLLERS = 1, 2
 """Types of endpoints."""
 
 
-def describe_cluster(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_cluster(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeCluster: the brokers."""
-    fields = asked.fields
+    fields = request.fields
     if fields["endpointType"] != _BROKERS:
         is_known = fields["endpointType"] == _CONTROLLERS
         return {
@@ -35,8 +35,8 @@ def describe_cluster(cluster: ClusterView, asked: Asked) -> Fields:
         "brokers": [
             {
                 "brokerId": node.number,
-                "host": asked.host,
-                "port": asked.port,
+                "host": request.host,
+                "port": request.port,
                 "rack": node.rack,
                 "isFenced": node.is_fenced and fields["includeFencedBrokers"],
             }

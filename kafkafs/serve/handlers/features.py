@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from engine.errors import KafkaStorageError
-from kafkafs.serve.asked import Fields
 from kafkafs.serve.cluster_view import ClusterView
+from kafkafs.serve.request import Fields
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import trio
 
 from engine.units import NO_PARTITION_LEADER_EPOCH
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.budgets import ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
@@ -18,6 +17,7 @@ from kafkafs.serve.protocol.codec import MOST_REPEATS
 from kafkafs.serve.quick import extension
 from kafkafs.serve.records.partition_fetch import FetchedBatches, PartitionFetch
 from kafkafs.serve.records.partition_look import Key
+from kafkafs.serve.request import Fields, Request
 
 if TYPE_CHECKING:
     from kafkafs.serve.quick.compiled import QuickFetches
@@ -37,12 +37,12 @@ class WaitingFetch(NamedTuple):
 
     Attributes:
         session: the partitions.
-        asked: the request.
+        request: the request.
         end: time on the monotonic clock at which its time is over.
     """
 
     session: FetchSession
-    asked: Asked
+    request: Request
     end: float
 
 
@@ -89,26 +89,26 @@ class Fetches:
         """Answers for partitions that told of lost or damaged offsets."""
         return self._partitions.damage_answers
 
-    async def answer(self, asked: Asked) -> Fields:
+    async def answer(self, request: Request) -> Fields:
         """Return the answer to a request."""
-        found = await trio.to_thread.run_sync(self.answer_now, asked, limiter=self._limiter)
+        found = await trio.to_thread.run_sync(self.answer_now, request, limiter=self._limiter)
         return await self.finish(found) if isinstance(found, WaitingFetch) else found
 
-    def answer_now(self, asked: Asked, session: Begun = None) -> Fields | WaitingFetch:
+    def answer_now(self, request: Request, session: Begun = None) -> Fields | WaitingFetch:
         """Return the answer to a request, or what `finish` needs if there are too few records; reads the source.
 
         Args:
-            asked: the request.
+            request: the request.
             session: what the quick way has found for the request's session; None if it has not looked.
         """
-        fields = asked.fields
+        fields = request.fields
         if session is None:
-            session = self._sessions.of_request(fields, has_ids=asked.version >= IDS_SINCE)
+            session = self._sessions.of_request(fields, has_ids=request.version >= IDS_SINCE)
         if isinstance(session, ErrorCode):
             return {"errorCode": session, "sessionId": 0, "responses": []}
         wait = min(max(fields["maxWaitMs"], 0) / 1000, self._budgets.wait_seconds)
         end = monotonic() + wait
-        return self._look(session, asked, end) or WaitingFetch(session, asked, end)
+        return self._look(session, request, end) or WaitingFetch(session, request, end)
 
     async def finish(self, waiting: WaitingFetch) -> Fields:
         """Return the answer to a request as soon as there are enough records, or its time is over."""
@@ -118,16 +118,16 @@ class Fetches:
             if found is not None:
                 return found
 
-    def _look(self, session: FetchSession, asked: Asked, end: float) -> Fields | None:
+    def _look(self, session: FetchSession, request: Request, end: float) -> Fields | None:
         """Read all partitions once; return None to wait for records. Runs in a thread."""
-        fields = asked.fields
+        fields = request.fields
         answers, size = self._read(session, fields)
         is_enough = not answers or size >= min(fields["minBytes"], fields["maxBytes"])
         is_fenced = False
         for _, each in answers:
             if each.error or each.diverging is not None:
                 is_enough = True
-                if asked.version < _LEADERS_SINCE:
+                if request.version < _LEADERS_SINCE:
                     each.current_epoch = NO_PARTITION_LEADER_EPOCH
                 is_fenced |= each.current_epoch >= 0
         if not is_enough and monotonic() < end:
@@ -139,7 +139,7 @@ class Fetches:
             "responses": _topics(session, shown(session, answers), node),
         }
         if is_fenced:
-            leader = {"nodeId": node, "host": asked.host, "port": asked.port, "rack": None}
+            leader = {"nodeId": node, "host": request.host, "port": request.port, "rack": None}
             found["nodeEndpoints"] = [leader]
         return found
 

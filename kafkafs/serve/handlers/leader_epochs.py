@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 
 from engine.errors import KafkaStorageError
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.partition_fetch import PartitionFetch
+from kafkafs.serve.request import Fields, Request
 
 logger = logging.getLogger(__name__)
 
 _UNKNOWN = -1
 
 
-def offset_for_leader_epoch(cluster: ClusterView, fetch: PartitionFetch, asked: Asked) -> Fields:
+def offset_for_leader_epoch(
+    cluster: ClusterView, fetch: PartitionFetch, request: Request
+) -> Fields:
     """Answer OffsetForLeaderEpoch."""
     return {
         "topics": [
@@ -25,7 +27,7 @@ def offset_for_leader_epoch(cluster: ClusterView, fetch: PartitionFetch, asked: 
                     _partition(cluster, fetch, topic["topic"], each) for each in topic["partitions"]
                 ],
             }
-            for topic in asked.fields["topics"]
+            for topic in request.fields["topics"]
         ]
     }
 

@@ -18,10 +18,10 @@ from engine.log.listed_offset import (
 from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.units import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, FoundTimestamp, Timestamp
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.records.partition_fetch import PartitionFetch
+from kafkafs.serve.request import Fields, Request
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +38,17 @@ _EPOCHS_SINCE = 4
 _NOTHING = FoundTimestamp(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
 
 
-def list_offsets(cluster: ClusterView, fetch: PartitionFetch, asked: Asked) -> Fields:
+def list_offsets(cluster: ClusterView, fetch: PartitionFetch, request: Request) -> Fields:
     """Answer ListOffsets."""
     wanted: dict[str, list[Fields]] = {}
-    for topic in asked.fields["topics"]:
+    for topic in request.fields["topics"]:
         wanted.setdefault(topic["name"], []).extend(topic["partitions"])
     return {
         "topics": [
             {
                 "name": name,
                 "partitions": [
-                    _partition(cluster, fetch, asked, name, each, is_repeated=count > 1)
+                    _partition(cluster, fetch, request, name, each, is_repeated=count > 1)
                     for each, count in _counted(partitions)
                 ],
             }
@@ -68,7 +68,7 @@ def _counted(wanted: list[Fields]) -> list[tuple[Fields, int]]:
 def _partition(
     cluster: ClusterView,
     fetch: PartitionFetch,
-    asked: Asked,
+    request: Request,
     topic: str,
     wanted: Fields,
     *,
@@ -79,7 +79,7 @@ def _partition(
     found = _NOTHING
     if is_repeated:
         error = ErrorCode.INVALID_REQUEST
-    elif time < 0 and asked.version < _SINCE.get(time, asked.version + 1):
+    elif time < 0 and request.version < _SINCE.get(time, request.version + 1):
         error = ErrorCode.UNSUPPORTED_VERSION
     elif log is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -87,7 +87,7 @@ def _partition(
         error = fetch.epoch_error(log, wanted["currentLeaderEpoch"])
         if not error:
             error, found = _look_up(
-                cluster, log, time, committed=asked.fields["isolationLevel"] == 1
+                cluster, log, time, committed=request.fields["isolationLevel"] == 1
             )
     answer = {
         "partitionIndex": number,
@@ -95,7 +95,9 @@ def _partition(
         "timestamp": found.timestamp,
         "offset": found.offset,
     }
-    return answer if asked.version < _EPOCHS_SINCE else answer | {"leaderEpoch": found.leader_epoch}
+    return (
+        answer if request.version < _EPOCHS_SINCE else answer | {"leaderEpoch": found.leader_epoch}
+    )
 
 
 def _look_up(

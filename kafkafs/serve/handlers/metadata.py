@@ -7,10 +7,10 @@ import re
 from engine.errors import CorruptMessageError, InvalidNameError
 from engine.files.file_names import validate_topic
 from engine.topics.topic_names import INTERNAL_TOPICS
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView, ServedTopic
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.placement import NO_LEADER, ShownPlace, places, shown_nodes
+from kafkafs.serve.request import Fields, Request
 
 NO_OPERATIONS = -(2**31)
 """The authorized operations of an answer that does not tell them."""
@@ -27,21 +27,21 @@ READ_OPERATIONS = 1 << 3 | 1 << 8 | 1 << 10
 """READ, DESCRIBE and DESCRIBE_CONFIGS, as bits by the codes of AclOperation."""
 
 
-def metadata(cluster: ClusterView, asked: Asked) -> Fields:
+def metadata(cluster: ClusterView, request: Request) -> Fields:
     """Answer Metadata: the broker and topics with their partitions.
 
     Raises:
         CorruptMessageError: a name or the topics are null, which the version has not.
     """
-    fields = asked.fields
+    fields = request.fields
     wanted = fields["topics"]
-    if asked.version < _NULL_NAMES_SINCE and any(each["name"] is None for each in wanted or ()):
+    if request.version < _NULL_NAMES_SINCE and any(each["name"] is None for each in wanted or ()):
         raise CorruptMessageError("a topic of a Metadata request has no name")
-    if wanted is None and not asked.version:
+    if wanted is None and not request.version:
         raise CorruptMessageError("a Metadata request has no topics")
-    if asked.version < _IDS_SINCE and any(_is_by_id(each) for each in wanted or ()):
+    if request.version < _IDS_SINCE and any(_is_by_id(each) for each in wanted or ()):
         return _refused(wanted)
-    is_all = wanted is None or (asked.version == 0 and not wanted)
+    is_all = wanted is None or (request.version == 0 and not wanted)
     operations = READ_OPERATIONS if fields["includeTopicAuthorizedOperations"] else NO_OPERATIONS
     if is_all:
         topics = [_topic(cluster, topic, operations) for topic in cluster.topics().values()]
@@ -49,7 +49,7 @@ def metadata(cluster: ClusterView, asked: Asked) -> Fields:
         topics = _wanted(cluster, wanted, operations)
     of_cluster = READ_OPERATIONS if fields["includeClusterAuthorizedOperations"] else NO_OPERATIONS
     return {
-        "brokers": brokers_of(cluster, asked),
+        "brokers": brokers_of(cluster, request),
         "clusterId": cluster.cluster_id,
         "controllerId": cluster.node_id,
         "topics": topics,
@@ -57,10 +57,10 @@ def metadata(cluster: ClusterView, asked: Asked) -> Fields:
     }
 
 
-def brokers_of(cluster: ClusterView, asked: Asked) -> list[Fields]:
+def brokers_of(cluster: ClusterView, request: Request) -> list[Fields]:
     """Return the brokers, all with the address of this server."""
     return [
-        {"nodeId": node.number, "host": asked.host, "port": asked.port, "rack": node.rack}
+        {"nodeId": node.number, "host": request.host, "port": request.port, "rack": node.rack}
         for node in shown_nodes(cluster)
     ]
 
@@ -157,19 +157,19 @@ def place_error(place: ShownPlace) -> ErrorCode:
     return ErrorCode.RESOURCE_NOT_FOUND if place.leader == NO_LEADER else ErrorCode.NONE
 
 
-def find_coordinator(cluster: ClusterView, asked: Asked) -> Fields:
+def find_coordinator(cluster: ClusterView, request: Request) -> Fields:
     """Answer FindCoordinator: this server, for every group and transaction."""
-    fields = asked.fields
+    fields = request.fields
     kind = fields["keyType"]
-    keys = fields["coordinatorKeys"] if asked.version >= _KEYS_SINCE else [fields["key"]]
-    found = [_coordinator(cluster, asked, kind, key) for key in keys]
-    return {"coordinators": found} if asked.version >= _KEYS_SINCE else found[0]
+    keys = fields["coordinatorKeys"] if request.version >= _KEYS_SINCE else [fields["key"]]
+    found = [_coordinator(cluster, request, kind, key) for key in keys]
+    return {"coordinators": found} if request.version >= _KEYS_SINCE else found[0]
 
 
-def _coordinator(cluster: ClusterView, asked: Asked, kind: int, key: str) -> Fields:
-    is_share = kind == _SHARE and asked.version >= _SHARES_SINCE and _SHARE_KEY.fullmatch(key)
+def _coordinator(cluster: ClusterView, request: Request, kind: int, key: str) -> Fields:
+    is_share = kind == _SHARE and request.version >= _SHARES_SINCE and _SHARE_KEY.fullmatch(key)
     if kind not in (_GROUP, _TRANSACTION) and not is_share:
-        is_bad_key = kind == _SHARE and asked.version >= _KEYS_SINCE
+        is_bad_key = kind == _SHARE and request.version >= _KEYS_SINCE
         return {
             "key": key,
             "errorCode": ErrorCode.INVALID_REQUEST,
@@ -181,8 +181,8 @@ def _coordinator(cluster: ClusterView, asked: Asked, kind: int, key: str) -> Fie
     return {
         "key": key,
         "errorCode": ErrorCode.NONE,
-        "errorMessage": "" if asked.version >= _KEYS_SINCE else "NONE",
+        "errorMessage": "" if request.version >= _KEYS_SINCE else "NONE",
         "nodeId": cluster.node_id,
-        "host": asked.host,
-        "port": asked.port,
+        "host": request.host,
+        "port": request.port,
     }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 
-def sasl_handshake(_cluster: ClusterView, _asked: Asked) -> Fields:
+def sasl_handshake(_cluster: ClusterView, _request: Request) -> Fields:
     """Answer SaslHandshake: not now."""
     return {"errorCode": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
-def sasl_authenticate(_cluster: ClusterView, _asked: Asked) -> Fields:
+def sasl_authenticate(_cluster: ClusterView, _request: Request) -> Fields:
     """Answer SaslAuthenticate: not now."""
     return {
         "errorCode": ErrorCode.ILLEGAL_SASL_STATE,

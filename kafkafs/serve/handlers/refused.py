@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 READ_ONLY = "kafkafs serve is read-only: it shows log directories and writes nothing"
 _NOTHING: Fields = {}
@@ -21,7 +21,7 @@ class Items(NamedTuple):
     """Items of a refused request, and their places in the answer.
 
     Attributes:
-        asked: the array of the request; with dots, an array in the elements of another one.
+        array: the array of the request; with dots, an array in the elements of another one.
         answered: the array of the answer.
         copied: fields of the answer's elements with the request's fields that they repeat; the one field that repeats
             the element itself if it is no structure.
@@ -29,7 +29,7 @@ class Items(NamedTuple):
         fields: fields with other values than their defaults.
     """
 
-    asked: str
+    array: str
     answered: str
     copied: Mapping[str, str] | str
     items: Items | None = None
@@ -50,13 +50,13 @@ class HowRefused(NamedTuple):
     fields: Fields = _NOTHING
 
 
-def refuse(refusal: HowRefused, _: ClusterView, asked: Asked) -> Fields | None:
+def refuse(refusal: HowRefused, _: ClusterView, request: Request) -> Fields | None:
     """Return the answer to a request that writes; None if the client wants no answer."""
-    if asked.fields.get("acks") == 0:
+    if request.fields.get("acks") == 0:
         return None
     answer = _error(refusal.error) | refusal.fields
     for items in refusal.items:
-        answer.setdefault(items.answered, []).extend(_refused(items, asked.fields, refusal.error))
+        answer.setdefault(items.answered, []).extend(_refused(items, request.fields, refusal.error))
     return answer
 
 
@@ -66,7 +66,7 @@ def _error(error: ErrorCode) -> Fields:
 
 
 def _refused(items: Items, fields: Fields, error: ErrorCode) -> Iterator[Fields]:
-    for each in _elements(items.asked, fields):
+    for each in _elements(items.array, fields):
         if isinstance(items.copied, str):
             answer = {items.copied: each}
         else:

@@ -11,9 +11,9 @@ from engine.errors import CorruptMessageError
 from engine.topics.message.notation import parse_messages
 from engine.topics.message.schema import Message
 from engine.units import MAX_INT32
-from kafkafs.serve.asked import Fields
 from kafkafs.serve.file_slice import Piece, size_of
 from kafkafs.serve.protocol.api import Api
+from kafkafs.serve.request import Fields
 
 MOST_REPEATS = 1000
 """Elements of an array of a request that may be there before."""

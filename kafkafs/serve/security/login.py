@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 from kafkafs.serve.security import mechanisms
 from kafkafs.serve.security.mechanisms import LoginRefused, Mechanism, Users
 
@@ -43,9 +43,9 @@ class Login:
         """Name of the client, once it has proved it."""
         return None if self._mechanism is None else self._mechanism.user
 
-    def handshake(self, asked: Asked) -> Fields:
+    def handshake(self, request: Request) -> Fields:
         """Answer SaslHandshake."""
-        wanted = asked.fields["mechanism"]
+        wanted = request.fields["mechanism"]
         answer: Fields = {"errorCode": ErrorCode.NONE, "mechanisms": list(self._logins.mechanisms)}
         if wanted not in self._logins.mechanisms:
             return answer | {"errorCode": ErrorCode.UNSUPPORTED_SASL_MECHANISM}
@@ -53,10 +53,10 @@ class Login:
             return answer | {"errorCode": ErrorCode.ILLEGAL_SASL_STATE}
         self._name = wanted
         self._mechanism = mechanisms.start(wanted, self._logins.users)
-        self.takes_tokens = asked.version == 0
+        self.takes_tokens = request.version == 0
         return answer
 
-    def authenticate(self, asked: Asked) -> Fields:
+    def authenticate(self, request: Request) -> Fields:
         """Answer SaslAuthenticate. May take milliseconds.
 
         Raises:
@@ -65,7 +65,7 @@ class Login:
         return {
             "errorCode": ErrorCode.NONE,
             "errorMessage": None,
-            "authBytes": self.token(asked.fields["authBytes"]),
+            "authBytes": self.token(request.fields["authBytes"]),
             "sessionLifetimeMs": _FOR_EVER,
         }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.record.memory_records import MemoryRecords
-from kafkafs.serve.control.asking import ask
+from kafkafs.serve.control.control_client import ask
 from kafkafs.serve.error_codes import ErrorCode
 from tests.kafkafs.faces.damage import METADATA, Damaged
 from tests.kafkafs.faces.naming import Said, with_problems

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkafs.mount.aside import ask_aside
+from kafkafs.mount.child_process import ask_in_child
 from kafkafs.mount.mount_table import Mount, mount_at, parse_mounts, read_mounts, real_mountpoint
 
 TEXT = rb"""22 26 0:21 / /proc rw,nosuid - proc proc rw
@@ -46,11 +46,11 @@ def test_a_mountpoint_is_found_through_links(tmp_path: Path) -> None:
 
 
 def test_a_question_aside_brings_its_answer_or_its_error() -> None:
-    assert ask_aside(lambda: b"answer" * 1000) == b"answer" * 1000
+    assert ask_in_child(lambda: b"answer" * 1000) == b"answer" * 1000
     with pytest.raises(FileNotFoundError):
-        ask_aside(lambda: os.readlink("/no/such/place").encode())
+        ask_in_child(lambda: os.readlink("/no/such/place").encode())
     with pytest.raises(OSError, match="Input/output error"):
-        ask_aside(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+        ask_in_child(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
 
 
 def test_a_question_that_hangs_is_left_behind() -> None:
@@ -58,5 +58,5 @@ def test_a_question_that_hangs_is_left_behind() -> None:
 
     begin = time.monotonic()
     with pytest.raises(TimeoutError):
-        ask_aside(lambda: time.sleep(60) or b"", seconds=0.2)
+        ask_in_child(lambda: time.sleep(60) or b"", seconds=0.2)
     assert time.monotonic() - begin < 5

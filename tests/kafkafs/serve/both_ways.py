@@ -13,7 +13,6 @@ from engine import kernel
 from engine.coding.fixed_width import read_int16
 from engine.errors import CorruptMessageError
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.serve.asked import Asked
 from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.file_slice import FileSlice, Piece
@@ -22,6 +21,7 @@ from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import read_request, write_response
 from kafkafs.serve.quick import extension
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules, PartitionFetch
+from kafkafs.serve.request import Request
 from kafkafs.tree.context import TreeOptions
 from tests.kafkafs.serve.connection import request
 
@@ -95,7 +95,7 @@ def _by_python(fetches: Fetches, frame: bytes, begun: Any = None) -> bytes:
         return REFUSED
     if asked.fields is None:
         return REFUSED
-    found = fetches.answer_now(Asked(asked.version, asked.fields, "localhost", 9092), begun)
+    found = fetches.answer_now(Request(asked.version, asked.fields, "localhost", 9092), begun)
     if isinstance(found, WaitingFetch):
         return WAITS
     return bytes_of(write_response(Api.FETCH, asked.version, asked.correlation, found))

@@ -10,12 +10,12 @@ import pytest
 
 from engine.topics.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.serve.asked import Asked
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS, answer_or_error
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.protocol.api import Api
+from kafkafs.serve.request import Request
 from tests.builders import Rec, batch
 from tests.kafkafs.serve.connection import Connection, request
 from tests.kafkafs.serve.serving import Served, serving
@@ -462,7 +462,7 @@ class Unreadable:
 def test_a_source_that_cannot_be_read_is_an_error_in_the_answer():
     fields = {"components": [], "strict": False}
     cluster: Any = Unreadable()
-    found = answer_or_error(Api.DESCRIBE_CLIENT_QUOTAS, cluster, Asked(1, fields, "", 0))
+    found = answer_or_error(Api.DESCRIBE_CLIENT_QUOTAS, cluster, Request(1, fields, "", 0))
     assert found["errorCode"] == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "Input/output error" in found["errorMessage"]
 

@@ -10,12 +10,12 @@ import pytest
 
 from engine.topics.message.decoding import read_message
 from engine.topics.message.schema import Array, Field, Struct, empty
-from kafkafs.serve.asked import Asked
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import READ_ONLY, refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import read_request, write_response
+from kafkafs.serve.request import Request
 from tests.kafkafs.serve.connection import request
 from tests.messages import random_fields
 
@@ -43,7 +43,7 @@ def answered(api: Api, version: int, fields: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request, as a client reads it."""
     asked = read_request(request(api, version, 1, **fields)[4:]).fields
     assert asked is not None
-    answer = refuse(REFUSALS[api], None, Asked(version, asked, "", 0))  # type: ignore[arg-type]
+    answer = refuse(REFUSALS[api], None, Request(version, asked, "", 0))  # type: ignore[arg-type]
     assert answer is not None
     data = b"".join(map(bytes, write_response(api, version, 1, answer)))
     start = 9 if api.response.is_flexible(version) else 8
@@ -94,5 +94,5 @@ def test_each_item_of_a_request_has_the_error_under_its_name():
 
 
 def test_a_producer_that_wants_no_answer_gets_none():
-    asked = Asked(13, {"acks": 0, "topicData": []}, "", 0)
+    asked = Request(13, {"acks": 0, "topicData": []}, "", 0)
     assert refuse(REFUSALS[Api.PRODUCE], None, asked) is None  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import trio
 
 from engine.errors import CorruptMessageError
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.classic_group import (
     CONSUMER_PROTOCOL,
     MEMBER_ID_REQUIRED_SINCE,
@@ -28,6 +27,7 @@ from kafkafs.serve.coordinator.migration.embedded import (
 from kafkafs.serve.coordinator.replies import MemberRefused
 from kafkafs.serve.coordinator.topics_now import TopicsNow
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 
 class ClassicMembers:
@@ -42,15 +42,15 @@ class ClassicMembers:
         self._limits = limits
         self._sessions = sessions
 
-    def join(self, asked: Asked, group: ConsumerGroup, now: TopicsNow) -> Fields:
+    def join(self, request: Request, group: ConsumerGroup, now: TopicsNow) -> Fields:
         """Answer JoinGroup, at once: nobody waits for the others."""
         try:
-            return self._join(asked, group, now)
+            return self._join(request, group, now)
         except MemberRefused as refused:
             return not_joined("", refused.code)
 
-    def _join(self, asked: Asked, group: ConsumerGroup, now: TopicsNow) -> Fields:
-        fields = asked.fields
+    def _join(self, request: Request, group: ConsumerGroup, now: TopicsNow) -> Fields:
+        fields = request.fields
         instance_id = fields["groupInstanceId"]
         member_id = fields["memberId"] or group.new_id()
         protocols = {each["name"]: each["metadata"] for each in fields["protocols"]}
@@ -61,7 +61,7 @@ class ClassicMembers:
         ):
             raise _refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         has_id = bool(fields["memberId"])
-        if not has_id and instance_id is None and asked.version >= MEMBER_ID_REQUIRED_SINCE:
+        if not has_id and instance_id is None and request.version >= MEMBER_ID_REQUIRED_SINCE:
             return not_joined(member_id, ErrorCode.MEMBER_ID_REQUIRED)
         known = _known(group, member_id, instance_id, may_replace=not has_id)
         try:
@@ -80,7 +80,7 @@ class ClassicMembers:
                 self._sessions.forget(group, known)
                 group.replace(known, member_id)
         classic = ClassicSide(fields["sessionTimeoutMs"], protocols)
-        has_changed = _update(group, member, asked, subscription, classic)
+        has_changed = _update(group, member, request, subscription, classic)
         self._sessions.check_room(group, member)
         if is_last:
             self._downgrade(group, member, subscription, now, has_changed=has_changed)
@@ -119,9 +119,9 @@ class ClassicMembers:
             group.reconcile(member, subscription.owned, has_changed=has_changed)
         self._sessions.downgrade(group, list(group.members.values()), is_stale=is_stale)
 
-    def sync(self, asked: Asked, group: ConsumerGroup) -> Fields:
+    def sync(self, request: Request, group: ConsumerGroup) -> Fields:
         """Answer SyncGroup: with what the server has assigned."""
-        fields = asked.fields
+        fields = request.fields
         try:
             member, classic = _classic(group, fields)
             if fields["protocolType"] not in (None, CONSUMER_PROTOCOL) or fields[
@@ -145,10 +145,10 @@ class ClassicMembers:
             ),
         }
 
-    def heartbeat(self, asked: Asked, group: ConsumerGroup) -> Fields:
+    def heartbeat(self, request: Request, group: ConsumerGroup) -> Fields:
         """Answer Heartbeat: a member that has to give up partitions, or can get more, joins again."""
         try:
-            member, _ = _classic(group, asked.fields)
+            member, _ = _classic(group, request.fields)
         except MemberRefused as refused:
             return {"errorCode": refused.code}
         self._sessions.keep_alive(group, member)
@@ -218,15 +218,15 @@ def _leaving(group: ConsumerGroup, member_id: str, instance_id: str | None) -> C
 def _update(
     group: ConsumerGroup,
     member: ConsumerMember,
-    asked: Asked,
+    request: Request,
     subscription: EmbeddedSubscription,
     classic: ClassicSide,
 ) -> bool:
     """Take over what a request states; return whether the subscription has changed."""
     has_changed = group.subscriptions.change(member, subscription.topics, "")
-    member.client_id, member.client_host = asked.client_id, asked.client_host
+    member.client_id, member.client_host = request.client_id, request.client_host
     member.rack_id = subscription.rack_id or member.rack_id
-    stated = rebalance_ms(asked)
+    stated = rebalance_ms(request)
     if stated != -1:
         member.rebalance_ms = stated
     member.classic = classic

@@ -14,10 +14,10 @@ from engine.topics.message.consumer_protocol import (
 from engine.topics.message.decoding import read_message
 from engine.topics.message.encoding import write_message
 from engine.topics.message.schema import Message
-from kafkafs.serve.asked import Fields
 from kafkafs.serve.coordinator.assignors.hash_order import ids_in_hash_order, numbers_in_hash_order
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.topics_now import TopicsNow
+from kafkafs.serve.request import Fields
 
 
 class EmbeddedSubscription(NamedTuple):

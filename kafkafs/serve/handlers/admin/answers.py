@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from engine.errors import CorruptMessageError, KafkaStorageError
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.admin import (
@@ -21,10 +20,11 @@ from kafkafs.serve.handlers.admin import (
     transactions,
 )
 from kafkafs.serve.protocol.api import Api
+from kafkafs.serve.request import Fields, Request
 
 logger = logging.getLogger(__name__)
 
-AdminAnswer: TypeAlias = Callable[[ClusterView, Asked], Fields]
+AdminAnswer: TypeAlias = Callable[[ClusterView, Request], Fields]
 
 ADMIN_ANSWERS: Mapping[Api, AdminAnswer] = {
     Api.DESCRIBE_ACLS: security.describe_acls,
@@ -47,7 +47,7 @@ ADMIN_ANSWERS: Mapping[Api, AdminAnswer] = {
 """Answers that read the source, in a thread."""
 
 
-def answer_or_error(api: Api, cluster: ClusterView, asked: Asked) -> Fields:
+def answer_or_error(api: Api, cluster: ClusterView, request: Request) -> Fields:
     """Return the answer of an API, or the error in it if the source cannot be read.
 
     Raises:
@@ -55,12 +55,12 @@ def answer_or_error(api: Api, cluster: ClusterView, asked: Asked) -> Fields:
         KafkaStorageError, OSError: the source cannot be read, and the answer has no place for an error of its own.
     """
     try:
-        return ADMIN_ANSWERS[api](cluster, asked)
+        return ADMIN_ANSWERS[api](cluster, request)
     except CorruptMessageError:  # the request's
         raise
     except (KafkaStorageError, OSError) as error:
-        fields = {field.name for field in api.response.fields if field.is_in(asked.version)}
+        fields = {field.name for field in api.response.fields if field.is_in(request.version)}
         if "errorCode" not in fields:
             raise
-        logger.warning("%s: %s: %s", asked.client, api.request.name, error)
+        logger.warning("%s: %s: %s", request.client, api.request.name, error)
         return {"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR, "errorMessage": str(error)}

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from engine.replay.cluster_tables import RESOURCE_TYPES
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.placement import shown_nodes
+from kafkafs.serve.request import Fields, Request
 
 _TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP = 2, 4, 8, 16, 32
 _TYPES_SINCE = 1
 _Names = Callable[[ClusterView], Iterable[str]]
 
 
-def list_config_resources(cluster: ClusterView, asked: Asked) -> Fields:
+def list_config_resources(cluster: ClusterView, request: Request) -> Fields:
     """Answer ListConfigResources; the first version lists subscriptions of client metrics only."""
-    kinds = asked.fields["resourceTypes"] if asked.version >= _TYPES_SINCE else [_METRICS]
+    kinds = request.fields["resourceTypes"] if request.version >= _TYPES_SINCE else [_METRICS]
     if any(kind not in _NAMES for kind in kinds):
         return {"errorCode": ErrorCode.UNSUPPORTED_VERSION, "configResources": []}
     return {

@@ -12,16 +12,16 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import FolderState, parse_folder_name
 from engine.files.source_files import SourceRoot
 from engine.log.partition_log import PartitionLog
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 _Wanted: TypeAlias = "frozenset[tuple[str, int]] | None"
 
 
-def describe_log_dirs(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_log_dirs(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeLogDirs."""
-    topics = asked.fields["topics"]
+    topics = request.fields["topics"]
     wanted = None
     if topics is not None:
         wanted = frozenset((each["topic"], number) for each in topics for number in each["partitions"])  # fmt: skip

@@ -6,22 +6,22 @@ from typing import Any
 
 from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 _UNKNOWN = -1
 _NOT_METADATA = f"only {CLUSTER_METADATA}-0 has a quorum"
 _NO_LEADER: Fields = {"leaderId": _UNKNOWN, "epoch": _UNKNOWN, "voters": []}
 
 
-def describe_quorum(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_quorum(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeQuorum: the leader and the voters by the newest records of the metadata log.
 
     The end of the log is that of the source; how far the others were is not known.
     """
     image = cluster.image()
-    topics = asked.fields["topics"]
+    topics = request.fields["topics"]
     is_metadata = len(topics) == 1 and topics[0]["topicName"] == CLUSTER_METADATA and len(topics[0]["partitions"]) == 1  # fmt: skip
     partition: Fields = {
         "partitionIndex": 0,
@@ -91,7 +91,7 @@ def _controllers(image: ClusterImage) -> list[Fields]:
     ]
 
 
-def list_reassignments(cluster: ClusterView, asked: Asked) -> Fields:
+def list_reassignments(cluster: ClusterView, request: Request) -> Fields:
     """Answer ListPartitionReassignments: the moves of replicas that had not ended when the metadata ends.
 
     Without the nodes of the cluster there is one broker, so nothing moves.
@@ -99,7 +99,7 @@ def list_reassignments(cluster: ClusterView, asked: Asked) -> Fields:
     image = cluster.shown_image
     if image is None:
         return {"errorCode": ErrorCode.NONE, "topics": []}
-    wanted = asked.fields["topics"]
+    wanted = request.fields["topics"]
     numbers = None if wanted is None else {each["name"]: each["partitionIndexes"] for each in wanted}  # fmt: skip
     topics = []
     for name, item in image.topics.items():

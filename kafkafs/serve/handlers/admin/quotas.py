@@ -6,9 +6,9 @@ import base64
 import uuid
 from collections.abc import Mapping
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 _EXACT, _DEFAULT, _ANY_NAME = 0, 1, 2
 """Matches of a filter: a name, the entry for names without an own one, or every entry of the type."""
@@ -17,16 +17,16 @@ _PUSH_MS = 5 * 60 * 1000
 _NO_ID = NO_TOPIC_ID
 
 
-def describe_client_quotas(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_client_quotas(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeClientQuotas: the quotas of the cluster's metadata that a filter lets through."""
-    components = asked.fields["components"]
+    components = request.fields["components"]
     wrong = _wrong(components)
     if wrong is not None:
         error, sentence = wrong
         return {"errorCode": error, "errorMessage": sentence, "entries": None}
     image = cluster.image()
     quotas = {} if image is None else image.table("quotas")
-    is_strict = asked.fields["strict"]
+    is_strict = request.fields["strict"]
     return {
         "errorCode": ErrorCode.NONE,
         "entries": [
@@ -77,9 +77,9 @@ def _passes(components: list[Fields], entity: Mapping[str, str | None], *, is_st
     )
 
 
-def telemetry_subscriptions(_: ClusterView, asked: Asked) -> Fields:
+def telemetry_subscriptions(_: ClusterView, request: Request) -> Fields:
     """Answer GetTelemetrySubscriptions: no metric is wanted."""
-    known = asked.fields["clientInstanceId"]
+    known = request.fields["clientInstanceId"]
     made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     return {
         "errorCode": ErrorCode.NONE,

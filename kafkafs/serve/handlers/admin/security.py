@@ -18,9 +18,9 @@ from engine.replay.cluster_tables import (
     PATTERN_TYPES,
     PERMISSIONS,
 )
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.request import Fields, Request
 
 _UNKNOWN, _ANY, _MATCH = 0, 1, 2
 """Codes of filters: one that is not known, every value, every pattern that a name matches."""
@@ -42,13 +42,13 @@ _FILTERS: Final = ("resourceTypeFilter", "patternTypeFilter", "operation", "perm
 _MECHANISM_CODES: Final = _codes(MECHANISMS)
 
 
-def describe_acls(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_acls(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeAcls: the ACLs of the cluster's metadata that a filter lets through.
 
     Raises:
         CorruptMessageError: the filter has the code for unknown, at which brokers end the connection.
     """
-    wanted = asked.fields
+    wanted = request.fields
     if _UNKNOWN in [wanted[name] for name in _FILTERS]:
         raise CorruptMessageError("the filter of a DescribeAcls request has an unknown element")
     image = cluster.image()
@@ -114,7 +114,7 @@ def _has_name(pattern: int, name: str | None, acl: Fields) -> bool:
     return acl["patternType"] == _PREFIXED and name.startswith(known)
 
 
-def describe_scram(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_scram(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeUserScramCredentials: mechanisms and iterations of users."""
     image = cluster.image()
     credentials: dict[str, list[Fields]] = {}
@@ -123,7 +123,7 @@ def describe_scram(cluster: ClusterView, asked: Asked) -> Fields:
         mechanism = _MECHANISM_CODES.get(facts["mechanism"], _UNKNOWN)
         shown = {"mechanism": mechanism, "iterations": facts["iterations"]}
         credentials.setdefault(facts["name"], []).append(shown)
-    users = asked.fields["users"]
+    users = request.fields["users"]
     asked_for = Counter(each["name"] for each in users) if users else dict.fromkeys(credentials, 1)
     results = [_credentials(name, count, credentials) for name, count in asked_for.items()]
     return {"errorCode": ErrorCode.NONE, "results": results}
@@ -145,6 +145,6 @@ def _credentials(name: str, count: int, known: Mapping[str, Iterable[Fields]]) -
     return {"user": name, "errorCode": ErrorCode.NONE, "credentialInfos": known[name]}
 
 
-def describe_tokens(_: ClusterView, __: Asked) -> Fields:
+def describe_tokens(_: ClusterView, __: Request) -> Fields:
     """Answer DescribeDelegationToken: this server takes none."""
     return {"errorCode": ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED}

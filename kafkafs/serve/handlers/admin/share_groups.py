@@ -11,10 +11,10 @@ from itertools import groupby
 from engine.replay.groups.group import Group
 from engine.replay.groups.known_groups import SHARE, KnownGroups
 from engine.replay.groups.share_rows import SharePlace, ShareRow
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
+from kafkafs.serve.request import Fields, Request
 
 _STREAMS = "streams"
 _EMPTY = "Empty"
@@ -23,26 +23,26 @@ _ASSIGNOR = "simple"
 """The assignor of share groups: brokers have no other."""
 
 
-def describe_share_groups(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_share_groups(cluster: ClusterView, request: Request) -> Fields:
     """Answer ShareGroupDescribe."""
-    return _described(cluster, asked, SHARE, lambda _: {"assignorName": _ASSIGNOR})
+    return _described(cluster, request, SHARE, lambda _: {"assignorName": _ASSIGNOR})
 
 
-def describe_streams_groups(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_streams_groups(cluster: ClusterView, request: Request) -> Fields:
     """Answer StreamsGroupDescribe."""
     return _described(
-        cluster, asked, _STREAMS, lambda group: {"topology": group.details.get("topology")}
+        cluster, request, _STREAMS, lambda group: {"topology": group.details.get("topology")}
     )
 
 
 def _described(
-    cluster: ClusterView, asked: Asked, kind: str, details: Callable[[Group], Fields]
+    cluster: ClusterView, request: Request, kind: str, details: Callable[[Group], Fields]
 ) -> Fields:
-    is_asked = asked.fields["includeAuthorizedOperations"]
+    is_asked = request.fields["includeAuthorizedOperations"]
     operations = READ_OPERATIONS if is_asked else NO_OPERATIONS
     known = _known(cluster)
     groups = []
-    for name in asked.fields["groupIds"]:
+    for name in request.fields["groupIds"]:
         if not name:
             groups.append({"errorCode": ErrorCode.INVALID_GROUP_ID, "groupId": name})
             continue
@@ -73,10 +73,10 @@ def _missing(name: str, kind: str, group: Group | None) -> Fields:
     }
 
 
-def describe_share_offsets(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_share_offsets(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeShareGroupOffsets: start offsets and lag of share groups."""
     known = _known(cluster)
-    return {"groups": [_offsets(cluster, known, each) for each in asked.fields["groups"]]}
+    return {"groups": [_offsets(cluster, known, each) for each in request.fields["groups"]]}
 
 
 def _offsets(cluster: ClusterView, known: KnownGroups | None, wanted: Fields) -> Fields:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.topics.topic_names import INTERNAL_TOPICS
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import READ_OPERATIONS, name_error, place_error
 from kafkafs.serve.placement import ShownPlace, places
+from kafkafs.serve.request import Fields, Request
 
 MOST_PARTITIONS = 2000
 """Most partitions of an answer, as by the default of a broker."""
 
 
-def describe_topic_partitions(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_topic_partitions(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeTopicPartitions."""
-    fields = asked.fields
+    fields = request.fields
     cursor = fields["cursor"]
     first, first_partition = "", 0
     if cursor is not None:

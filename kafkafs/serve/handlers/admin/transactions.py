@@ -9,17 +9,17 @@ from engine.errors import KafkaStorageError
 from engine.replay.transactions import Transaction, TransactionsImage
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.topics.transaction_states import STATES
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.metadata import name_error
 from kafkafs.serve.patterns import BadPattern, compiled
+from kafkafs.serve.request import Fields, Request
 
 _UNKNOWN = -1
 _DEAD = "Dead"
 
 
-def describe_producers(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_producers(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeProducers: the idempotent producers of partitions."""
     return {
         "topics": [
@@ -30,7 +30,7 @@ def describe_producers(cluster: ClusterView, asked: Asked) -> Fields:
                     for number in topic["partitionIndexes"]
                 ],
             }
-            for topic in asked.fields["topics"]
+            for topic in request.fields["topics"]
         ]
     }
 
@@ -60,9 +60,9 @@ def _producer(entry: ProducerStateEntry) -> Fields:
     }
 
 
-def list_transactions(cluster: ClusterView, asked: Asked) -> Fields:
+def list_transactions(cluster: ClusterView, request: Request) -> Fields:
     """Answer ListTransactions: the transactional ids, as far as filters let them through."""
-    fields = asked.fields
+    fields = request.fields
     pattern = None
     if fields["transactionalIdPattern"]:
         try:
@@ -101,11 +101,13 @@ def _is_older(transaction: Transaction, milliseconds: int) -> bool:
     return SystemClock().now_ms() - start > milliseconds
 
 
-def describe_transactions(cluster: ClusterView, asked: Asked) -> Fields:
+def describe_transactions(cluster: ClusterView, request: Request) -> Fields:
     """Answer DescribeTransactions."""
     image = _image(cluster)
     return {
-        "transactionStates": [_described(image, name) for name in asked.fields["transactionalIds"]]
+        "transactionStates": [
+            _described(image, name) for name in request.fields["transactionalIds"]
+        ]
     }
 
 

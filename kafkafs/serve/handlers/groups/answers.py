@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.handlers.groups import (
     commits,
     consumer_descriptions,
@@ -15,8 +14,9 @@ from kafkafs.serve.handlers.groups import (
 )
 from kafkafs.serve.handlers.groups.served_groups import ServedGroups
 from kafkafs.serve.protocol.api import Api
+from kafkafs.serve.request import Fields, Request
 
-GroupAnswer: TypeAlias = Callable[[ServedGroups, Asked], Awaitable[Fields]]
+GroupAnswer: TypeAlias = Callable[[ServedGroups, Request], Awaitable[Fields]]
 
 GROUP_ANSWERS: Mapping[Api, GroupAnswer] = {
     Api.CONSUMER_GROUP_DESCRIBE: consumer_descriptions.describe_groups,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import ClusterView, ServedTopic
 from kafkafs.serve.coordinator.commits.newest import Commit, Place
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.disk_groups import is_joinable
 from kafkafs.serve.handlers.groups.served_groups import ServedGroups
+from kafkafs.serve.request import Fields, Request
 
 _IDS_SINCE = 10
 _UNKNOWN_GROUP_SINCE = 9
@@ -24,14 +24,14 @@ class _Offered(NamedTuple):
     partitions: list[Fields]
 
 
-async def commit(served: ServedGroups, asked: Asked) -> Fields:
+async def commit(served: ServedGroups, request: Request) -> Fields:
     """Answer OffsetCommit. As in brokers, what does not exist comes first, each topic once."""
     refused, offered = await served.topics.look_up(
-        lambda cluster: _sorted(cluster, asked.fields["topics"], asked.version)
+        lambda cluster: _sorted(cluster, request.fields["topics"], request.version)
     )
     if not offered:
         return {"topics": refused}
-    errors = await _kept(served, asked, offered)
+    errors = await _kept(served, request, offered)
     answered = [
         _topic(each.topic)
         | {
@@ -42,7 +42,7 @@ async def commit(served: ServedGroups, asked: Asked) -> Fields:
         }
         for each in offered
     ]
-    return {"topics": _merged(refused, answered, asked.version) if refused else answered}
+    return {"topics": _merged(refused, answered, request.version) if refused else answered}
 
 
 def _sorted(
@@ -73,7 +73,9 @@ def _found(cluster: ClusterView, topic: Fields, version: int) -> ServedTopic | E
     return known or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _kept(served: ServedGroups, asked: Asked, offered: list[_Offered]) -> Iterator[ErrorCode]:
+async def _kept(
+    served: ServedGroups, request: Request, offered: list[_Offered]
+) -> Iterator[ErrorCode]:
     """Keep the commits that the group may make, and return the error of each."""
     most = served.coordinator.limits.commit_metadata
     commits = [
@@ -89,19 +91,19 @@ async def _kept(served: ServedGroups, asked: Asked, offered: list[_Offered]) -> 
         for each in topic.partitions
     ]
     found = {place: commit for place, commit in commits if len(commit.metadata) <= most}
-    error = await _why_not(served, asked, found)
+    error = await _why_not(served, request, found)
     if found and not error:
-        error = await served.coordinator.store.keep(asked.fields["groupId"], found)
+        error = await served.coordinator.store.keep(request.fields["groupId"], found)
     too_large = error or ErrorCode.OFFSET_METADATA_TOO_LARGE
     return iter([error if len(commit.metadata) <= most else too_large for _, commit in commits])
 
 
-async def _why_not(served: ServedGroups, asked: Asked, found: Iterable[Place]) -> ErrorCode:
+async def _why_not(served: ServedGroups, request: Request, found: Iterable[Place]) -> ErrorCode:
     """Return why a request may not commit; NONE if it may."""
-    fields = asked.fields
+    fields = request.fields
     name, epoch = fields["groupId"], fields["generationIdOrMemberEpoch"]
     error = served.coordinator.why_no_commit(
-        name, fields["memberId"], fields["groupInstanceId"], epoch, asked.version, found
+        name, fields["memberId"], fields["groupInstanceId"], epoch, request.version, found
     )
     if error is not None:
         return error
@@ -112,7 +114,7 @@ async def _why_not(served: ServedGroups, asked: Asked, found: Iterable[Place]) -
         return ErrorCode.NONE
     if group is not None or served.coordinator.commits.has(name):
         return ErrorCode.UNKNOWN_MEMBER_ID
-    is_told = asked.version >= _UNKNOWN_GROUP_SINCE
+    is_told = request.version >= _UNKNOWN_GROUP_SINCE
     return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
 
 

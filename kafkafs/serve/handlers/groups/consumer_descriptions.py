@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.replay.groups.group import Group
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.assignors.choice import elected
 from kafkafs.serve.coordinator.assignors.subscriber import Place
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
@@ -15,18 +14,19 @@ from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.descriptions import with_operations
 from kafkafs.serve.handlers.groups.disk_groups import CONSUMER
 from kafkafs.serve.handlers.groups.served_groups import ServedGroups
+from kafkafs.serve.request import Fields, Request
 
 _EMPTY = "Empty"
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
-async def describe_groups(served: ServedGroups, asked: Asked) -> Fields:
+async def describe_groups(served: ServedGroups, request: Request) -> Fields:
     """Answer ConsumerGroupDescribe."""
-    names: list[str] = asked.fields["groupIds"]
+    names: list[str] = request.fields["groupIds"]
     on_disk = await served.not_joined(names)
     now = await served.topics.now()
     found = {name: _described(served, name, on_disk.get(name), now) for name in names}
-    return with_operations(asked, names, found)
+    return with_operations(request, names, found)
 
 
 def _described(served: ServedGroups, name: str, on_disk: Group | None, now: TopicsNow) -> Fields:

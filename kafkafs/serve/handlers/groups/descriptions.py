@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from engine.replay.groups.group import Group
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.coordinator.classic_group import ClassicGroup, ClassicMember, ClassicState
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.disk_groups import CLASSIC, sent
 from kafkafs.serve.handlers.groups.served_groups import ServedGroups
 from kafkafs.serve.handlers.metadata import NO_OPERATIONS, READ_OPERATIONS
+from kafkafs.serve.request import Fields, Request
 
 _EMPTY, _DEAD = "Empty", "Dead"
 _NOT_FOUND_SINCE = 6
@@ -28,10 +28,10 @@ class _Listed(NamedTuple):
     kind: str
 
 
-async def list_groups(served: ServedGroups, asked: Asked) -> Fields:
+async def list_groups(served: ServedGroups, request: Request) -> Fields:
     """Answer ListGroups."""
-    states = {each.lower() for each in asked.fields["statesFilter"]}
-    types = {each.lower() for each in asked.fields["typesFilter"]}
+    states = {each.lower() for each in request.fields["statesFilter"]}
+    types = {each.lower() for each in request.fields["typesFilter"]}
     found = await _listed(served)
     return {
         "errorCode": ErrorCode.NONE,
@@ -66,17 +66,17 @@ async def _listed(served: ServedGroups) -> dict[str, _Listed]:
     }
 
 
-async def describe_groups(served: ServedGroups, asked: Asked) -> Fields:
+async def describe_groups(served: ServedGroups, request: Request) -> Fields:
     """Answer DescribeGroups: classic groups; the others have a request of their own."""
-    names: list[str] = asked.fields["groups"]
+    names: list[str] = request.fields["groups"]
     on_disk = await served.not_joined(names)
-    found = {name: _described(served, name, on_disk.get(name), asked.version) for name in names}
-    return with_operations(asked, names, found)
+    found = {name: _described(served, name, on_disk.get(name), request.version) for name in names}
+    return with_operations(request, names, found)
 
 
-def with_operations(asked: Asked, names: Iterable[str], found: Mapping[str, Fields]) -> Fields:
+def with_operations(request: Request, names: Iterable[str], found: Mapping[str, Fields]) -> Fields:
     """Return the answer that describes groups: what is found of each name, and what a client may do to the group."""
-    is_asked = asked.fields["includeAuthorizedOperations"]
+    is_asked = request.fields["includeAuthorizedOperations"]
     operations = READ_OPERATIONS if is_asked else NO_OPERATIONS
     return {
         "groups": [

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from engine.errors import CorruptMessageError
 from engine.replay.groups.group import CommittedOffset
 from engine.units import NO_PARTITION_LEADER_EPOCH
-from kafkafs.serve.asked import Asked, Fields
 from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
 from kafkafs.serve.coordinator.commits.newest import NO_OFFSET, Commit, Place
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.groups.disk_groups import CONSUMER, sent
 from kafkafs.serve.handlers.groups.served_groups import ServedGroups
+from kafkafs.serve.request import Fields, Request
 
 _IDS_SINCE = 10
 _BATCHES_SINCE = 8
@@ -49,17 +49,17 @@ class _Committed(NamedTuple):
         ]
 
 
-async def fetch(served: ServedGroups, asked: Asked) -> Fields:
+async def fetch(served: ServedGroups, request: Request) -> Fields:
     """Answer OffsetFetch: the committed offsets of groups."""
-    fields = asked.fields
-    if asked.version < _NULL_TOPICS_SINCE and fields["topics"] is None:
+    fields = request.fields
+    if request.version < _NULL_TOPICS_SINCE and fields["topics"] is None:
         raise CorruptMessageError("an OffsetFetch request has no topics")
-    if asked.version < _BATCHES_SINCE:
-        return await _of_group(served, fields, asked)
-    return {"groups": [await _of_group(served, each, asked) for each in fields["groups"]]}
+    if request.version < _BATCHES_SINCE:
+        return await _of_group(served, fields, request)
+    return {"groups": [await _of_group(served, each, request) for each in fields["groups"]]}
 
 
-async def _of_group(served: ServedGroups, wanted: Fields, asked: Asked) -> Fields:
+async def _of_group(served: ServedGroups, wanted: Fields, request: Request) -> Fields:
     name = wanted["groupId"]
     member_id, epoch = wanted.get("memberId"), wanted.get("memberEpoch", _NO_EPOCH)
     answer: Fields = {"groupId": name, "topics": [], "errorCode": ErrorCode.NONE}
@@ -72,11 +72,11 @@ async def _of_group(served: ServedGroups, wanted: Fields, asked: Asked) -> Field
     if member_id is not None and group is not None and group.kind == CONSUMER and not is_live:
         return answer | {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID}
     waits: set[Place] = set()
-    if group is not None and asked.fields["requireStable"]:
+    if group is not None and request.fields["requireStable"]:
         waits = {(each.topic, each.partition) for each in group.pending}
     committed = _Committed(newer if group is None else {**group.offsets, **newer}, waits)
     topics = await served.topics.look_up(
-        lambda cluster: _topics(cluster, wanted["topics"], asked.version, committed)
+        lambda cluster: _topics(cluster, wanted["topics"], request.version, committed)
     )
     return answer | {"topics": topics}
 

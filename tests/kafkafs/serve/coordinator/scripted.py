@@ -8,11 +8,11 @@ from typing import Any
 import trio
 import trio.testing
 
-from kafkafs.serve.asked import Asked
 from kafkafs.serve.coordinator.classic_group import ClassicGroup
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.limits import GroupLimits
 from kafkafs.serve.coordinator.topics_now import KnownTopic, TopicsNow
+from kafkafs.serve.request import Request
 
 LIMITS = GroupLimits(first_rebalance_seconds=3.0, members=4, bytes=100_000)
 GROUP = "billing"
@@ -132,9 +132,9 @@ class Script:
         return ids
 
 
-def asked(version: int, fields: Answer, size: int = 100) -> Asked:
+def asked(version: int, fields: Answer, size: int = 100) -> Request:
     """A request as a handler gets it."""
-    return Asked(
+    return Request(
         version, fields, "localhost", 9092, client_id="client", client_host="/127.0.0.1", size=size
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import trio
 
-from kafkafs.serve.control.asking import ANSWER_SECONDS, may_ask, socket_name
+from kafkafs.serve.control.control_client import ANSWER_SECONDS, may_ask, socket_name
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def control_listener(host: str, port: int) -> trio.SocketListener:
     return trio.SocketListener(trio.socket.from_stdlib_socket(channel))
 
 
-class Telling:
+class ControlServer:
     """Answers those who ask.
 
     Args:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kafkafs.fuse.source_usage import Usage
 
 
-class Served(Protocol):
+class ServedTree(Protocol):
     """An opened tree with usage and statistics. Thread-safe."""
 
     def root(self) -> Directory:

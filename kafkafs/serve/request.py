@@ -8,7 +8,7 @@ Fields: TypeAlias = dict[str, Any]
 """Fields of a message by Kafka's names."""
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request.
 
     Attributes:

@@ -28,7 +28,7 @@ def fork() -> int:
         return os.fork()
 
 
-def ask_aside(question: Callable[[], bytes], seconds: float = ANSWER_SECONDS) -> bytes:
+def ask_in_child(question: Callable[[], bytes], seconds: float = ANSWER_SECONDS) -> bytes:
     """Run `question` in a child process and return its answer.
 
     Raises TimeoutError without an answer in time, and the question's OSError.
