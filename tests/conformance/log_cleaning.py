@@ -105,15 +105,10 @@ def clean_segments(
     log: UnifiedLog,
     segments: Sequence[WritableSegment],
     offset_map: OffsetMap,
-    upper_bound: int | None = None,
 ) -> CleanerStats:
     """Clean some segments at the time 0, with all legacy tombstones kept."""
     stats = CleanerStats()
-    if upper_bound is None:
-        upper_bound = segments[-1].read_next_offset()
-    cleaner.clean_segments(
-        log, segments, offset_map, 0, stats, CleanedTransactionMetadata(), -1, upper_bound
-    )
+    cleaner.clean_segments(log, segments, offset_map, 0, stats, CleanedTransactionMetadata(), -1)
     return stats
 
 

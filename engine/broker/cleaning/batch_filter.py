@@ -39,7 +39,7 @@ class BatchFilter:
         offset_map: last offset of each key.
         transactions: transactions open or aborted at the current batch.
         last_records: last record of each live producer.
-        upper_bound_offset: end of the part that this round cleans.
+        high_watermark: that of the log.
         retains_legacy_deletes: whether tombstones of magic 0 and 1 are kept.
         stats: counts records without a key.
     """
@@ -49,7 +49,7 @@ class BatchFilter:
     offset_map: OffsetMap
     transactions: CleanedTransactionMetadata
     last_records: Mapping[int, LastRecord]
-    upper_bound_offset: Offset
+    high_watermark: Offset
     retains_legacy_deletes: bool
     stats: CleanerStats
     _discards_records: bool = False
@@ -58,7 +58,8 @@ class BatchFilter:
         """Return the retention of a batch.
 
         The last batch of a live producer stays even without records, to keep its sequence and
-        epoch; so does the last batch of the round, to keep the log end.
+        epoch; so does the last batch below the high watermark, to keep the log end; Kafka before 4.4
+        kept the last batch of the round.
         """
         if batch.is_control:
             nothing_left = self.transactions.on_control_batch_read(batch)
@@ -67,7 +68,7 @@ class BatchFilter:
             self._discards_records = nothing_left and is_over
         else:
             nothing_left = self._discards_records = self.transactions.on_batch_read(batch)
-        if self._is_last_of_producer(batch) or batch.next_offset == self.upper_bound_offset:
+        if self._is_last_of_producer(batch) or batch.next_offset == self.high_watermark:
             retention = BatchRetention.RETAIN_EMPTY
         elif self._discards_records:
             retention = BatchRetention.DELETE
@@ -112,7 +113,7 @@ class BatchFilter:
 
     def stays_empty(self, producer_id: int, last_offset: Offset) -> bool:
         """Return whether a batch of plain records stays when it has lost them all."""
-        if last_offset + 1 == self.upper_bound_offset:
+        if last_offset + 1 == self.high_watermark:
             return True
         last = self.last_records.get(producer_id) if producer_id != NO_PRODUCER_ID else None
         return last is not None and last.last_data_offset == last_offset

@@ -113,7 +113,7 @@ class Cleaner:
         transactions = CleanedTransactionMetadata()
         for group in groups:
             self.clean_segments(
-                log, group, self.offset_map, now, stats, transactions, legacy_horizon, end
+                log, group, self.offset_map, now, stats, transactions, legacy_horizon
             )
         stats.buffer_utilization = self.offset_map.utilization
         stats.end_time = self._clock.now_ms()
@@ -174,7 +174,6 @@ class Cleaner:
         stats: CleanerStats,
         transactions: CleanedTransactionMetadata,
         legacy_delete_horizon_ms: Timestamp,
-        upper_bound_offset: Offset,
     ) -> None:
         """Replace several segments by one without the removable records. Raises as `clean` does.
 
@@ -186,7 +185,6 @@ class Cleaner:
             stats: statistics to update.
             transactions: state of transactions before the first segment.
             legacy_delete_horizon_ms: segments modified later keep tombstones of magic 0 and 1.
-            upper_bound_offset: end of this round of cleaning.
         """
         cleaned = create_new_cleaned_segment(log.log_folder, segments[0].base_offset)
         modified = segments[-1].files.last_modified
@@ -205,7 +203,7 @@ class Cleaner:
                     offset_map,
                     transactions,
                     last_records,
-                    upper_bound_offset,
+                    log.high_watermark,
                     segment.files.last_modified > legacy_delete_horizon_ms,
                     stats,
                 )

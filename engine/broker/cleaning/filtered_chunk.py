@@ -95,7 +95,7 @@ def _filter_run(chunk: CleanedChunk, run: PlainRun, by: BatchFilter, result: Fil
             kept[at:],
             start_position=run.position,
             delete_horizon=by.new_horizon,
-            upper_bound=by.upper_bound_offset,
+            upper_bound=by.high_watermark,
         )
         _add(data, made, run.table["last_offset"][row:stopped], result)
         if stopped == run.last:

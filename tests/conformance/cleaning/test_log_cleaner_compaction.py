@@ -188,7 +188,7 @@ def assert_refuses_to_clean(bench: CleaningBench, log: UnifiedLog, message: str)
     first = log.segments[0]
     size = first.log.file.size()
     with pytest.raises(CorruptRecordError, match=message):
-        clean_segments(cleaner, log, [first], offset_map, log.active_segment.base_offset)
+        clean_segments(cleaner, log, [first], offset_map)
     assert log.segments[0] is first
     assert first.log.file.size() == size
     assert not bench.names(".cleaned")
@@ -326,6 +326,7 @@ def test_clean_segments_retaining_last_empty_batch(bench):
     append_until(log, 4)
     keys = keys_in(log)
     assert keys == list(range(log.log_end_offset))
+    log.update_high_watermark(log.segments[3].base_offset)
     clean_segments(bench.cleaner(), log, log.segments[:3], FakeOffsetMap(keys=keys))
     assert len(log.segments) == 2
     (retained,) = log.segments[0].log.batches()

@@ -247,9 +247,8 @@ def test_segment_with_offset_overflow(bench):
     assert keys_in(log) == keys
     assert not overflows(log)
     assert not bench.names(".cleaned")
-    end = log.segments[-1].read_next_offset()
     for segment in log.segments:
-        clean_segments(cleaner, log, [segment], offset_map, end)
+        clean_segments(cleaner, log, [segment], offset_map)
     assert keys_in(log) == keys[::2]
     assert not overflows(log)
     log.close()
@@ -266,11 +265,10 @@ class Crashing:
         append_until(self.log, 10)
         self.keys = keys_in(self.log)
         self.offset_map = FakeOffsetMap(keys=range(1, self.log.log_end_offset, 2))
-        self.end = self.log.active_segment.base_offset
 
     def clean(self) -> list[int]:
         """Clean nine segments; the old files are never removed. The keys that are left."""
-        clean_segments(self.cleaner, self.log, self.log.segments[:9], self.offset_map, self.end)
+        clean_segments(self.cleaner, self.log, self.log.segments[:9], self.offset_map)
         self.bench.scheduler.clear()
         return keys_in(self.log)
 

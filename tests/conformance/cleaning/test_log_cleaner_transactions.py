@@ -82,11 +82,8 @@ def test_multi_pass_segment_cleaning_with_aborted_transactions(bench):
         base = log.active_segment.base_offset
         segments = log.segments_between(0, base)
         cleaner.build_offset_map(log, dirty, base, offset_map, stats)
-        bound = segments[-1].read_next_offset()
         transactions = CleanedTransactionMetadata()
-        cleaner.clean_segments(
-            log, segments, offset_map, bench.now, stats, transactions, MAX_INT64, bound
-        )
+        cleaner.clean_segments(log, segments, offset_map, bench.now, stats, transactions, MAX_INT64)
         return offset_map.latest_offset + 1
 
     # The data of the aborted transactions goes, the markers stay for the retention.

@@ -113,7 +113,7 @@ def filter_of(data: bytes, *, upper_bound: int, latest: int, now: int = NOW) -> 
         offset_map=offset_map,
         transactions=CleanedTransactionMetadata(),
         last_records={5: LastRecord(latest, 0)},
-        upper_bound_offset=upper_bound,
+        high_watermark=upper_bound,
         retains_legacy_deletes=True,
         stats=CleanerStats(),
     )
