@@ -226,3 +226,18 @@ def test_every_command_has_help_with_an_example() -> None:
         command = cli.get_command(Context(cli), name)
         assert command is not None
         assert f"kafkafs {name}" in (command.help or ""), name
+
+
+@pytest.mark.parametrize("package", ["engine", "kafkafs"])
+def test_a_readme_names_every_folder_and_only_paths_that_exist(package: str) -> None:
+    text = (ROOT / package / "README.md").read_text()
+    folders = [each for each in (ROOT / package).iterdir() if (each / "__init__.py").exists()]
+    assert [each.name for each in folders if f"`{each.name}/`" not in text] == []
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", text.replace("NAME.txt", ""))
+    here = [
+        f"/{name_of(each)}"
+        for top in ("engine", "kafkafs", "tests")
+        for each in (ROOT / top).rglob("*")
+    ]
+    known = {"/".join(path.split("/")[at:]) for path in here for at in range(path.count("/") + 1)}
+    assert [each for each in named if each.rstrip("/") not in known] == []
