@@ -47,13 +47,13 @@ _FIELDS = {
     "created": {"type": "long", "logicalType": "timestamp-millis"},
     "items": {"type": "array", "items": _ITEM},
 }
-_ORDER = {
+ORDER = {
     "type": "record",
     "name": "Order",
     "fields": [{"name": name, "type": kind} for name, kind in _FIELDS.items()],
 }
-_PARSED = fastavro.parse_schema(_ORDER)
-_PREFIX = b"\0\0\0\0\7"
+_PARSED = fastavro.parse_schema(ORDER)
+PREFIX = b"\0\0\0\0\7"
 _PER_BATCH = 200
 _AT_ONCE = 1024 * 1024
 
@@ -62,12 +62,12 @@ Dump = Callable[..., bytes | str]
 
 def run(report: Report, megabytes: int) -> None:
     """Decode bare values, and write record lines."""
-    values = _values(250 * megabytes)
+    values = order_values(250 * megabytes)
     arena = b"".join(values)
     sizes = np.array([len(value) for value in values])
     payloads = Payloads(arena, np.cumsum(sizes) - sizes, sizes)
-    decoder = AvroDecoder(json.dumps(_ORDER))
-    lines = RecordLines(values, SchemaKind.AVRO, json.dumps(_ORDER), b"", _read)
+    decoder = AvroDecoder(json.dumps(ORDER))
+    lines = RecordLines(values, SchemaKind.AVRO, json.dumps(ORDER), b"", read_order)
     expected = [json.loads(_json(json.dumps, value)) for value in values[:3]]
     shown = [json.loads(decoder.json(value).text) for value in values[:3]]
     if [each["items"] for each in shown] != [each["items"] for each in expected]:
@@ -111,7 +111,7 @@ def _compare_columns(report: Report, values: list[bytes], decoder: AvroDecoder) 
         target="wall 8",
     )
     client = SchemaRegistryClient.new_client({"url": "mock://bench"})
-    number = client.register_schema("orders-value", RegistrySchema(json.dumps(_ORDER), "AVRO"))
+    number = client.register_schema("orders-value", RegistrySchema(json.dumps(ORDER), "AVRO"))
     framed = [b"\0" + number.to_bytes(4, "big") + value for value in values]
     read, context = AvroDeserializer(client), SerializationContext("orders", MessageField.VALUE)
     report.compare(
@@ -138,15 +138,15 @@ def column_of(
     return column.tree.array(parts)
 
 
-def _read(value: bytes) -> object:
+def read_order(value: bytes) -> object:
     return fastavro.schemaless_reader(io.BytesIO(value), _PARSED, None)
 
 
 def _json(dump: Dump, value: bytes) -> bytes | str:
-    return dump(_read(value), default=str)
+    return dump(read_order(value), default=str)
 
 
-def _values(count: int) -> list[bytes]:
+def order_values(count: int) -> list[bytes]:
     """Return orders of about 70 bytes."""
     chance, made = Random(1), []
     for number in range(count):
@@ -187,7 +187,7 @@ class RecordLines:
         read: Callable[[bytes], object],
     ) -> None:
         self._read = read
-        self._prefix = _PREFIX + head
+        self._prefix = PREFIX + head
         self._data = b"".join(
             builders.batch(
                 [Rec(self._prefix + each, b"key") for each in values[at : at + _PER_BATCH]], at
