@@ -13,7 +13,8 @@ decides how offsets count, the inner message's magic its layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.coding.checksums import crc32
@@ -103,10 +104,15 @@ class LegacyRecordBatch(BatchBody):
 
     @property
     def base_offset(self) -> int:
-        """First record's offset. A wrapper is decoded for it, once. Raises as `records` does."""
+        """First record's offset. A wrapper is decompressed for it, once; its keys and values may be anything.
+
+        Raises as `records` does.
+        """
         if self._base_offset is None:
             self._base_offset = (
-                next(self.records()).offset if self.is_compressed else self.last_offset
+                _Wrapper(self, DEFAULT_BUDGETS).first_offset()
+                if self.is_compressed
+                else self.last_offset
             )
         return self._base_offset
 
@@ -181,6 +187,9 @@ class LegacyRecordBatch(BatchBody):
         return key, value
 
 
+T = TypeVar("T")
+
+
 class _Wrapper:
     """The messages inside a message with a codec; see the module for their offsets and timestamps."""
 
@@ -191,6 +200,19 @@ class _Wrapper:
 
     def messages(self) -> Iterator[tuple[LegacyRecordBatch, Record]]:
         """Yield each inner message with its record, then raise the error that ended the run, if any."""
+        return self._each(
+            lambda inner, offset, index: (
+                inner,
+                inner.record_at(offset, *self._timestamp_of(inner), index),
+            )
+        )
+
+    def first_offset(self) -> int:
+        """Return the offset of the first inner message."""
+        self._wrapper.check_size(self._budgets)
+        return next(self._each(lambda _, offset, __: offset))
+
+    def _each(self, made_of: Callable[[LegacyRecordBatch, int, int], T]) -> Iterator[T]:
         wrapper = self._wrapper
         if wrapper.compression is CompressionType.ZSTD:
             raise wrapper.invalid("a wrapper cannot be compressed with zstd")
@@ -209,16 +231,20 @@ class _Wrapper:
                 raise
             inflated, damage = error.partial, error
         try:
-            yield from self._inner_records(memoryview(inflated), is_whole=damage is None)
+            yield from self._made(memoryview(inflated), made_of, is_whole=damage is None)
         except (InvalidRecordError, LimitExceededError):
             if damage is None:
                 raise
         if damage is not None:
             raise damage
 
-    def _inner_records(
-        self, run: memoryview, *, is_whole: bool
-    ) -> Iterator[tuple[LegacyRecordBatch, Record]]:
+    def _made(
+        self,
+        run: memoryview,
+        made_of: Callable[[LegacyRecordBatch, int, int], T],
+        *,
+        is_whole: bool,
+    ) -> Iterator[T]:
         base = self._base_of(run) if self._has_relative_offsets else 0
         index = -1
         for index, inner in enumerate(self._inner_messages(run)):
@@ -226,8 +252,7 @@ class _Wrapper:
                 raise self._wrapper.invalid(
                     "a message inside a wrapper is compressed itself", index
                 )
-            offset = to_int64(base + inner.last_offset)
-            yield inner, inner.record_at(offset, *self._timestamp_of(inner), index)
+            yield made_of(inner, to_int64(base + inner.last_offset), index)
         if index < 0 and is_whole:
             raise self._wrapper.invalid("a wrapper has no messages inside")
 
