@@ -2,7 +2,8 @@
 
 A single large batch may take all the memory that the process has for batches, so several threads
 must not decode one each. A thread waits at the gate until there is room. A thread that holds room
-already passes at once. All waits are bounded, because a thread with room may itself wait for a thread
+already passes at once, and so does the one whose results the caller of several threads takes next: those
+with room wait for it. All other waits are bounded, because a thread with room may itself wait for a thread
 at the gate. Forked processes that work together share the room (`SharedRoom`).
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Protocol, Self
@@ -21,6 +22,25 @@ from engine.budgets import MiB
 LARGE = 4 * MiB
 """Largest batch or record, in bytes, that passes without a gate."""
 PATIENCE = 10.0
+
+
+class _Thread(threading.local):
+    """Of each thread, whether its results are those that are taken next."""
+
+    is_next: Callable[[], bool] = staticmethod(lambda: False)
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def passing(is_next: Callable[[], bool]) -> Iterator[None]:
+    """Let this thread pass all gates at once while `is_next()`; who changes that calls `wake`."""
+    _thread.is_next = is_next
+    try:
+        yield
+    finally:
+        del _thread.is_next
 
 
 class _Used(Protocol):
@@ -112,12 +132,17 @@ class MemoryGate:
         with self._changed:
             while True:
                 left = end - monotonic()
-                is_free = own in self._held or left <= 0
+                is_free = own in self._held or left <= 0 or _thread.is_next()
                 if self._used.take(size, None if is_free else self._most):
                     break
                 self._changed.wait(min(left, self._used.pause))
             self._held.setdefault(own, []).append(size)
         return own
+
+    def wake(self) -> None:
+        """Let the threads that wait see whether they may pass."""
+        with self._changed:
+            self._changed.notify_all()
 
     def leave(self, own: int, size: int) -> None:
         """Release the room; may be called by another thread."""
@@ -137,6 +162,12 @@ DECODED = 64 * MiB
 batches_decoded = MemoryGate(DECODED)
 """Gate for decoded batches; a thread passes it after `batches_read`."""
 _GATES = (batches_read, batches_decoded)
+
+
+def wake() -> None:
+    """Let the threads that wait at the gates see whether they may pass."""
+    for gate in _GATES:
+        gate.wake()
 
 
 class SharedRoom:

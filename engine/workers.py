@@ -13,6 +13,8 @@ from queue import SimpleQueue
 from threading import Semaphore
 from typing import Generic, NamedTuple, Self, TypeVar
 
+from engine.memory_gate import passing, wake
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Promise = TypeVar("Promise")
@@ -93,6 +95,7 @@ class Workers:
         promises = _pipelined(items, submit, self._ahead, self._name, settle)
         try:
             for _ in promises:
+                streams[0].take_next()
                 yield from streams[0]
                 streams.popleft()
         finally:
@@ -119,20 +122,30 @@ class _Stream(Generic[Result]):
         self._is_closed = is_closed
         self._results: SimpleQueue[Result | _End] = SimpleQueue()
         self._room = Semaphore(_WAITING)
+        self._is_next = False
+
+    def take_next(self) -> None:
+        """Note that the caller takes the results now: the worker waits for no memory that the others have."""
+        self._is_next = True
+        wake()
 
     def fill(self, work: Callable[[Item], Iterable[Result]], item: Item) -> None:
         """Put the results of the item."""
         error = None
         try:
-            for result in work(item):
-                self._room.acquire()
-                if self._is_closed():
-                    return
-                self._results.put(result)
+            with passing(lambda: self._is_next):
+                self._put(work(item))
         except BaseException as caught:  # noqa: BLE001 - raised again by the caller
             error = caught
         finally:
             self._results.put(_End(error))
+
+    def _put(self, results: Iterable[Result]) -> None:
+        for result in results:
+            self._room.acquire()
+            if self._is_closed():
+                return
+            self._results.put(result)
 
     def wake(self) -> None:
         """Let a worker that waits see that the caller takes no more."""

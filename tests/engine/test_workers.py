@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from engine import memory_gate
 from engine.workers import Workers
 
 several_jobs = pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -129,3 +130,30 @@ def test_no_item_is_taken_while_a_large_one_is_worked_on(jobs: int) -> None:
     with Workers(jobs) as workers:
         results = workers.flat_map(work, items(), lambda n: n % 5 == 0)
         assert list(results) == list(range(10)) * 40
+
+
+def test_a_worker_whose_results_are_next_waits_for_no_memory_that_the_others_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second has the memory, and waits until its results are taken: behind those of the first."""
+    monkeypatch.setattr(memory_gate, "PATIENCE", 60.0)
+    has_memory = threading.Event()
+    taken: list[int] = []
+
+    def work(number: int) -> Iterator[int]:
+        if number == 0:
+            has_memory.wait()
+        with memory_gate.batches_decoded.room(memory_gate.DECODED):
+            if number == 1:
+                has_memory.set()
+            yield from range(20)
+
+    def take() -> None:
+        with Workers(2) as workers:
+            taken.extend(workers.flat_map(work, [0, 1]))
+
+    caller = threading.Thread(target=take)
+    caller.start()
+    caller.join(20)
+    assert taken == [*range(20), *range(20)]
+    caller.join()
