@@ -147,6 +147,7 @@ def dump(
         )
     run = dump_json if is_json else dump_text
     with (
+        masks.fields_told(),
         dump_schemas(arguments, schemas if is_json else ()) as known,
         Progress("dumped", quiet=sys.stdout.isatty()) as progress,
     ):
@@ -154,10 +155,10 @@ def dump(
         report = DumpReport(write_output, complain, begin=_tell, advance=progress.advance)
         inputs = expand(arguments, extent if any(extent) else None, choice)
         run(inputs, options, report, jobs)
-    write_output(b"", flush=True)
-    status = 3 if report.unreadable else int(report.findings > 0)
-    if status:
-        raise click.exceptions.Exit(status)
+        write_output(b"", flush=True)
+        status = 3 if report.unreadable else int(report.findings > 0)
+        if status:
+            raise click.exceptions.Exit(status)
 
 
 def _tell(shown: str) -> None:

@@ -22,8 +22,7 @@ from kafkafs.dump.dump_items import DumpItem, Tally
 from kafkafs.dump.dump_options import DumpOptions
 from kafkafs.dump.json_lines import JsonAround, JsonForm, batch_facts, error_line, json_line
 from kafkafs.dump.records.log_batches import ShownBatches, rows_within
-from kafkafs.masking.actions import write_json
-from kafkafs.masking.line_mask import LineMask
+from kafkafs.masking.line_mask import AFTER_HEADERS, LineMask
 from kafkafs.records.line_texts import line_texts
 
 _ENOUGH = 8 * MiB
@@ -118,11 +117,7 @@ class _MaskedBatches:
     def _line(self, place: dict[str, Any], line: bytes) -> bytes:
         """Return the line of a record: its place, and the fields of its masked record line."""
         start = json_line("record", self._file.shown, place).removesuffix(b"}\n")
-        shown = self._mask.fields(line)
-        names = ("control", "key", "keyMasked", "keyEncoding", "keySchema", "value", "valueMasked")
-        kept = (*names, "valueEncoding", "schema", "headers")
-        rest = {name: shown[name] for name in kept if name in shown}
-        return start + b"," + write_json(rest).encode()[1:] + b"\n"
+        return start + self._mask.end(line, AFTER_HEADERS)
 
     def _problem(self, problem: BatchProblem, row: np.void) -> bytes:
         facts = {

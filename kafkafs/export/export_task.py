@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from kafkafs.export.file_columns import file_schema
 from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.file_writers import FileOutput, FileWriter, LinesFile, file_maker
 from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
+from kafkafs.masking.policy import Seen
 from kafkafs.records.line_texts import RowLines
 from kafkafs.records.rows import Rows
 from kafkafs.table.arrow_rows import record_batches
@@ -87,14 +88,14 @@ class TaskResult:
         damaged: number of damaged places.
         misfits: number of keys and values that do not fit their columns.
         untimed: number of timestamps that do not.
-        masked: what the mask met, see `MaskPolicy.seen`.
+        masked: which fields of the mask records had and lacked.
     """
 
     records: dict[str, int] = field(default_factory=dict)
     damaged: int = 0
     misfits: dict[str, int] = field(default_factory=dict)
     untimed: Counter[str] = field(default_factory=Counter)
-    masked: Mapping[str, Collection[str]] = field(default_factory=dict)
+    masked: Seen = field(default_factory=dict)
 
 
 class RecordSource(NamedTuple):

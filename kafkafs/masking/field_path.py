@@ -110,7 +110,7 @@ def _masked(
     if not steps:
         return MaskedJson(action.apply(field), True, False)
     if field is None:
-        return MaskedJson(None, True, False)
+        return MaskedJson(None, False, False)
     step, rest = steps[0], steps[1:]
     if isinstance(field, dict):
         chosen = (

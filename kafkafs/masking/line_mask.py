@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from engine.record.record import Header
 from kafkafs.masking.actions import (
+    DROPPED,
     Action,
-    DropField,
     DroppedField,
     Json,
-    JsonNumber,
     read_json,
     write_json,
 )
-from kafkafs.masking.field_path import FieldPath, protobuf_names
+from kafkafs.masking.field_path import FieldPath, Names, protobuf_names
 
 Made = TypeVar("Made")
 
@@ -31,10 +30,11 @@ _HEAD = re.compile(
     rb'"time":(?:null|"[0-9TZ:.+-]*"),"timestampType":"\w*"'
 )
 _DETAILS = {"key": ("keyEncoding", "keySchema"), "value": ("valueEncoding", "schema")}
-_AFTER_HEADERS = ("leaderEpoch", "sequence", "transaction", "belowLogStart")
+AFTER_HEADERS = ("leaderEpoch", "sequence", "transaction", "belowLogStart")
 _PLACE = ("file", "position", "length", "kind", "firstOffset", "lastOffset", "record", "elsewhere")
 _BYTES = ("base64", "hex")
 _JSON = "json"
+_TEXT = "text"
 _UNREADABLE = "unreadable"
 ALL_HEADERS = "*"
 
@@ -87,20 +87,28 @@ class LineMask:
         is_strict: whether a key or value that lacks a field of a rule is unreadable.
 
     Attributes:
-        is_used: whether a record was masked.
-        met: texts of the paths that some record had.
+        met, lacked: texts of the paths that some record had, and of those that some record lacked.
     """
 
     def __init__(self, rules: tuple[MaskRule, ...], *, is_strict: bool = False) -> None:
         self.rules = rules
         self._is_strict = is_strict
-        self.is_used = False
         self.met: set[str] = set()
+        self.lacked: set[str] = set()
 
     @property
     def paths(self) -> list[FieldPath]:
         """All paths of the rules."""
         return [path for rule in self.rules for path, _ in rule.fields]
+
+    @property
+    def missed(self) -> list[str]:
+        """Texts of the paths that some record lacked and none had."""
+        return [
+            text
+            for text in dict.fromkeys(path.text for path in self.paths)
+            if text in self.lacked - self.met
+        ]
 
     @property
     def masks_keys(self) -> bool:
@@ -115,20 +123,19 @@ class LineMask:
         """Return one record line, masked. Of a line that cannot be read only the place of the record is left."""
         head = _HEAD.match(line)
         assert head is not None
-        return head[0] + self._tried(line, _written)
+        return head[0] + self.end(line)
 
-    def fields(self, line: bytes) -> dict[str, Json]:
-        """Return the fields of a masked record line behind the place of its record."""
+    def end(self, line: bytes, without: Collection[str] = ()) -> bytes:
+        """Return what is behind the place of the record in a masked record line, without some fields."""
 
-        def checked(rest: dict[str, Json]) -> dict[str, Json]:
-            write_json(rest)
-            return rest
+        def written(rest: dict[str, Json]) -> bytes:
+            kept = {name: each for name, each in rest.items() if name not in without}
+            return b",%s\n" % write_json(kept)[1:].encode()
 
-        return self._tried(line, checked)
+        return self._tried(line, written)
 
     def _tried(self, line: bytes, make: Callable[[dict[str, Json]], Made]) -> Made:
         """Return what is made of the masked fields of a line; of none where these cannot be read or written."""
-        self.is_used = True
         try:
             found: Any = read_json(line.decode())
             return make(self._rest(found))
@@ -141,7 +148,10 @@ class LineMask:
 
     def _record(self, rest: Mapping[str, Any]) -> MaskedRecord:
         headers = (
-            Header(_text(each["key"]), _content(each["value"], each.get("valueEncoding")))
+            Header(
+                each["key"].encode("utf-8", "replace"),
+                _content(each["value"], each.get("valueEncoding")),
+            )
             for each in rest["headers"]
         )
         return MaskedRecord(self._left("key", rest), self._left("value", rest), tuple(headers))
@@ -172,11 +182,10 @@ class LineMask:
                 made |= self._field(root, found, details)
             except Exception:  # noqa: BLE001 - what an action fails at is not shown
                 made[f"{root}Masked"] = _UNREADABLE
-                self.met.update(path.text for path, _ in self._actions(root))
         made["headers"] = [
             header for each in found["headers"] if (header := self._header(each)) is not None
         ]
-        return made | {name: found[name] for name in _AFTER_HEADERS if name in found}
+        return made | {name: found[name] for name in AFTER_HEADERS if name in found}
 
     def _field(
         self, root: str, found: Mapping[str, Any], details: tuple[str, str]
@@ -185,35 +194,46 @@ class LineMask:
         encoding = found.get(details[0])
         if root not in found:  # of a large record only sizes are here
             return {f"{root}Masked": _UNREADABLE}
-        shown, done = found[root], None
-        inner = (encoding or "").rpartition("/")[2]  # of what is wrapped, as gzip/json
-        if inner in _BYTES and isinstance(shown, str):
-            shown, done = self._bytes(root, shown, inner)
-        else:
-            names = protobuf_names if inner == "protobuf" else None
-            for path, action in self._actions(root):
-                shown, is_met, is_lacking = path.masked(shown, action, names)
-                if is_met:
-                    self.met.add(path.text)
-                if is_lacking and self._is_strict:
-                    return {f"{root}Masked": _UNREADABLE}
-                if isinstance(shown, DroppedField):
-                    return {f"{root}Masked": action.name}
-                done = action.name if is_met and isinstance(shown, str) else done
-        if isinstance(shown, DroppedField):
-            return {f"{root}Masked": done or _UNREADABLE}
+        shown, inner = found[root], (encoding or "").rpartition("/")[2]  # as json of gzip/json
+        left, done = (
+            self._of_bytes(root, shown, inner)
+            if inner in _BYTES and isinstance(shown, str)
+            else self._of_json(root, shown, protobuf_names if inner == "protobuf" else None)
+        )
+        if isinstance(left, DroppedField):
+            return {f"{root}Masked": done}
         if done is not None:
-            return {root: shown, f"{root}Masked": done}
-        return {root: shown, **{name: found[name] for name in details if name in found}}
+            return {root: left, f"{root}Masked": done}
+        return {root: left, **{name: found[name] for name in details if name in found}}
 
-    def _bytes(self, root: str, shown: str, encoding: str) -> tuple[Json | DroppedField, str]:
+    def _of_json(
+        self, root: str, shown: Json, names: Names | None
+    ) -> tuple[Json | DroppedField, str | None]:
+        """Return what the actions leave of a key or value, and what was done to all of it."""
+        left, done, lacks_some = shown, None, False
+        for path, action in self._actions(root):
+            masked, is_met, is_lacking = path.masked(left, action, names)
+            if is_lacking:  # perhaps because an action before took the field
+                _, is_met, is_lacking = path.masked(shown, action, names)
+            if is_met:
+                self.met.add(path.text)
+            if is_lacking:
+                self.lacked.add(path.text)
+                lacks_some = True
+            if isinstance(masked, DroppedField):
+                return masked, action.name
+            left = masked
+            if isinstance(left, str):
+                done = action.name
+        return (DROPPED, _UNREADABLE) if lacks_some and self._is_strict else (left, done)
+
+    def _of_bytes(self, root: str, shown: str, encoding: str) -> tuple[Json | DroppedField, str]:
         """Return what is shown of bytes that are not decoded: what the first action on all of them leaves, or nothing."""
         for path, action in self._actions(root):
             if not path.steps:
-                self.met.add(path.text)
                 data = bytes.fromhex(shown) if encoding == "hex" else base64.b64decode(shown)
                 return action.apply(data), action.name
-        return DropField().apply(shown), _UNREADABLE
+        return DROPPED, _UNREADABLE
 
     def _actions(self, root: str) -> list[tuple[FieldPath, Action]]:
         return [each for rule in self.rules for each in rule.fields if each[0].root == root]
@@ -248,20 +268,10 @@ class LineMask:
         return {"key": name, "value": shown, **details}
 
 
-def _written(rest: dict[str, Json]) -> bytes:
-    """Return the end of a line: the fields, and the newline."""
-    return b",%s\n" % write_json(rest)[1:].encode()
-
-
 def _content(shown: Json, encoding: str | None) -> bytes | None:
-    """Return a key or value as bytes: a text as it is, anything else as JSON."""
-    if shown is None:
+    """Return a key or value as bytes: a text as it is, anything else as JSON; None for null that nothing encodes."""
+    if shown is None and encoding is None:
         return None
-    is_text = isinstance(shown, str) and not isinstance(shown, JsonNumber)
-    if is_text and encoding in (None, "text"):
-        return _text(str(shown))
+    if isinstance(shown, str) and encoding in (None, _TEXT):
+        return shown.encode("utf-8", "replace")
     return write_json(shown).encode()
-
-
-def _text(text: str) -> bytes:
-    return text.encode("utf-8", "replace")

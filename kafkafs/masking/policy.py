@@ -22,9 +22,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from engine.log.partition_choice import NamePattern
 from kafkafs.masking.actions import Action, DropField, HashField, ReplaceField
@@ -34,6 +34,8 @@ from kafkafs.masking.line_mask import ALL_HEADERS, LineMask, MaskRule
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
 
+Seen: TypeAlias = "Mapping[str, tuple[frozenset[str], frozenset[str]]]"
+"""For each topic the paths that some record had, and those that some record lacked."""
 LEAST_KEY = 16
 """Bytes of the shortest key for hashes."""
 _MOST_POLICY = 1024 * 1024
@@ -101,7 +103,8 @@ class MaskPolicy:
             rules = tuple(
                 each.rule for each in self._rules if any(p.matches(topic) for p in each.topics)
             )
-            self._masks[topic] = LineMask(rules, is_strict=self._is_strict) if rules else None
+            mask = LineMask(rules, is_strict=self._is_strict) if rules else None
+            self._masks.setdefault(topic, mask)  # of two threads the first makes it for both
         return self._masks[topic]
 
     def drops_all(self) -> LineMask:
@@ -115,27 +118,26 @@ class MaskPolicy:
         return [pattern for each in self._rules for pattern in each.topics]
 
     def missed(self) -> list[tuple[str, str]]:
-        """Return the topics with masked records none of which had a field, and the path of the field."""
-        return [
-            (topic, path.text)
-            for topic, mask in self._masks.items()
-            if mask is not None and mask.is_used
-            for path in mask.paths
-            if path.text not in mask.met
-        ]
+        """Return topics, and paths that some of their records lacked and none had."""
+        return [(topic, text) for topic, mask in self._used() for text in mask.missed]
 
-    def seen(self) -> dict[str, frozenset[str]]:
-        """Return the topics with masked records, and the paths that some of these had: what another process may `add`."""
-        masks = self._masks.items()
-        return {topic: frozenset(mask.met) for topic, mask in masks if mask and mask.is_used}
+    def seen(self) -> Seen:
+        """Return which paths records had and lacked: what another process may `add`."""
+        return {
+            topic: (frozenset(mask.met), frozenset(mask.lacked)) for topic, mask in self._used()
+        }
 
-    def add(self, seen: Mapping[str, Collection[str]]) -> None:
+    def add(self, seen: Seen) -> None:
         """Take what was masked elsewhere with a copy of the policy."""
-        for topic, met in seen.items():
+        for topic, (met, lacked) in seen.items():
             mask = self.mask(topic)
-            if mask is not None:
-                mask.is_used = True
-                mask.met.update(met)
+            assert mask is not None
+            mask.met.update(met)
+            mask.lacked.update(lacked)
+
+    def _used(self) -> list[tuple[str, LineMask]]:
+        """Return the topics that were asked for and have a mask."""
+        return [(topic, mask) for topic, mask in list(self._masks.items()) if mask is not None]
 
     def _read(self, found: Mapping[str, Any]) -> list[_TopicRule]:
         _only(found, "key_file", "rules", "strict")

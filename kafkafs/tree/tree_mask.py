@@ -43,7 +43,7 @@ class TreeMask:
         return MaskedError(path, reason)
 
     def problems(self) -> list[ProblemEntry]:
-        """Return the problems of the source, without facts from masked records, and what was refused."""
+        """Return the problems of the source, without facts from masked records, what was refused, and unmet paths."""
         found = source_problems(self._source)
         logs = self._source.partitions()
         shown: list[ProblemEntry] = []
@@ -58,4 +58,7 @@ class TreeMask:
                 else self._policy.drops_all()
             )
             shown.append(entry if mask is None else {"partition": name, **mask.damage(entry)})
-        return shown + self._refused.entries()
+        missed = Problems()
+        for topic, path in self._policy.missed():
+            missed.add(_KIND, topic, f"no record that was shown has {path}")
+        return shown + missed.entries() + self._refused.entries()

@@ -12,6 +12,7 @@ from kafkafs.cli.arguments import Command, clean_path
 from kafkafs.cli.completing import names
 from kafkafs.cli.printing.output import fail
 from kafkafs.cli.printing.verbosity import verbosity
+from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
@@ -130,7 +131,7 @@ class Masks:
 
     @contextmanager
     def told(self, source: LogSource) -> Iterator[None]:
-        """Say which topics of the policy are not in the source, and at the end which fields no masked record had."""
+        """Say which topics of the policy are not in the source, and at the end what `fields_told` says."""
         if self._policy is None:
             yield
             return
@@ -144,11 +145,24 @@ class Masks:
         for pattern in self._policy.patterns:
             if not any(map(pattern.matches, topics)):
                 fail(f"--mask: no topic of the source is {pattern.text}")
+        with self.fields_told():
+            yield
+
+    @contextmanager
+    def fields_told(self) -> Iterator[None]:
+        """Say at the end which fields no masked record had.
+
+        Raises:
+            click.exceptions.Exit: there is such a field, and the block ended without an error.
+        """
         try:
             yield
         finally:
-            for topic, path in self._policy.missed():
+            missed = [] if self._policy is None else self._policy.missed()
+            for topic, path in missed:
                 fail(f"--mask: no record of {topic} that was shown has {path}")
+        if missed:
+            raise click.exceptions.Exit(EXIT_FINDINGS)
 
 
 _BYTES = "it copies or shows bytes of records, which cannot be masked"

@@ -7,8 +7,9 @@ import hmac
 import json
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 from click.testing import CliRunner
@@ -25,6 +26,7 @@ from tests.kafkafs.masked_source import KEY
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 pytest.importorskip("duckdb", reason="duckdb is not installed: pip install '.[sql]'")
 
+import fastavro  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 VALUE = '{"name":"Ann","cards":[{"number":1,"open":"x"},{"open":"y"}],"n":1.50,"no":null}'
@@ -116,16 +118,34 @@ def as_text(shown: object) -> str:
     return re.sub(r'"n":1\.5(?=[,}])', '"n":1.50', text)  # of which Python keeps no zero
 
 
-def by_cat(source: Path, policy: Path) -> Shown:
-    return of_line(json.loads(run("cat", source, "customers-0/offset/0", "--mask", policy)))
+class Mask(NamedTuple):
+    """A policy, whether it is strict by an option, and the status that a command shall have with it."""
+
+    policy: Path
+    is_strict: bool = False
+    code: int = 0
+
+    def run(self, *words: object) -> str:
+        more = ["--mask-strict"] if self.is_strict else []
+        return run(*words, "--mask", self.policy, *more, code=self.code)
+
+    def opened(self, source: Path) -> kafkafs.OpenedSource:
+        return kafkafs.open(source, mask=self.policy, mask_strict=self.is_strict)
 
 
-def by_grep(source: Path, policy: Path) -> Shown:
-    return of_line(json.loads(run("grep", "--where", ".offset == 0", source, "--mask", policy)))
+Form: TypeAlias = Callable[[Path, Mask], Shown]
 
 
-def by_dump(source: Path, policy: Path) -> Shown:
-    text = run("dump", source / "customers-0" / f"{0:020}.log", "--json", "--mask", policy)
+def by_cat(source: Path, mask: Mask) -> Shown:
+    return of_line(json.loads(mask.run("cat", source, "customers-0/offset/0")))
+
+
+def by_grep(source: Path, mask: Mask) -> Shown:
+    return of_line(json.loads(mask.run("grep", "--where", ".offset == 0", source)))
+
+
+def by_dump(source: Path, mask: Mask) -> Shown:
+    text = mask.run("dump", source / "customers-0" / f"{0:020}.log", "--json")
     (line,) = [
         json.loads(each) for each in text.splitlines() if '"trace"' in each or '"offset":0' in each
     ]
@@ -150,25 +170,50 @@ def of_row(row: dict[str, Any]) -> Shown:
 COLUMNS = ["key", "value", "headers", "keyNote", "valueNote", "decodedKey", "decodedValue"]
 
 
-def by_scan(source: Path, policy: Path) -> Shown:
-    with kafkafs.open(source, mask=policy) as opened:
+def by_scan(source: Path, mask: Mask) -> Shown:
+    with mask.opened(source) as opened:
         (row,) = opened.scan("customers", columns=COLUMNS).to_arrow().to_pylist()
     return of_row(row)
 
 
-def by_sql(source: Path, policy: Path) -> Shown:
+def by_sql(source: Path, mask: Mask) -> Shown:
     query = f"select {', '.join(COLUMNS)} from customers"
-    return of_row(json.loads(run("sql", query, source, "--json", "--mask", policy)))
+    return of_row(json.loads(mask.run("sql", query, source, "--json")))
 
 
-def by_export(form: str) -> Callable[[Path, Path], Shown]:
-    def read(source: Path, policy: Path) -> Shown:
-        target = policy.parent / form
+def by_get(source: Path, mask: Mask) -> Shown:
+    return of_line(json.loads(mask.run("get", source, "customers", "k1")))
+
+
+def by_cp(source: Path, mask: Mask) -> Shown:
+    target = mask.policy.parent / "copied"
+    mask.run("cp", source, "customers-0/time/2023/records.jsonl", target)
+    return of_line(json.loads(target.read_text()))
+
+
+def by_tree(path: str) -> Form:
+    def read(source: Path, mask: Mask) -> Shown:
+        with mask.opened(source) as opened:
+            return of_line(json.loads(opened.read(f"customers-0/{path}")))
+
+    return read
+
+
+def by_export(form: str) -> Form:
+    def read(source: Path, mask: Mask) -> Shown:
+        target = mask.policy.parent / form
         chosen = () if form == "jsonl" else ("--columns", ",".join(COLUMNS))
-        run("export", source, target, "--format", form, "--mask", policy, *chosen)
+        mask.run("export", source, target, "--format", form, *chosen)
         (path,) = target.rglob("*part-*")
         if form == "parquet":
             (row,) = pq.ParquetFile(path).read().to_pylist()
+            return of_row(row)
+        if form == "arrow":
+            (row,) = pa.ipc.open_file(path).read_all().to_pylist()
+            return of_row(row)
+        if form == "avro":
+            with open(path, "rb") as data:
+                (row,) = fastavro.reader(data)
             return of_row(row)
         if form == "jsonl":
             return of_line(json.loads(path.read_text()))
@@ -181,8 +226,8 @@ def by_export(form: str) -> Callable[[Path, Path], Shown]:
     return read
 
 
-def by_records(source: Path, policy: Path) -> Shown:
-    with kafkafs.open(source, mask=policy) as opened:
+def by_records(source: Path, mask: Mask) -> Shown:
+    with mask.opened(source) as opened:
         (record,) = list(opened["customers", 0])
         assert record == opened["customers", 0][0]
     headers = [(name, (data or b"").decode()) for name, data in record.headers]
@@ -193,10 +238,16 @@ def by_records(source: Path, policy: Path) -> Shown:
     return Shown(left(record.key), left(record.value), headers)
 
 
-FORMS: dict[str, Callable[[Path, Path], Shown]] = {
-    "cat": by_cat, "grep": by_grep, "dump": by_dump, "scan": by_scan, "sql": by_sql, "records": by_records,
-    **{form: by_export(form) for form in ("parquet", "csv", "jsonl")},
+EXPORTS = ("parquet", "csv", "jsonl", "avro", "arrow")
+COMMANDS: dict[str, Form] = {
+    "cat": by_cat, "grep": by_grep, "get": by_get, "dump": by_dump, "cp": by_cp, "sql": by_sql,
 }  # fmt: skip
+OF_PYTHON: dict[str, Form] = {
+    "scan": by_scan, "records": by_records,
+    **{path: by_tree(path) for path in ("records/0.jsonl", "committed/0.jsonl", "offset/0", "time/2023/exact.jsonl")},
+}  # fmt: skip
+FORMS = COMMANDS | OF_PYTHON | {form: by_export(form) for form in EXPORTS}
+WITHOUT_KEYS = [form for form in FORMS if form != "get"]  # which a mask on keys refuses
 
 
 @pytest.fixture(scope="module")
@@ -225,20 +276,20 @@ def test_an_action_leaves_of_a_value_what_is_written_here(
 ) -> None:
     policy = policy_of(tmp_path, f"fields = {{ '{path}' = {written(action)} }}")
     wanted = CASES[path, action]
-    shown = FORMS[form](source, policy)
+    shown = FORMS[form](source, Mask(policy))
     if form == "records":  # they have no word for what was done
         wanted = wanted._replace(done=None)
     assert shown == Shown(Left("k1"), wanted, [])  # the header is no text, and no rule names it
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", WITHOUT_KEYS)
 @pytest.mark.parametrize("action", KEYS)
 def test_an_action_leaves_of_keys_and_headers_what_is_written_here(
     source: Path, tmp_path: Path, form: str, action: str
 ) -> None:
     rules = f"fields = {{ '.key' = {written(action)} }}\nheaders = {{ Trace = {written(action)} }}"
     key = KEYS[action]
-    shown = FORMS[form](source, policy_of(tmp_path, rules))
+    shown = FORMS[form](source, Mask(policy_of(tmp_path, rules)))
     if form == "records":
         key = key._replace(done=None)
     assert shown == Shown(key, Left(VALUE), HEADERS[action])
@@ -256,9 +307,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize(
-    "form", [each for each in FORMS if each not in ("parquet", "csv", "jsonl")]
-)
+@pytest.mark.parametrize("form", [each for each in FORMS if each not in EXPORTS])
 @pytest.mark.parametrize("kind", [DropField, HashField, ReplaceField])
 def test_what_an_action_fails_at_is_unreadable_and_no_tombstone(
     monkeypatch: pytest.MonkeyPatch, source: Path, tmp_path: Path, form: str, kind: type, error: Exception
@@ -269,7 +318,7 @@ def test_what_an_action_fails_at_is_unreadable_and_no_tombstone(
     monkeypatch.setattr(kind, "apply", failing)
     action = {DropField: "drop", HashField: "hash", ReplaceField: "replace"}[kind]
     rules = f"fields = {{ '.value.name' = {written(action)} }}\nheaders = {{ trace = {written(action)} }}"
-    shown = FORMS[form](source, policy_of(tmp_path, rules))
+    shown = FORMS[form](source, Mask(policy_of(tmp_path, rules)))
     assert shown.key == Left("k1")
     assert shown.headers == []
     assert shown.value in (
@@ -338,30 +387,25 @@ def test_a_field_that_no_record_had_is_a_warning_of_python(
     assert len([each for each in told if each.category is MaskWarning]) == 1
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_field_that_no_record_had_is_an_error_of_each_form_and_goes_out_with_a_word(
+    source: Path, tmp_path: Path, form: str
+) -> None:
+    policy = policy_of(tmp_path, "fields = { '.value.nmae' = \"drop\", '.value.name' = \"drop\" }")
+    with pytest.warns(MaskWarning) if form in OF_PYTHON else nullcontext():
+        shown = FORMS[form](source, Mask(policy, code=1))
+    assert shown == Shown(Left("k1"), CASES[".value.name", "drop"], [])
+
+
 @pytest.mark.parametrize("way", ["option", "policy"])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_strict_mask_shows_no_value_that_lacks_a_field(
-    source: Path, tmp_path: Path, form: str, way: str, monkeypatch: pytest.MonkeyPatch
+    source: Path, tmp_path: Path, form: str, way: str
 ) -> None:
     head = "strict = true" if way == "policy" else ""
     policy = policy_of(tmp_path, "fields = { '.value.nmae' = \"drop\" }", head=head)
-    if way == "option":
-        own_run, own_open = run, kafkafs.open
-        monkeypatch.setitem(
-            globals(), "run", lambda *words, code=0: own_run(*words, "--mask-strict", code=code)
-        )
-        monkeypatch.setattr(
-            kafkafs, "open", lambda *given, **more: own_open(*given, **more, mask_strict=True)
-        )
-    if form in ("parquet", "csv", "jsonl"):
-        with pytest.raises(AssertionError, match="assert 1 == 0"):  # the status of the export
-            FORMS[form](source, policy)
-        return
-    if form in ("scan", "records"):
-        with pytest.warns(MaskWarning):
-            shown = FORMS[form](source, policy)
-    else:
-        shown = FORMS[form](source, policy)
+    with pytest.warns(MaskWarning) if form in OF_PYTHON else nullcontext():
+        shown = FORMS[form](source, Mask(policy, way == "option", code=1))
     assert shown.value.text in (GONE, "unreadable")
     assert shown.value.done in ("unreadable", None)
     assert shown.key == Left("k1")
@@ -379,7 +423,9 @@ def test_strict_is_about_each_element_on_the_way(
     policy = policy_of(
         tmp_path, "fields = { '.value.cards[].number' = \"drop\" }", head="strict = true"
     )
-    line = json.loads(run("cat", tmp_path / "log", "customers-0/offset/0", "--mask", policy))
+    code = int(record == b"{}")  # the one record has no field of the path
+    words = ("cat", tmp_path / "log", "customers-0/offset/0", "--mask", policy)
+    line = json.loads(run(*words, code=code))
     assert (line.get("valueMasked") != "unreadable") == is_shown
 
 

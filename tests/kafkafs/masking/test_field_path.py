@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
 import pytest
 
 from kafkafs.masking.actions import DROPPED, DropField, ReplaceField, read_json, write_json
-from kafkafs.masking.field_path import FieldPath
+from kafkafs.masking.field_path import FieldPath, protobuf_names
 
 VALUE = {
     "customer": {"email": "a", "first name": "b", "phones": [{"number": 1}, {"number": 2}]},
@@ -65,13 +66,26 @@ def test_a_dropped_element_of_an_array_is_null_so_that_the_others_keep_their_pla
     assert (masked, is_met) == ({"a": [None, None]}, True)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", ".", "value.a", ".customer.email", ".value.a b", ".value[0]", ".value..a", ".value."],
-)
-def test_a_text_that_is_no_path_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no path|does not begin"):
+NO_PATH, NO_ROOT = "is no path such as .value.customer.email", "does not begin with .key or .value"
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("", NO_ROOT), (".", NO_PATH), ("value.a", NO_PATH), (".customer.email", NO_ROOT), (".value.a b", NO_PATH),
+    (".value[0]", NO_PATH), (".value..a", NO_PATH), (".value.", NO_PATH), ("[]", NO_ROOT),
+])  # fmt: skip
+def test_a_text_that_is_no_path_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(repr(text))} {reason}$"):
         FieldPath.parse(text)
+
+
+@pytest.mark.parametrize(("step", "names"), [
+    ("card_no", ("card_no", "cardNo")), ("cardNo", ("cardNo",)), ("no", ("no",)), ("a__b", ("a__b", "aB")),
+    ("_a", ("_a", "A")), ("a_", ("a_", "a")), ("a_1b", ("a_1b", "a1b")),
+])  # fmt: skip
+def test_a_step_names_a_field_of_protobuf_as_it_is_and_as_json_has_it(
+    step: str, names: tuple[str, ...]
+) -> None:
+    assert protobuf_names(step) == names
 
 
 @pytest.mark.parametrize(
