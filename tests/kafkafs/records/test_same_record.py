@@ -10,7 +10,7 @@ import base64
 import json
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,8 @@ from tests.kafkafs.serve.consumed import Consumer
 SEEDS = int(os.environ.get("KAFKAFS_RECORDS_SEEDS", "6"))
 NAME = "orders-0"
 CONTROL = "control"
-CONTENTS = (b'{"a":1}', b"text", b"\xff\x00", b"", None)
+Contents = Sequence[bytes | None]
+CONTENTS: Contents = (b'{"a":1}', b"text", b"\xff\x00", b"", None)
 UNUSED_BITS = 0x30
 """Of a message of magic 0 or 1: those of transactions and control records in magic 2."""
 
@@ -66,10 +67,11 @@ class Log(NamedTuple):
 
 
 class Script:
-    """Writes a log of all kinds of batches."""
+    """Writes a log of all kinds of batches, of keys and values from a choice."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, keys: Contents = CONTENTS, values: Contents = CONTENTS) -> None:
         self.random = random.Random(seed)
+        self.keys, self.values = keys, values
         self.next = 0
         self.made: Shown = []
         self.open: dict[int, tuple[int, list[int]]] = {}
@@ -78,7 +80,8 @@ class Script:
     def records(self, state: str | None) -> list[Rec]:
         count = self.random.randint(1, 4)
         made = [
-            Rec(self.random.choice(CONTENTS), self.random.choice(CONTENTS)) for _ in range(count)
+            Rec(self.random.choice(self.values), self.random.choice(self.keys))
+            for _ in range(count)
         ]
         for each in made:
             self.made.append(Made(self.next, each.key, each.value, state))
