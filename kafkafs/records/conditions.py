@@ -68,9 +68,7 @@ class KeyFilter:
         """Return the wanted ones of some records."""
         if self._keys is not None:
             parts = [_equal(columns, indices, key) for key in self._keys]
-            indices = (
-                parts[0] if len(parts) == 1 else np.sort(np.concatenate([indices[:0], *parts]))
-            )
+            indices = np.sort(np.concatenate([indices[:0], *parts]))
         if self._pattern is not None:
             indices = _found(columns, indices, self._pattern)
         return indices

@@ -92,7 +92,7 @@ def counted_lines(
         large: makes the line of a large record by its index, in parts; without it and a mask no record is large.
     """
     record = 0
-    while record < len(columns):
+    while True:
         made = kernel.column_lines(
             table,
             columns,

@@ -81,3 +81,29 @@ def test_the_records_of_a_range_are_seen_whether_all_are_decoded_or_some(
                     if not wanted.committed or each.state not in ("aborted", "open")
                 ]
             )
+
+
+def test_all_records_are_wanted_but_those_of_control_batches() -> None:
+    assert Wanted() == (0, 2**63 - 1, False, False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_fates_are_those_of_the_batches_with_records_to_see(seed: int, tmp_path: Path) -> None:
+    log = Script(seed).log(tmp_path / "data")
+    with closing(open_source(str(log.path))) as source:
+        view = source.partitions()[NAME].view()
+        for segment, run in view.runs(0):
+            assert isinstance(run, BatchRun)
+            every = view.fates(segment, run)
+            for wanted in (
+                Wanted(control=True),
+                Wanted(),
+                Wanted(committed=True),
+                Wanted(start=log.records[-1].offset),
+            ):
+                seen = SeenRun(view, segment, run, wanted)
+                kept = np.isin(run.table["position"], seen.table["position"])
+                assert kept.tolist() == (~seen.left).tolist()
+                assert (seen.fates is None) == (every is None)
+                if every is not None and seen.fates is not None:
+                    assert seen.fates.tolist() == every[kept].tolist()
