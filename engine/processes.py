@@ -348,7 +348,7 @@ def _send_results(work: Callable[[Item], Iterable[Result]], item: Item, outbox: 
                 outbox.send((results, False, None))
                 results, size, sent = [], 0, monotonic()
     except Exception as error:  # noqa: BLE001 - raised again by the parent
-        failure = _portable(error)
+        failure = portable(error)
     outbox.send((results, True, failure))
 
 
@@ -362,7 +362,7 @@ def _send_result(
     try:
         result = work(items[place], lambda note: _send((place, True, note, None), pipe))
     except Exception as error:  # noqa: BLE001 - raised again by the parent
-        _send((place, False, None, _portable(error)), pipe)
+        _send((place, False, None, portable(error)), pipe)
     else:
         _send((place, False, result, None), pipe)
 
@@ -404,7 +404,7 @@ def _read(pipe: int, size: int) -> bytearray:
     return data
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """Return the error if another process can raise it, else one with its text."""
     try:
         pickle.loads(pickle.dumps(error))

@@ -1,4 +1,4 @@
-"""`kafkafs spark audit` of a volume beside the same checks without Spark: `kafkafs check` with a thread for each core.
+"""`kafkafs check --spark` of a volume beside the same checks without Spark: `kafkafs check` with a thread for each core.
 
 A volume here is a log dir of several partitions, which are one data set's files under other names; Spark's start is
 not counted.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import bench_data
 from bench_report import Report, Sample
@@ -17,8 +19,12 @@ from bench_spark import tree_cpu
 
 from engine.check.log_dir_check import CheckOptions, SourceCheck
 from engine.log.log_directory import open_source
-from kafkafs.spark.jobs.audit import audit
+from kafkafs.spark.checking import checked
+from kafkafs.spark.executors import Executors
 from kafkafs.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SETS = ("plain-100b", "zstd-16k", "plain-1kb")
 PARTITIONS = 8
@@ -37,7 +43,7 @@ def run(report: Report, megabytes: int) -> None:
                 f"{name}, {PARTITIONS} partitions",
                 size,
                 "MB/s",
-                lambda volume=volume: _measured(lambda: audit(spark, str(volume))),
+                lambda volume=volume: _measured(lambda: _checked_there(spark, volume)),
                 lambda volume=volume: _measured(lambda: _checked(volume, cores)),
                 target="250 MB/s",
                 note=f"{cores} cores, {size:.0f} MB",
@@ -57,6 +63,13 @@ def _volume(name: str, megabytes: int) -> Path:
             if not (folder / file.name).exists():
                 os.link(file, folder / file.name)
     return volume
+
+
+def _checked_there(spark: SparkSession, volume: Path) -> None:
+    source = open_source(str(volume))
+    executors = Executors(spark, "check", source, [str(volume)])
+    for _ in SourceCheck(source, CheckOptions(elsewhere=partial(checked, executors))).run():
+        pass
 
 
 def _checked(volume: Path, cores: int) -> None:

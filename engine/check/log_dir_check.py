@@ -19,7 +19,7 @@ from engine.check.evidence import FileRead, Opened, OpenedFiles
 from engine.check.files.folder_check import check_folder
 from engine.check.files.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
 from engine.check.log_check import LogCheck, PartitionSummary
-from engine.check.partition_under_check import PartitionUnderCheck
+from engine.check.partition_under_check import PartitionUnderCheck, SegmentCheck
 from engine.check.rules.finding import Finding, failed_read, found
 from engine.check.rules.finding_limit import FindingLimit
 from engine.check.rules.rules import RULES, Severity
@@ -84,6 +84,9 @@ Event: TypeAlias = (
 )
 
 
+Elsewhere: TypeAlias = "Callable[[SourceCheck, Sequence[PartitionLog]], Iterator[Event]]"
+
+
 class _OpenedElsewhere(NamedTuple):
     """Files that a check in another process opened outside of the partition's folder."""
 
@@ -95,6 +98,14 @@ class _Problems(NamedTuple):
 
     partition: str
     entries: list[ProblemEntry]
+
+
+def _every(_: object) -> bool:
+    return True
+
+
+def _none(_: object) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +128,24 @@ class CheckOptions:
         fingerprints: whether partitions that are done are told, with the state of their files.
         opened: the files that are opened; the check hashes them.
         takes_missing: returns whether to tell of a partition without a folder.
+        elsewhere: checks partitions in other processes, and yields the events; None for this machine's.
     """
 
     jobs: int = 1
-    takes: Callable[[PartitionLog], bool] = lambda log: True
+    takes: Callable[[PartitionLog], bool] = _every
     clock: Clock = SYSTEM_CLOCK
     second_look_after: float = _SECOND_LOOK_AFTER
     policy_of: PolicyOf | None = None
     row_file_bytes: int = 0
     counts: bool = False
     takes_files: bool = True
-    skips: Callable[[PartitionLog], bool] = lambda log: False
+    skips: Callable[[PartitionLog], bool] = _none
     alone: Mapping[str, Sequence[str]] | None = None
     ends_at: float = math.inf
     fingerprints: bool = False
     opened: OpenedFiles | None = None
-    takes_missing: Callable[[MissingFolder], bool] = lambda missing: True
+    takes_missing: Callable[[MissingFolder], bool] = _every
+    elsewhere: Elsewhere | None = None
 
 
 class SourceCheck:
@@ -149,6 +162,9 @@ class SourceCheck:
         self._policies = self.options.policy_of or evidence_of(source).policy_of
         self._log_dirs = dict(zip(source.roots, source.log_dirs, strict=True))
 
+    def __reduce__(self) -> tuple[type[SourceCheck], tuple[LogSource, CheckOptions]]:
+        return SourceCheck, (self.source, self.options)
+
     def size(self) -> int:
         """Return the bytes of records to check, as far as known without reading."""
         return sum(size_of(log) for log in self._to_check())
@@ -162,7 +178,9 @@ class SourceCheck:
         if self.options.takes_files:
             yield from self.beside()
         logs = list(self._to_check())
-        if self.options.jobs < 2 or len(logs) < 2:
+        if self.options.elsewhere is not None:
+            yield from self.options.elsewhere(self, logs)
+        elif self.options.jobs < 2 or len(logs) < 2:
             with Workers(self.options.jobs) as workers:
                 for log in logs:
                     yield from self._in_turn(log, workers)
@@ -275,7 +293,13 @@ class SourceCheck:
             workers: threads for decoding.
             looks: earlier results of `look_at_segment` for its segments, see `EarlierLooks`.
         """
-        earlier = None if looks is None else EarlierLooks(looks, workers, SEGMENT_CHECKS)
+        earlier = (
+            None
+            if looks is None
+            else EarlierLooks(
+                looks, workers, self._segment_checks, keeps_summaries=self.options.counts
+            )
+        )
         try:
             is_live = log.is_live()
             if not is_live:
@@ -342,7 +366,7 @@ class SourceCheck:
         # Files beside the log concern all of it; a single segment cannot be compared with them.
         beside = PARTITION_CHECKS if log.only is None else ()
         under = self._under(log, view, is_live)
-        on_segments = SEGMENT_CHECKS if earlier is None else (earlier.check_segment,)
+        on_segments = self._segment_checks if earlier is None else (earlier.check_segment,)
         takes_files = self.options.takes_files
         return LogCheck(
             under,
@@ -350,7 +374,7 @@ class SourceCheck:
             now_ms=self.options.clock.now_ms(),
             policy=self._policies(log.topic_partition.topic),
             cleaned_to=log.checkpoints.cleaner_offset(log.topic_partition),
-            segment_checks=on_segments if takes_files else (),
+            segment_checks=on_segments,
             partition_checks=(check_folder, *beside) if takes_files else (),
             items_of=None if earlier is None else earlier.items,
             row_file_bytes=self.options.row_file_bytes,
@@ -371,7 +395,13 @@ class SourceCheck:
         if base_offset in view.segments:
             place = view.base_offsets.index(base_offset)
             under = self._under(log, view, log.is_live())
-            yield from look_at_segment(under, place, SEGMENT_CHECKS)
+            yield from look_at_segment(
+                under, place, self._segment_checks, keeps_summaries=self.options.counts
+            )
+
+    @property
+    def _segment_checks(self) -> Sequence[SegmentCheck]:
+        return SEGMENT_CHECKS if self.options.takes_files else ()
 
 
 def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:

@@ -104,7 +104,11 @@ def _large_checked(
 
 
 def look_at_segment(
-    partition: PartitionUnderCheck, place: int, checks: Sequence[SegmentCheck]
+    partition: PartitionUnderCheck,
+    place: int,
+    checks: Sequence[SegmentCheck],
+    *,
+    keeps_summaries: bool = False,
 ) -> Iterator[Look]:
     """Yield the results of checking a segment on its own, without the bytes.
 
@@ -112,6 +116,7 @@ def look_at_segment(
         partition: the partition.
         place: index of the segment in the log.
         checks: checks of its indexes.
+        keeps_summaries: whether the facts of records have what statistics need.
 
     Raises OSError, SourceRefusedError if the records file cannot be read.
     """
@@ -124,7 +129,7 @@ def look_at_segment(
     yield SegmentStart(segment.end, segment.tail_end)
     rows = KeptRows().segment()
     with Workers(1) as workers:
-        for item, facts in items_of(segment, workers):
+        for item, facts in items_of(segment, workers, keeps_summaries=keeps_summaries):
             if isinstance(item, Damage):
                 under.damages.append(item)
             elif isinstance(item, BatchRun):
@@ -156,6 +161,7 @@ class EarlierLooks:
         looks: results with the segments' base offsets, ascending.
         workers: threads for segments that have changed since.
         checks: checks of their indexes.
+        keeps_summaries: as of `look_at_segment`.
     """
 
     def __init__(
@@ -163,9 +169,11 @@ class EarlierLooks:
         looks: Iterator[tuple[Offset, Look]],
         workers: Workers,
         checks: Sequence[SegmentCheck],
+        *,
+        keeps_summaries: bool = False,
     ) -> None:
         self._looks = looks
-        self._workers = workers
+        self._items_of = partial(items_of, workers=workers, keeps_summaries=keeps_summaries)
         self._checks = checks
         self._next: tuple[Offset, Look] | None = None
         self._findings: dict[Offset, list[Finding]] = {}
@@ -181,7 +189,7 @@ class EarlierLooks:
         if not isinstance(state, SegmentStart) or not _goes_on(state, segment):
             for _ in seen:
                 continue
-            yield from items_of(segment, self._workers)
+            yield from self._items_of(segment)
             return
         position, next_offset = 0, base
         for look in seen:
@@ -192,7 +200,7 @@ class EarlierLooks:
             elif isinstance(look, SegmentEnd) and state == (segment.end, segment.tail_end):
                 self._findings[base] = look.findings
         if base not in self._findings and position < segment.tail_end:
-            yield from items_of(segment, self._workers, start=position, next_offset=next_offset)
+            yield from self._items_of(segment, start=position, next_offset=next_offset)
 
     def check_segment(self, segment: SegmentUnderCheck) -> Iterator[Finding]:
         """Yield the findings of its index checks; run them again if the segment has changed."""

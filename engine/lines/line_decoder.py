@@ -152,6 +152,9 @@ class HiddenFields(LineDecoder):
     does not know masks makes no line with it, or one without keys and values.
     """
 
+    def __reduce__(self) -> str:
+        return "HIDDEN"
+
     def fields(
         self,
         key: bytes | None,

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache, partial
 
 from engine.arrays import np, npt
 from engine.columns.batch_table import Table
@@ -84,6 +84,11 @@ class LineOptions:
 
         start, stop, committed = self.from_offset, self.to_offset, self.committed
         return left_out(rows, fates, start, stop, committed=committed, control=not committed)
+
+    def __reduce__(self) -> tuple[partial[LineOptions], tuple[()]]:
+        """Another process makes the decoder of an internal topic itself."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(LineOptions, **given), ()
 
     @property
     def bare(self) -> LineOptions:

@@ -18,6 +18,7 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.check_scope import CheckExtent, scope_options
 from kafkafs.cli.options.evidence import evidence_option
+from kafkafs.cli.options.executors import SparkMaster, spark_options
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.progress import Progress
@@ -86,6 +87,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
     callback=_list_rules,
     help="Print all rules and exit.",
 )
+@spark_options
 @verbosity_options
 def check(
     sources: tuple[str, ...],
@@ -97,6 +99,7 @@ def check(
     evidence: str | None,
     asked: CheckExtent,
     as_json: bool,
+    spark: SparkMaster,
 ) -> None:
     """Check every byte of a log and of the files beside it.
 
@@ -121,15 +124,24 @@ def check(
         raise click.UsageError(
             "--replica cannot be combined with --evidence, --part, --sample, --max-duration or --resume"
         )
+    if spark and not (asked.is_everything and evidence is None and not replicas):
+        raise click.UsageError(
+            "--spark cannot be combined with --replica, --evidence, --part, --sample, --max-duration or --resume"
+        )
     passing = _filter(rules, severity)
     report: CheckReport = JsonReport(passing) if as_json else TextReport(passing)
-    with open_log_source(sources) as source, Progress("checked") as progress:
+    paths = source_paths(sources)
+    with (
+        open_log_source(sources) as source,
+        Progress("checked") as progress,
+        spark.executors("check", source, paths) as executors,
+    ):
         require_choice(choice, source.partitions())
         if replicas:
             _take(_comparison(source, replicas, choice.takes), report, progress)
             report.end()
         else:
-            with CheckRun(source, source_paths(sources), choice.takes, asked, evidence) as run:
+            with CheckRun(source, paths, choice.takes, asked, evidence, executors) as run:
                 run.take_finished(report)
                 _take(run.events(jobs, progress), report, progress)
                 report.scope, report.not_looked_at = run.scope, run.not_looked_at

@@ -23,10 +23,12 @@ from kafkafs.cli.arguments import (
     jobs_option,
     open_log_source,
     schemas_option,
+    source_paths,
     values_option,
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import logs_of_path, no_records, place_of
+from kafkafs.cli.options.executors import SparkMaster, spark_options
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
@@ -158,6 +160,7 @@ _SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --
 @schemas_option
 @mask_option
 @leftover_options
+@spark_options
 def grep(
     arguments: tuple[str, ...],
     patterns: tuple[str, ...],
@@ -175,6 +178,7 @@ def grep(
     condition: str | None,
     masks: Masks,
     leftovers: Leftovers,
+    spark: SparkMaster,
     **shown: Any,  # noqa: ANN401 - what is printed
 ) -> None:
     """Print the lines of records with a key, value or header that matches PATTERN.
@@ -220,10 +224,7 @@ def grep(
     shown.pop("extended_regexp")
     shown |= {name: around for name in ("before", "after") if shown[name] is None}
     output = GrepOutput(GrepFlags(**shown, quiet=verbosity().is_quiet))
-    if form is not None and not output.flags.prints_whole_records:
-        raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
-    if leftovers.are_read and (form is not None or output.flags.hides_origin):
-        raise click.UsageError(_SAYS_ORIGIN)
+    _refuse(output.flags, form, leftovers, spark)
     masks.refuse(values, form)
     named = [clean_path(path) for path in paths or [""]]
 
@@ -232,7 +233,7 @@ def grep(
         return choice.takes(log) and not tops.isdisjoint({"", "time", log.name})
 
     with (
-        condition_of(condition, jobs) as where,
+        condition_of(condition, 1 if spark else jobs) as where,
         open_log_source((source,), reads=LostRead(is_sought, EXIT_CANNOT_READ)) as logs,
         masks.told(logs),
         Progress("searched") as progress,
@@ -264,7 +265,20 @@ def grep(
             )
             for each, apart in selections
         ]
-        output.run(searches, jobs, progress)
+        executors = stack.enter_context(spark.executors("grep", logs, source_paths((source,))))
+        output.run(searches, jobs, progress, executors)
+
+
+def _refuse(
+    flags: GrepFlags, form: RecordFormat | None, leftovers: Leftovers, spark: SparkMaster
+) -> None:
+    """Refuse options that contradict each other."""
+    if form is not None and not flags.prints_whole_records:
+        raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
+    if leftovers.are_read and (form is not None or flags.hides_origin):
+        raise click.UsageError(_SAYS_ORIGIN)
+    if spark and (flags.before or flags.after):
+        raise click.UsageError("-A, -B and -C read each partition in order: leave out --spark")
 
 
 def _compiled(patterns: Iterable[str], fields: Iterable[str], **how: bool) -> Query:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +16,9 @@ from kafkafs.cli.arguments import (
     json_option,
     open_log_source,
     source_argument,
+    source_paths,
 )
+from kafkafs.cli.options.executors import SparkMaster, spark_options
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
@@ -26,8 +30,12 @@ from kafkafs.decode.error_line import shown_facts
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
+    from engine.check.log_dir_check import Event, SourceCheck
     from engine.log.partition_choice import PartitionChoice
     from engine.log.partition_log import PartitionLog
+    from kafkafs.decode.key_counts import KeyItem
+    from kafkafs.decode.searching.apart import Apart
+    from kafkafs.spark.executors import Executors
 
 
 @click.command()
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
 @jobs_option
 @mask_option
 @leftover_options
+@spark_options
 @json_option
 @verbosity_options
 def stats(
@@ -58,6 +67,7 @@ def stats(
     jobs: int,
     masks: Masks,
     leftovers: Leftovers,
+    spark: SparkMaster,
     as_json: bool,
 ) -> None:
     """Print bytes, batches, records, codecs, producers and times, by partition.
@@ -91,7 +101,7 @@ def stats(
     if only_keys and by_hour:
         raise click.UsageError("--keys and --hours cannot be combined")
     if only_keys:
-        _print_keys(sources, choice, jobs, masks, leftovers, as_json=as_json)
+        _print_keys(sources, choice, jobs, masks, leftovers, spark, as_json=as_json)
         return
     from engine.check.log_check import PartitionSummary
     from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
@@ -113,7 +123,11 @@ def stats(
             leftovers.told(source, choice.takes, as_json=as_json, with_folders=False)
         )
         report.leftovers = {name for name, log in logs.items() if is_set_aside(log)}
-        options = CheckOptions(jobs, choice.takes, counts=True, takes_files=False)
+        executors = stack.enter_context(spark.executors("stats", source, source_paths(sources)))
+        elsewhere = None if executors is None else partial(_checked, executors)
+        options = CheckOptions(
+            jobs, choice.takes, counts=True, takes_files=False, elsewhere=elsewhere
+        )
         check = SourceCheck(source, options)
         if progress.active:
             progress.total = check.size()
@@ -146,13 +160,14 @@ def _print_keys(
     jobs: int,
     masks: Masks,
     leftovers: Leftovers,
+    spark: SparkMaster,
     *,
     as_json: bool,
 ) -> None:
     """Print what the keys of each partition add up to."""
     from engine.log.leftover_logs import is_set_aside
     from kafkafs.cli.printing.key_report import KeyReport, decoded_key, masked_key
-    from kafkafs.decode.key_counts import KeyCounts, count_keys
+    from kafkafs.decode.key_counts import KeyCounts
     from kafkafs.decode.searching.apart import Apart
     from kafkafs.schemas.known_schemas import KnownSchemas
 
@@ -174,12 +189,14 @@ def _print_keys(
             (log, Apart(log.name, None) if is_set_aside(log) else None)
             for log in filter(choice.takes, logs.values())
         ]
-        for log, apart in [*chosen, *leftovers.files(source, choice.takes)]:
+        chosen += leftovers.files(source, choice.takes)
+        executors = stack.enter_context(spark.executors("stats", source, source_paths(sources)))
+        for (log, apart), items in zip(chosen, _keys(chosen, jobs, executors), strict=True):
             sums = KeyCounts()
             topic = log.topic_partition.topic
             mask = masks.of(topic)
             try:
-                for item in count_keys(log.view(), jobs, apart):
+                for item in items:
                     if isinstance(item, KeyCounts):
                         sums.add(item)
                     elif isinstance(item, dict):
@@ -200,3 +217,24 @@ def _print_keys(
             sys.exit(EXIT_CANNOT_READ)
         if places:
             sys.exit(EXIT_FINDINGS)
+
+
+def _checked(
+    executors: Executors, check: SourceCheck, logs: Sequence[PartitionLog]
+) -> Iterator[Event]:
+    from kafkafs.spark.checking import checked
+
+    return checked(executors, check, logs)
+
+
+def _keys(
+    logs: Sequence[tuple[PartitionLog, Apart | None]], jobs: int, executors: Executors | None
+) -> Iterator[Iterator[KeyItem]]:
+    """Return what `count_keys` yields for each log; it may raise OSError on the way."""
+    if executors is not None:
+        from kafkafs.spark.searching import counted_keys
+
+        return counted_keys(executors, logs)
+    from kafkafs.decode.key_counts import count_keys
+
+    return (count_keys(log, jobs, apart) for log, apart in logs)

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
 
 from engine import kernel
 from engine.columns.columns import Columns
 from engine.log.log_view import LogView
+from engine.log.partition_log import PartitionLog
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.verdict.log_runs import is_large
@@ -108,21 +110,34 @@ def keys_of(columns: Columns, records: Indices) -> KeyCounts:
     return counts
 
 
-def count_keys(
-    view: LogView, jobs: int, apart: Apart | None = None
-) -> Iterator[KeyCounts | DamageFacts | int]:
+KeyItem: TypeAlias = KeyCounts | DamageFacts | int
+"""Keys to add up, a damaged place, or a number of bytes that were read."""
+
+
+def count_keys(log: PartitionLog, jobs: int, apart: Apart | None = None) -> Iterator[KeyItem]:
     """Yield the keys of a log's records in parts to add up, the damaged places, and the bytes that were read.
 
     Control records are no records here.
 
     Args:
-        view: the log.
+        log: the log.
         jobs: number of threads.
         apart: for a leftover, the records of it that are left out.
 
     Raises:
         FileNotFoundError: a segment was deleted or replaced since the view was made; other OSError.
     """
+    search = search_for_keys(log.view(), apart)
+    with Workers(jobs, "keys") as workers:
+        yield from workers.flat_map(
+            counted,
+            ((search, *part) for part in search.parts()),
+            lambda part: is_large(part[1:]),
+        )
+
+
+def search_for_keys(view: LogView, apart: Apart | None) -> Search:
+    """Return the search whose parts are `counted`."""
     options = kernel.LineOptions(
         *view.partition,
         values="base64",
@@ -130,17 +145,16 @@ def count_keys(
         to_offset=view.log_end_offset,
     )
     query = Query.compile("", fixed=True, fields=ALL_FIELDS)
-    search = Search(view, query, options, only_count=True, apart=apart, shows_control=False)
+    return Search(view, query, options, only_count=True, apart=apart, shows_control=False)
 
-    def work(task: tuple[LogSegment, ScanItem]) -> Iterator[KeyCounts | DamageFacts | int]:
-        segment, part = task
-        for chunk in search.chunks(segment, part, with_shown=True):
-            if isinstance(chunk, Chunk):
-                yield keys_of(chunk.columns, chunk.shown)
-            else:
-                yield chunk
-        if isinstance(part, BatchRun):
-            yield int(part.table["size"].sum())
 
-    with Workers(jobs, "keys") as workers:
-        yield from workers.flat_map(work, search.parts(), is_large)
+def counted(part: tuple[Search, LogSegment, ScanItem]) -> Iterator[KeyItem]:
+    """Yield what `count_keys` yields for a part of a search."""
+    search, segment, item = part
+    for chunk in search.chunks(segment, item, with_shown=True):
+        if isinstance(chunk, Chunk):
+            yield keys_of(chunk.columns, chunk.shown)
+        else:
+            yield chunk
+    if isinstance(item, BatchRun):
+        yield int(item.table["size"].sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine.arrays import np, npt
 from engine.columns.columns import Columns
@@ -156,6 +156,10 @@ class TopicSchemas(LineDecoder):
         self._decoders = decoders
         self._is_mapped = is_mapped
         self._known: dict[tuple[bool, int | str | None, int | None], SchemaStore] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the schemas as of now."""
+        return _copied, (self._topic, self._store(), self._is_mapped, self._asks_as != "")
 
     def fields(
         self,
@@ -484,3 +488,8 @@ def _schema_json(schema: Schema) -> bytes:
     known = {name: fact for name, fact in facts.items() if fact is not None}
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
     return hide(text).encode("utf-8", "replace")
+
+
+def _copied(topic: str, store: SchemaStore, is_mapped: bool, is_named: bool) -> TopicSchemas:
+    decoders = DecoderCache()
+    return TopicSchemas(topic, lambda: store, decoders, is_mapped=is_mapped, is_named=is_named)

@@ -20,13 +20,15 @@ ZIP, JOB = "kafkafs.zip", "kafkafs_job.py"
 _PACKAGES = tuple(dict.fromkeys((engine.__name__.partition(".")[0], "kafkafs", "click")))
 _ENDINGS = (".py", ".so", ".properties", ".txt", ".typed", "RULES.md")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_JOB_TEXT = '''"""An application for spark-submit: `kafkafs spark` with the arguments after this file."""
+_JOB_TEXT = '''"""An application for spark-submit: `kafkafs` with the arguments after this file, and with --spark."""
 
 import sys
 
 from kafkafs.cli import main
 
-main(["spark", *sys.argv[1:]])
+command, *arguments = sys.argv[1:] or ["--help"]
+is_job = command in ("spark", "--help")
+main([command, *arguments] if is_job else [command, "--spark", "its --master", *arguments])
 '''
 
 

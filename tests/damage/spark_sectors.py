@@ -1,8 +1,8 @@
 """Random unreadable sectors below Spark: python -m tests.damage.spark_sectors --seed 1 --sectors 400.
 
 Each sector has a copy of a partition to itself, and all copies are one log dir, so that one job reads from hundreds
-of bad places. What a frame, an export, a search, the statistics and an audit lose must be exactly the records whose
-batch touches the sector, and each must name the place. A search and the statistics name 1,000 places: so take fewer sectors at a time.
+of bad places. What a frame and an export lose must be exactly the records whose batch touches the sector, and each must
+name the place. Commands with --spark must print what they print without it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from click.testing import CliRunner
+
 from engine.errors import CorruptRecordError
+from kafkafs.cli import cli
 from kafkafs.spark.session import session
 from tests.damage.sector_copies import Copy, make_copies, make_originals
 from tests.unreadable import FailingDisk
@@ -84,9 +87,7 @@ class Soak:
             ("skip", self.of_skipping),
             ("fail", self.of_failing),
             ("export", self.of_export),
-            ("search", self.of_search),
-            ("stats", self.of_stats),
-            ("audit", self.of_audit),
+            ("commands", self.of_commands),
         ):
             started = time.monotonic()
             try:
@@ -187,93 +188,25 @@ class Soak:
             yield f"says {summary.damaged} places, and lists {sum(map(len, damages.values()))}"
         yield from self.named(damages)
 
-    def of_search(self) -> Iterator[str]:
-        """A search for anything finds what one of the whole log finds, where it can be read."""
-        from kafkafs.spark.jobs.record_filter import Predicate
-        from kafkafs.spark.jobs.search import find, search
-
-        anything = Predicate(anywhere="")
-        whole = self.rows(find(self.spark, str(self.whole), anything))
-        found = self.rows(find(self.spark, str(self.sick), anything, onCorrupt="skip"))
-        wanted = 0
-        for copy in self.copies:
-            left = {
-                offset: number
-                for offset, number in whole[self.topics[copy.original]].items()
-                if offset not in copy.lost
-            }
-            wanted += len(left)
-            yield from self.differing(copy, found[copy.topic], left)
-        summary = search(self.spark, str(self.sick), anything, where="true", most=1)
-        if summary.records != wanted:
-            yield f"counts {summary.records} records, and not {wanted}"
-        yield from self.named(by_topic(summary.facts()["damage"]))
-
-    def of_stats(self) -> Iterator[str]:
-        """The statistics count the records that can be read."""
-        from kafkafs.spark.jobs.stats import stats
-
-        found = stats(self.spark, str(self.sick), keys=1)
-        whole = stats(self.spark, str(self.whole), keys=0)
-        for copy in self.copies:
-            topic = self.topics[copy.original]
-            seen = [batch for batch in copy.hit if batch.offsets & self.before[topic].keys()]
-            before = whole.partitions(topic)[0].records if whole.partitions(topic) else 0
-            wanted = before - sum(len(batch.offsets) for batch in seen)
-            counts = found.partitions(copy.topic)
-            counted = counts[0].records if counts else 0
-            if counted != wanted:
-                yield f"{copy.place}: {counted} records instead of {wanted}"
-            keyed = found.skews[copy.topic].records if copy.topic in found.skews else 0
-            if keyed != len(self.wanted(copy)):
-                yield f"{copy.place}: {keyed} records by key instead of {len(self.wanted(copy))}"
-        yield from self.named(by_topic(found.facts()["damage"]))
-
-    def of_audit(self) -> Iterator[str]:
-        """An audit counts the records that can be read, and has an error at each place."""
-        from kafkafs.spark.jobs.audit import audit
-
-        most = 1_000_000
-        whole = audit(self.spark, str(self.whole), most=most)
-        before = {each["partition"]: each for each in whole.partitions}
-        known = {(each.get("partition"), each["rule"]) for each in whole.first}
-        found = audit(self.spark, str(self.sick), most=most)
-        counts = {each["partition"]: each for each in found.partitions}
-        places = defaultdict(list)
-        for each in found.first:
-            places[each.get("partition", "")].append(each)
-        for copy in self.copies:
-            name, original = copy.folder.name, f"{self.topics[copy.original]}-0"
-            wanted = before[original]["records"] - sum(len(batch.offsets) for batch in copy.hit)
-            if counts[name]["records"] != wanted:
-                yield f"{copy.place}: {counts[name]['records']} records instead of {wanted}"
-            holes = [each for each in places[name] if each["rule"] == "unreadable"]
-            if not any(covers(each, copy) and each["severity"] == "error" for each in holes):
-                yield f"{copy.place}: no finding, but {holes}"
-            others = {each["rule"] for each in places[name]} - {"unreadable"}
-            news = {rule for rule in others if (original, rule) not in known}
-            if news & {"crc", "batch-damaged", "torn-end"}:
-                yield f"{copy.place}: taken for other damage: {sorted(news)}"
-
-
-def by_topic(damages: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Damaged places by the topic of their file."""
-    found = defaultdict(list)
-    for each in damages:
-        found[Path(each["file"]).parent.name.removesuffix("-0")].append(each)
-    return found
+    def of_commands(self) -> Iterator[str]:
+        """Commands print what they print without executors."""
+        for command in (
+            ["grep", ""],
+            ["stats", "--json"],
+            ["stats", "--keys"],
+            ["check", "--json"],
+        ):
+            here, there = (
+                CliRunner().invoke(cli, [*command, str(self.sick), *more])
+                for more in ([], ["--spark", "local[2]"])
+            )
+            if (here.exit_code, here.output) != (there.exit_code, there.output):
+                yield f"{' '.join(command)}: {there.exit_code}, {there.output[-500:]}"
 
 
 def is_reason(copy: Copy, reason: str | None) -> bool:
     """Whether an error, if there is one, names the file, and says why."""
     return reason is None or (str(copy.path) in reason and "cannot be read" in reason)
-
-
-def covers(finding: dict[str, Any], copy: Copy) -> bool:
-    """Whether a finding is about the sector."""
-    start, end = finding["position"], finding["position"] + (finding["length"] or 0)
-    is_there = bool(start < copy.bad[1] and copy.bad[0] < end)
-    return is_there and str(finding["file"]).endswith(f"{copy.folder.name}/{copy.path.name}")
 
 
 def soak(seed: int, count: int, folder: Path) -> list[str]:

@@ -6,15 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from engine.check.log_dir_check import SourceCheck
-from engine.check.rules.finding import Finding
-from engine.log.log_directory import open_source
+from kafkafs.cli import cli
 from kafkafs.spark.code_archive import write_code
 from kafkafs.spark.session import why_not
 from tests.fixtures_data import log_dir, truth_partitions, truth_records
@@ -106,41 +104,32 @@ def test_a_session_on_a_cluster_sends_the_package_to_executors_that_do_not_have_
     assert found == {name: count for name, count in expected.items() if count}
 
 
-def test_spark_submit_audits_with_what_pack_wrote_and_nothing_else(
-    home: Path, node: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "arguments",
+    [["check", "--json"], ["stats", "--json"], ["stats", "--keys"], ["grep", "-c", "a"]],
+    ids=" ".join,
+)
+def test_spark_submit_runs_a_command_with_what_pack_wrote_and_nothing_else(
+    home: Path, node: Path, tmp_path: Path, arguments: list[str]
 ) -> None:
     archive, job = write_code(str(tmp_path / "job"))
     settings = [part for name, value in SMALL.items() for part in ("--conf", f"{name}={value}")]
-    path = log_dir("current")
-    submit = [
-        str(home / "bin" / "spark-submit"),
-        "--master",
-        MASTER,
-        *settings,
-        "--py-files",
-        archive,
+    submit = [str(home / "bin" / "spark-submit"), "--master", MASTER, *settings]
+    words = [*arguments, str(log_dir("current"))]
+    done = _run([*submit, "--py-files", archive, job, *words], home, node, node)
+    here = CliRunner().invoke(cli, words)
+    assert done.returncode == here.exit_code, done.stderr[-4000:]
+    assert done.stdout == here.stdout
+
+
+def test_a_command_with_a_master_sends_the_package_itself(home: Path, node: Path) -> None:
+    words = ["grep", "Lagos", str(log_dir("sample"))]
+    settings = [
+        part for name, value in SMALL.items() for part in ("--spark-conf", f"{name}={value}")
     ]
-    arguments = [
-        "audit",
-        str(path),
-        "--task-bytes",
-        "1",
-        "--json",
-        "--output",
-        str(tmp_path / "found"),
-    ]
-    done = _run([*submit, job, *arguments], home, node, node)
-    events = SourceCheck(open_source(str(path))).run()
-    findings = [event for event in events if isinstance(event, Finding)]
-    assert done.returncode == (1 if any(each.severity != "note" for each in findings) else 0), (
-        done.stderr[-4000:]
-    )
-    facts = json.loads(done.stdout.splitlines()[-1])
-    assert Counter(each["rule"] for each in facts["findings"]) == Counter(
-        each.rule for each in findings
-    )
-    assert facts["records"] > 0
-    assert sorted(each.name for each in (tmp_path / "found").iterdir()) == [
-        "findings",
-        "partitions",
-    ]
+    code = f"import sys; sys.path.insert(0, {os.getcwd()!r}); from kafkafs.cli import main; main(sys.argv[1:])"
+    driver = Path(sys.executable)
+    command = [str(driver), "-c", code, *words, "--spark", MASTER, *settings]
+    done = _run(command, home, node, driver)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout == CliRunner().invoke(cli, words).stdout

@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import click
 
 from engine.check.evidence import FileRead, OpenedFiles
-from engine.check.log_dir_check import CheckOptions, Event, NotLookedAt, SourceCheck
+from engine.check.log_dir_check import CheckOptions, Elsewhere, Event, NotLookedAt, SourceCheck
 from engine.check.scope import Scope
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
@@ -25,6 +26,9 @@ from kafkafs.cli.options.outputs import refuse_inside
 from kafkafs.cli.printing.check_report import CheckReport
 from kafkafs.cli.printing.progress import Progress
 
+if TYPE_CHECKING:
+    from kafkafs.spark.executors import Executors
+
 
 class CheckRun:
     """One run of a check.
@@ -35,6 +39,7 @@ class CheckRun:
         takes: returns whether a partition was chosen.
         asked: how much of the partitions to look at.
         evidence: the new file of --evidence; None for none.
+        executors: Spark's executors; None to check here.
 
     Attributes:
         scope: what is looked at; None for all chosen partitions.
@@ -50,7 +55,9 @@ class CheckRun:
         takes: Callable[[PartitionLog | MissingFolder], bool],
         asked: CheckExtent,
         evidence: str | None,
+        executors: Executors | None = None,
     ) -> None:
+        self._executors = executors
         self._source = source
         self._asked = asked
         self._takes = takes
@@ -124,6 +131,7 @@ class CheckRun:
                 ends_at=self._ends_at,
                 fingerprints=self._progress is not None,
                 opened=self._opened,
+                elsewhere=self._elsewhere(),
             ),
         )
         if progress.active or not self._asked.is_everything:
@@ -136,6 +144,13 @@ class CheckRun:
             if self._progress is not None:
                 self._progress.take(event)
             yield event
+
+    def _elsewhere(self) -> Elsewhere | None:
+        if self._executors is None:
+            return None
+        from kafkafs.spark.checking import checked
+
+        return partial(checked, self._executors)
 
     def _take_file(self, file: FileRead) -> None:
         if self._evidence is not None:

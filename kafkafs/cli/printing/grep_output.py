@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,6 +25,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 if TYPE_CHECKING:
     from engine.log.segment.log_segment import LogSegment
     from kafkafs.cli.printing.progress import Progress
+    from kafkafs.spark.executors import Executors
 
 Item: TypeAlias = Match | DamageFacts | int
 """Result of a worker: matches, a damaged place, or a count of read bytes."""
@@ -71,24 +73,31 @@ class GrepOutput:
         self._named: set[bytes] = set()
         """Partitions whose names are printed."""
 
-    def run(self, searches: list[Search], jobs: int, progress: Progress) -> None:
+    def run(
+        self,
+        searches: list[Search],
+        jobs: int,
+        progress: Progress,
+        executors: Executors | None = None,
+    ) -> None:
         """Print the results, and exit with the status of the search unless it is 0."""
         flags = self.flags
         total = places = 0
-        for item in self._items(searches, jobs):
-            if isinstance(item, int):
-                progress.advance(item)
-            elif isinstance(item, dict):
-                places += 1
-                progress.clear()
-                report(item, as_json=flags.as_json)
-            else:
-                match = item if self._has_context else self._cut(item, total)
-                total += match.records
-                self._print(match.text)
-                is_enough = flags.max_count is not None and total >= flags.max_count
-                if flags.quiet or (is_enough and not self._has_context):
-                    break
+        with closing(self._items(searches, jobs, executors)) as items:
+            for item in items:
+                if isinstance(item, int):
+                    progress.advance(item)
+                elif isinstance(item, dict):
+                    places += 1
+                    progress.clear()
+                    report(item, as_json=flags.as_json)
+                else:
+                    match = item if self._has_context else self._cut(item, total)
+                    total += match.records
+                    self._print(match.text)
+                    is_enough = flags.max_count is not None and total >= flags.max_count
+                    if flags.quiet or (is_enough and not self._has_context):
+                        break
         write_output(b"", flush=True)
         if flags.only_count and not flags.quiet and not flags.only_names:
             click.echo(f'{{"count":{total}}}' if flags.as_json else total)
@@ -106,8 +115,15 @@ class GrepOutput:
     def _has_context(self) -> bool:
         return bool(self.flags.makes_lines and (self.flags.before or self.flags.after))
 
-    def _items(self, searches: list[Search], jobs: int) -> Iterator[Item]:
+    def _items(
+        self, searches: list[Search], jobs: int, executors: Executors | None
+    ) -> Generator[Item, None, None]:
         """Yield the results of the searches in order; `jobs` threads search, or one if records have a context."""
+        if executors is not None:
+            from kafkafs.spark.searching import searched
+
+            yield from searched(executors, self._work, searches, self._is_wanted)
+            return
         if self._has_context:
             context = ContextSearch(self.flags.before, self.flags.after, self.flags.max_count)
             for _, group in groupby(searches, name_of):
@@ -121,9 +137,13 @@ class GrepOutput:
     def _parts(self, searches: Iterable[Search]) -> Iterator[Part]:
         for search in searches:
             for part in search.parts():
-                if self.flags.only_names and name_of(search) in self._named:
+                if not self._is_wanted(search):
                     break
                 yield (search, *part)
+
+    def _is_wanted(self, search: Search) -> bool:
+        """Return whether more of a search can change what is printed."""
+        return not (self.flags.only_names and name_of(search) in self._named)
 
     def _work(self, part: Part) -> Iterator[Item]:
         """Search a part of a log."""

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-JOBS = ("audit", "export", "pack", "restore", "search", "stats")
+JOBS = ("export", "pack", "restore")
 """Jobs. Each has a module and a command of its name; the module is imported when the job is called."""
 
 
@@ -32,11 +32,11 @@ class Jobs(click.Group):
 def spark() -> None:
     """Run jobs over whole log dirs in Spark: on this machine's cores, or on a cluster.
 
+    The commands grep, check and stats run there with their option --spark.
+
     \b
-    kafkafs spark audit  /var/lib/kafka/data
-    kafkafs spark stats  /var/lib/kafka/data
     kafkafs spark export /var/lib/kafka/data /lake -t orders --from 2024-01-01
-    kafkafs spark search /var/lib/kafka/data --value refund
+    kafkafs spark restore /lake /var/lib/kafka/restored
 
     Needs the extra `spark` (scripts/setup spark, or pip install 'kafkafs[spark]') and Java 17. For a
     cluster, see `kafkafs help spark/cluster`.

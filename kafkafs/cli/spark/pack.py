@@ -15,7 +15,7 @@ def pack(folder: str) -> None:
     \b
     kafkafs spark pack job
     spark-submit --master yarn --deploy-mode cluster --py-files job/kafkafs.zip \\
-        job/kafkafs_job.py audit /mnt/broker-1 --to hdfs:///audits/broker-1
+        job/kafkafs_job.py check /mnt/broker-1 --json
 
     The nodes need Python of the same minor version with numpy, pandas and pyarrow, and must see the log dirs
     under the same path. See `kafkafs help spark/cluster`.
@@ -23,4 +23,4 @@ def pack(folder: str) -> None:
     from kafkafs.spark.code_archive import write_code
 
     archive, job = write_code(folder)
-    click.echo(f"spark-submit --py-files {printable(archive)} {printable(job)} JOB ARGUMENT...")
+    click.echo(f"spark-submit --py-files {printable(archive)} {printable(job)} COMMAND ARGUMENT...")

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from engine.coding.compression import CODEC_NAMES
+from kafkafs.cli.options.executors import pairs
 from kafkafs.cli.printing.verbosity import detail
 from kafkafs.cli.spark.export import FORMATS
-from kafkafs.cli.spark.job import job_options, pairs, run_job
+from kafkafs.cli.spark.job import job_options, run_job
 
 
 @click.command(short_help="Make a log dir from an export.")

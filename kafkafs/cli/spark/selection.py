@@ -10,6 +10,7 @@ import click
 from engine.errors import KafkaStorageError
 from engine.log.partition_choice import Item, PartitionChoice, TopicItem
 from kafkafs.cli.arguments import Command, source_paths
+from kafkafs.cli.options.executors import pairs
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
     partition_options,
@@ -17,7 +18,6 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.printing.verbosity import detail
-from kafkafs.cli.spark.job import pairs
 
 if TYPE_CHECKING:
     from engine.log.log_bound import LogRange

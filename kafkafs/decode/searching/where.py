@@ -59,6 +59,15 @@ class Answer(NamedTuple):
     reason: str
 
 
+class WhereCounts(NamedTuple):
+    """What was counted, see `Where`."""
+
+    met: int
+    lacking: int
+    failed: int
+    first: tuple[str, str] | None
+
+
 class Where:
     """A condition, and the processes that try it. Thread-safe; to be made before other threads start.
 
@@ -74,6 +83,7 @@ class Where:
 
     def __init__(self, text: str, jobs: int) -> None:
         _compiled(text)
+        self._text = text
         self._plain = plain_condition(text)
         self.met = self.lacking = self.failed = 0
         self.first: tuple[str, str] | None = None
@@ -82,6 +92,9 @@ class Where:
         self._all = [_Process(text) for _ in range(jobs)]
         for each in self._all:
             self._idle.put(each)
+
+    def __reduce__(self) -> tuple[type[Where], tuple[str, int]]:
+        return Where, (self._text, 1)
 
     def __enter__(self) -> Self:
         return self
@@ -158,6 +171,22 @@ class Where:
             self.met += answer.marks.count(_YES)
             self.failed += failed
             self.lacking += lacking
+
+    def taken(self) -> WhereCounts:
+        """Return the counts, and begin anew."""
+        found = WhereCounts(self.met, self.lacking, self.failed, self.first)
+        self.met = self.lacking = self.failed = 0
+        self.first = None
+        return found
+
+    def add(self, counts: WhereCounts) -> None:
+        """Add the counts of other records."""
+        with self._lock:
+            if self.first is None or (counts.failed and not self.failed):
+                self.first = counts.first
+            self.met += counts.met
+            self.lacking += counts.lacking
+            self.failed += counts.failed
 
 
 def _batches(lines: Sequence[bytes]) -> Iterable[list[bytes]]:

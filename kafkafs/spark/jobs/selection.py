@@ -11,16 +11,6 @@ from kafkafs.spark.reading import Moment, choice_options, option_text
 from kafkafs.spark.source.options.read_options import ReadOptions, parse_options
 
 OptionValue = str | int | bool
-NOT_DECODING = (
-    "view",
-    "includeHeaders",
-    "decode",
-    "decodeMode",
-    "schemas",
-    "minPartitions",
-    "maxRecordsPerPartition",
-)
-"""Options that jobs without decoded records set themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.budgets import MiB
-from kafkafs.spark.source.rows import BatchReader, SplitReader
+from kafkafs.spark.source.rows import SplitReader
 from kafkafs.spark.source.worker_process import make_ready
 from kafkafs.table.splits.task_packing import largest_first, packed
 
@@ -42,18 +42,6 @@ def records_of(
 
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         return SplitReader(arrow, options).read(split)
-
-    return frame_of(spark, splits, schema, read, options.split_bytes)
-
-
-def batches_of(
-    spark: SparkSession, splits: Sequence[Split], schema: StructType, options: ReadOptions
-) -> DataFrame:
-    """Return the batches of some splits, with columns of view=batches; see `records_of`."""
-    arrow = to_arrow_schema(schema, timezone="UTC")
-
-    def read(split: Split) -> Iterator[pa.RecordBatch]:
-        return BatchReader(arrow, options).read(split)
 
     return frame_of(spark, splits, schema, read, options.split_bytes)
 

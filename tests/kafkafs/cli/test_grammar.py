@@ -127,7 +127,6 @@ def test_a_command_that_prints_facts_prints_them_as_json(name: str, command: cli
 
 
 ALL_PARTITIONS = {
-    "spark audit": "a task checks a whole topic's folders",
     "spark restore": "restores whole topics",
     "topics": "describes whole topics",
 }

@@ -20,7 +20,7 @@ def counted(path: Path, name: str, jobs: int = 1) -> tuple[KeyCounts, int]:
     source = open_source(str(path))
     sums, places = KeyCounts(), 0
     try:
-        for item in count_keys(source.partitions()[name].view(), jobs):
+        for item in count_keys(source.partitions()[name], jobs):
             if isinstance(item, KeyCounts):
                 sums.add(item)
             places += isinstance(item, dict)

@@ -110,8 +110,9 @@ def test_a_node_has_nothing_of_it_by_itself(node: Path, tmp_path: Path) -> None:
 def test_the_application_runs_the_jobs_commands(node: Path, tmp_path: Path) -> None:
     archive, job = write_code(str(tmp_path / "job"))
     run = "import sys, runpy; sys.path.insert(1, sys.argv.pop(1)); runpy.run_path(sys.argv.pop(1), run_name='__main__')"
-    shown = _run(node, "-c", run, archive, job, "audit", "--help", folder=tmp_path)
-    assert "kafkafs spark audit" in shown
+    for words in (["check"], ["spark", "restore"]):
+        shown = _run(node, "-c", run, archive, job, *words, "--help", folder=tmp_path)
+        assert f"Usage: kafkafs {' '.join(words)} " in shown
 
 
 def test_pack_writes_both_and_says_how_to_go_on(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,9 +16,9 @@ from click.testing import CliRunner, Result
 
 from engine.errors import SourceError
 from kafkafs.cli import cli
+from kafkafs.cli.options.executors import failure_of
 from kafkafs.cli.printing.verbosity import verbosity
 from kafkafs.cli.spark import commands as spark_group
-from kafkafs.cli.spark.job import failure_of
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.job_summary import percent, size
 from kafkafs.spark.jobs.progress import JobProgress, JobWatch
@@ -56,7 +55,7 @@ def test_every_job_has_help_with_an_example() -> None:
 
 def test_without_pyspark_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafkafs.spark.session.find_spec", lambda _name: None)
-    done = CliRunner().invoke(cli, ["spark", "stats", SAMPLE])
+    done = CliRunner().invoke(cli, ["stats", SAMPLE, "--spark", "local[2]"])
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
     assert "pip install 'kafkafs[spark]'" in line
@@ -92,28 +91,6 @@ def test_an_export_prints_a_table_or_facts(run: Run, tmp_path: Path) -> None:
     assert (again.exit_code, facts["records"], facts["recordsBefore"]) == (0, 0, 132)
 
 
-def test_a_search_prints_lines_and_exits_like_grep(run: Run) -> None:
-    done = run("search", SAMPLE, "--value", "Lagos", "-m", "2", "--verbose")
-    assert done.exit_code == 0, done.output
-    assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == [3, 4]
-    said = done.stderr.splitlines()
-    assert any("kafkafs search: 100%, searching: " in line for line in said)
-    assert "kafkafs: 567 more: -m prints more, --output writes all" in said
-    assert said[-2] == "found  569 records in 408.1 KiB"
-    assert re.fullmatch(r"kafkafs: spark search took \d+\.\d\d s", said[-1])
-    nothing = run("search", SAMPLE, "--key-equals", "nobody", "--json")
-    assert (nothing.exit_code, json.loads(nothing.stdout)["records"]) == (1, 0)
-
-
-def test_stats_print_tables(run: Run) -> None:
-    done = run("stats", SAMPLE, "--keys", "0", "--topic", "t*", "--committed")
-    assert done.exit_code == 0, done.output
-    lines = done.stdout.splitlines()
-    assert lines[1].split()[:2] == ["txn", "1"]
-    assert "codec" in done.stdout
-    assert "2024-01-11T19:00:00Z" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -123,9 +100,7 @@ def test_stats_print_tables(run: Run) -> None:
         ),
         (["export", SAMPLE, "{}", "-O", "splitByte=1"], "unknown option 'splitbyte'"),
         (["export", SAMPLE, "{}", "--where", "nothing = 1"], "the condition is not valid"),
-        (["search", SAMPLE], "name something to search for"),
-        (["search", SAMPLE, "--value", "("], "not a regular expression"),
-        (["stats", SAMPLE, "-O", "view=batches"], "this job has no option 'view'"),
+        (["export", SAMPLE, "{}", "-O", "view=batches"], "this job has no option 'view'"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
@@ -141,10 +116,10 @@ def test_what_cannot_be_is_one_line_and_status_2(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--from", "soon"], ["--from", "5"], ["--from", "2024..2025"], ["-O", "x"], ["--conf", "=1"], ["--header", "=x"]],
+    [["--from", "soon"], ["--from", "5"], ["--from", "2024..2025"], ["-O", "x"], ["--conf", "=1"]],
 )  # fmt: skip
 def test_malformed_arguments_are_refused_before_spark_starts(arguments: list[str]) -> None:
-    done = CliRunner().invoke(cli, ["spark", "search", SAMPLE, "--value", "x", *arguments])
+    done = CliRunner().invoke(cli, ["spark", "export", SAMPLE, "out", *arguments])
     assert done.exit_code == 2
     assert "Invalid value" in done.stderr
 
@@ -165,30 +140,8 @@ def test_damage_is_one_line_and_status_3_or_is_skipped_and_1(run: Run, tmp_path:
     assert f"1 places, see file://{tmp_path}/out/_export/damage" in done.stdout
 
 
-def test_search_and_stats_go_on_behind_damage_and_name_it(run: Run, tmp_path: Path) -> None:
-    source = copy_of("sample", tmp_path, ["orders-0"])
-    path = source / "orders-0" / "00000000000000000395.log"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    place = (
-        r"kafkafs: \S+/orders-0/00000000000000000395\.log: byte \d+: the batch's checksum is wrong"
-    )
-    searched = run("search", source, "--value", ".", "-m", "2000")
-    assert searched.exit_code == 3, searched.output
-    assert re.match(place, searched.stderr.splitlines()[0])
-    assert searched.stderr.splitlines()[-1] == "damaged  1 places were not searched"
-    found = [json.loads(line)["offset"] for line in searched.stdout.splitlines()]
-    assert (found[0], found[-1]) == (0, 999)
-    assert 980 < len(found) < 1000
-    counted = run("stats", source, "--keys", "0")
-    assert counted.exit_code == 1, counted.output
-    assert re.match(place, counted.stderr.splitlines()[0])
-    assert "damaged  1 places were not counted" in counted.stdout
-
-
 def test_a_source_that_is_none_is_status_3(run: Run, tmp_path: Path) -> None:
-    done = run("stats", tmp_path / "nothing")
+    done = run("export", tmp_path / "nothing", tmp_path / "out")
     assert isinstance(done.exception, SourceError)  # which `main` says, with status 3
     assert done.stdout == ""
 
@@ -248,7 +201,7 @@ def test_sizes_and_shares_are_said_shortly() -> None:
 def test_without_java_one_line_says_how_to_get_it(tmp_path: Path) -> None:
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-m", "kafkafs", "spark", "stats", SAMPLE],
+        [sys.executable, "-m", "kafkafs", "stats", SAMPLE, "--spark", "local[2]"],
         capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
     assert done.returncode == 2
