@@ -1,4 +1,4 @@
-"""Exports to Parquet: whole processes of `kafkafs export` beside `kafkafs spark export`, start-up included.
+"""Exports to Parquet: whole processes of `kafkafs export` beside those with `--spark`, start-up included.
 
 Both write the same records with the same codec, on all cores. JSON lines, CSV, Avro and Arrow have no peer.
 """
@@ -29,7 +29,7 @@ def run(report: Report, megabytes: int) -> None:
             report.compare(
                 *("export", f"{name} to Parquet", _megabytes(folder), "MB/s"),
                 _exported(folder, target, "export"),
-                _exported(folder, target, "spark", "export", "--quiet"),
+                _exported(folder, target, "export", "--spark", "local[*]", "--quiet"),
                 target="wall 3",
                 note="CPU of the peer: without the JVM",
             )

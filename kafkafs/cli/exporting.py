@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import no_records, place_of
+from kafkafs.cli.options.executors import SparkMaster, spark_options
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
@@ -42,9 +45,11 @@ if TYPE_CHECKING:
     from engine.log.partition_choice import Choosable, PartitionChoice
     from engine.log.partition_log import PartitionLog
     from engine.units import TopicPartition
-    from kafkafs.export.export import ExportOptions
+    from kafkafs.export.export import ExportOptions, TaskRunner
     from kafkafs.export.summary import ExportSummary
     from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.spark.executors import Executors
+    from kafkafs.table.row_options import DecoderOf
 
 
 @click.command()
@@ -113,8 +118,14 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @jobs_option
+@spark_options
 @verbosity_options
-def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa: ANN401
+def export(
+    sources: tuple[str, ...],
+    target: str,
+    spark: SparkMaster,
+    **given: Any,  # noqa: ANN401
+) -> None:
     """Write records to files, by topic and day.
 
     \b
@@ -124,11 +135,15 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
     kafkafs export data out --columns offset,timestamp,decodedValue
     kafkafs export data lake -t orders --decode columns
     kafkafs export data out --format csv --on-corrupt skip --json
+    kafkafs export /mnt/broker-1 s3a://lake/kafka --spark yarn
 
-    Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC), as
-    kafkafs spark export writes them. Records are written in chunks; each chunk is
-    complete or absent. The same command continues a stopped export, and adds newer
-    records to a finished one; nothing is written twice.
+    Files are written to TARGET/topic=…/date=… (dates of the timestamps, UTC). Records
+    are written in chunks; each chunk is complete or absent. The same command continues
+    a stopped export, and adds newer records to a finished one; nothing is written
+    twice. kafkafs spark restore makes logs from an export.
+
+    With --spark, TARGET is a path that the executors see, or a URI of a file system
+    that Hadoop's client reaches.
 
     Exit status: 0 all is exported, 1 all but damaged or deleted records, 2 refused
     before anything was written, 3 cannot read, or damage with --on-corrupt fail.
@@ -149,9 +164,16 @@ def export(sources: tuple[str, ...], target: str, **given: Any) -> None:  # noqa
         masks.told(source),
         Progress("read") as progress,
         leftovers.told(source, takes_beside(source, given["choice"]), as_json=as_json),
+        ExitStack() as stack,
     ):
+
+        def start() -> Executors | None:
+            return stack.enter_context(spark.executors("export", source, source_paths(sources)))
+
         try:
-            summary = _export(source, sources, target, progress, leftovers, **given)
+            summary = _export(
+                source, sources, target, progress, leftovers, start if spark else None, **given
+            )
         except OptionError as error:
             raise NothingMatchedError(str(error)) from error
         except (LostRecordsError, RecreatedTopicError) as error:
@@ -167,6 +189,7 @@ def _export(
     target: str,
     progress: Progress,
     leftovers: Leftovers,
+    start: Callable[[], Executors | None] | None,
     *,
     choice: PartitionChoice,
     internal: bool,
@@ -180,20 +203,18 @@ def _export(
     from engine.errors import CorruptRecordError
     from kafkafs.export.errors import NothingToExportError
     from kafkafs.export.export_task import RecordSource
-    from kafkafs.export.target import LocalFiles, refuse_inside
     from kafkafs.table.splits.log_dir_owners import owners_by_root
 
     if not target.strip():
         raise click.BadParameter("name a folder", param_hint="TARGET")
-    files = LocalFiles(os.path.abspath(target))
-    refuse_inside(files.path, source_paths(sources))
     aside = {
         log.name: (log, apart)
         for log, apart in leftovers.logs(source, takes_beside(source, choice))
         if _is_asked_for(log, choice, internal=internal or not log.folder)
     }
     logs = _chosen(source, choice, internal=internal, may_be_none=bool(aside))
-    options = _options(source, schemas, deleted=leftovers.asked, **given)
+    options = _options(source, schemas, deleted=leftovers.asked, is_sent=start is not None, **given)
+    runner, options = _runner(target, source_paths(sources), start, options)
     owners = owners_by_root(source)
 
     def plan(size: int) -> None:
@@ -202,7 +223,7 @@ def _export(
     try:
         return run(
             RecordSource(logs, aside),
-            files,
+            runner,
             options,
             {partition: owners[log.root] for partition, log in logs.items()},
             plan,
@@ -224,6 +245,7 @@ def _options(
     values: str | None,
     columns: str | None,
     masks: Masks,
+    is_sent: bool,
     **given: Any,  # noqa: ANN401 - options of the export
 ) -> ExportOptions:
     from kafkafs.export.export import ExportOptions
@@ -263,10 +285,39 @@ def _options(
     if masks.policy is not None:
         from kafkafs.records.row_mask import RowMask
 
-        options = replace(options, mask=RowMask(masks.policy, partial(_decoder, known, "")))
+        decoder_of: DecoderOf = known.fixed() if is_sent else partial(_decoder, known, "")
+        options = replace(options, mask=RowMask(masks.policy, decoder_of))
     if not options.decodes:
         return options
-    return replace(options, decoder_of=partial(_decoder, known, form))
+    decoder_of = known.fixed() if is_sent else partial(_decoder, known, form)
+    return replace(options, decoder_of=decoder_of)
+
+
+def _runner(
+    target: str,
+    paths: Sequence[str],
+    start: Callable[[], Executors | None] | None,
+    options: ExportOptions,
+) -> tuple[TaskRunner, ExportOptions]:
+    """Return what runs the tasks, and the options with as many jobs as it has cores."""
+    from kafkafs.export.export import CHUNK_BYTES, SPLIT_BYTES, LocalTasks
+    from kafkafs.export.target import LocalFiles, refuse_inside
+
+    executors = None if start is None else start()
+    if executors is None:
+        files = LocalFiles(os.path.abspath(target))
+        refuse_inside(files.path, paths)
+        return LocalTasks(files), options
+    from kafkafs.spark.exporting import ExecutorTasks
+    from kafkafs.spark.jobs.files.target_files import outside_of, target_files
+
+    found = target_files(executors.spark, target)
+    outside_of(found, paths)
+    chunk_bytes = options.chunk_bytes
+    if chunk_bytes == CHUNK_BYTES:  # a few tasks for each core
+        chunk_bytes = max(chunk_bytes, executors.cores * 4 * SPLIT_BYTES)
+    options = replace(options, jobs=executors.cores, chunk_bytes=chunk_bytes)
+    return ExecutorTasks(found, executors), options
 
 
 def _decoder(known: KnownSchemas, form: str, topic: str) -> Any:  # noqa: ANN401

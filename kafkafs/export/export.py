@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.errors import SourceGoneError
@@ -19,6 +20,7 @@ from kafkafs.export.chunks import ExportChunk, chunked, chunked_leftovers
 from kafkafs.export.errors import NothingToExportError, OptionError
 from kafkafs.export.export_task import (
     GROUP_BYTES,
+    ExportTask,
     ExportTaskWriter,
     FileOptions,
     RecordSource,
@@ -40,7 +42,7 @@ from kafkafs.export.ledger import (
     types_done,
 )
 from kafkafs.export.summary import ExportSummary, Gap
-from kafkafs.export.target import LocalFiles
+from kafkafs.export.target import LocalFiles, TargetFiles
 from kafkafs.export.typed_topics import TypedTopics, typed_topics
 from kafkafs.records.row_mask import RowMask
 from kafkafs.schemas.store import SchemaStore
@@ -59,7 +61,7 @@ class ExportOptions:
     """Options of an export.
 
     Attributes:
-        form: "parquet", "csv", "jsonl", "avro" or "arrow".
+        form: one of `file_formats.FORMATS`.
         values: "text" or "base64" for bytes in CSV; in record lines a form of values.
         codec: codec of the files; None for the usual one of the format.
         columns: names of columns; None for the usual ones. Record lines have none.
@@ -106,8 +108,10 @@ class ExportOptions:
         check_columns(self.columns or ())
         if self.decode != "columns":
             return
-        if self.form == "csv":
-            raise OptionError("csv has no nested columns: choose parquet, arrow or avro")
+        if self.form in ("csv", "orc"):
+            raise OptionError(
+                f"{self.form} has no nested columns here: choose parquet, arrow or avro"
+            )
         if self.form == "jsonl":
             raise OptionError(
                 "jsonl has record lines, which are decoded: leave out --decode columns"
@@ -176,9 +180,60 @@ class ExportOptions:
         return Manifest(self.form, self.values, filters)
 
 
+class TaskRunner(Protocol):
+    """Runs tasks, such as `LocalTasks`."""
+
+    @property
+    def files(self) -> TargetFiles:
+        """The target of the files."""
+
+    def run(
+        self,
+        tasks: Sequence[ExportTask],
+        source: RecordSource,
+        options: ExportOptions,
+        made: FileOptions,
+        staged: str,
+        take_note: Callable[[int], None],
+    ) -> Iterator[TaskResult]:
+        """Yield the results of tasks in any order.
+
+        Args:
+            tasks: what to write.
+            source: the logs.
+            options: see `ExportOptions`.
+            made: what the files look like.
+            staged: the folder for the files, relative to the target.
+            take_note: is called with bytes that were read.
+        """
+
+
+class LocalTasks(NamedTuple):
+    """Runs tasks in processes of this machine; the target is there, too."""
+
+    files: LocalFiles
+
+    def run(
+        self,
+        tasks: Sequence[ExportTask],
+        source: RecordSource,
+        options: ExportOptions,
+        made: FileOptions,
+        staged: str,
+        take_note: Callable[[int], None],
+    ) -> Iterator[TaskResult]:
+        """Yield the results of tasks in any order, see `TaskRunner`."""
+        writer = ExportTaskWriter(source, options.rows, made, f"{self.files.path}/{staged}")
+        weights = [task.size for task in tasks]
+        results = in_any_order(writer.write, tasks, options.jobs, weights, take_note)
+        with closing(results) as done:
+            for _, result in done:
+                yield result
+
+
 def export(
     source: RecordSource,
-    files: LocalFiles,
+    runner: TaskRunner,
     options: ExportOptions,
     owners: Mapping[TopicPartition, str | None],
     take_plan: Callable[[int], None] = lambda _: None,
@@ -188,7 +243,7 @@ def export(
 
     Args:
         source: the partitions of an open source, and what a broker set aside, if that is wanted.
-        files: the target.
+        runner: runs the tasks, and has the target.
         options: see `ExportOptions`.
         owners: owners of the log dirs of the partitions, see `kafkafs.table.splits.log_dir_owners`.
         take_plan: is called with the bytes of logs to read.
@@ -205,6 +260,7 @@ def export(
     not marked as finished: the next one takes it, if it can be read by then. Nor is it if a mask names a field that no
     record has which it wrote.
     """
+    files = runner.files
     ledger = Ledger(files)
     ledger.check(options.manifest, resume=True)
     earlier = ledger.done() if ledger.is_begun() else []
@@ -223,13 +279,13 @@ def export(
     with files.lock(LOCK):
         before = ledger.begin(options.manifest)
         if offsets_done(before) != offsets_done(earlier):
-            raise OptionError(f"{files.path} was changed by another export: try again")
+            raise OptionError(f"{files.shown} was changed by another export: try again")
         written = []
         for place, chunk in enumerate(chunks):
             number = len(before) + place + 1
             try:
                 written.append(
-                    _write(source, files, ledger, options, typed, number, chunk, take_note)
+                    _write(source, runner, ledger, options, typed, number, chunk, take_note)
                 )
             except BaseException:
                 with suppress(OSError):
@@ -240,13 +296,13 @@ def export(
             ledger.end()
     untyped = [] if typed is None else typed.without
     return ExportSummary(
-        files.path, options.form, written, before, gaps, untyped, len(unread), unmet
+        files.shown, options.form, written, before, gaps, untyped, len(unread), unmet
     )
 
 
 def _write(
     source: RecordSource,
-    files: LocalFiles,
+    runner: TaskRunner,
     ledger: Ledger,
     options: ExportOptions,
     typed: TypedTopics | None,
@@ -259,17 +315,12 @@ def _write(
     misfits, untimed = Counter[str](), Counter[str]()
     tasks = tasks_of(chunk.splits, options.jobs)
     made = options.files if typed is None else replace(options.files, typed=typed.columns)
-    writer = ExportTaskWriter(source, options.rows, made, f"{files.path}/{staged}")
-    weights = [task.size for task in tasks]
-    if tasks:
-        results = in_any_order(writer.write, tasks, options.jobs, weights, take_note)
-        with closing(results) as done:
-            for _, result in done:
-                damaged += _added(records, result)
-                misfits.update(result.misfits)
-                untimed.update(result.untimed)
-                if options.mask is not None:
-                    options.mask.policy.add(result.masked)
+    for result in runner.run(tasks, source, options, made, staged, take_note) if tasks else ():
+        damaged += _added(records, result)
+        misfits.update(result.misfits)
+        untimed.update(result.untimed)
+        if options.mask is not None:
+            options.mask.policy.add(result.masked)
     moved: list[Moved] = list(ledger.moved(number, f"{staged}/records", ""))
     if damaged:
         moved += ledger.moved(number, f"{staged}/damage", DAMAGE)

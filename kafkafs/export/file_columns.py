@@ -1,6 +1,6 @@
 """Columns of an export's files, those of the Spark job, made of Arrow record batches.
 
-Parquet and Arrow files have the columns of records unchanged, timestamps in microseconds. In Avro and CSV `timestamp`
+Parquet and Arrow files have the columns of records unchanged, timestamps in microseconds. In Avro, ORC and CSV `timestamp`
 is milliseconds since 1970, -1 for none, and `time` is the same for people. CSV has no bytes: a key or value is text if
 it is UTF-8 without control characters, else base64, and a column beside it names the encoding. A null has no encoding.
 """

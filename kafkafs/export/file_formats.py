@@ -40,6 +40,7 @@ FORMATS = {
     each.name: each
     for each in (
         FileFormat("parquet", ".parquet", "snappy", "zstd", "gzip", "lz4", "brotli", "none"),
+        FileFormat("orc", ".orc", "snappy", "zstd", "lz4", "none"),
         FileFormat("csv", ".csv", "none", "gzip"),
         FileFormat("jsonl", ".jsonl", "none", "gzip"),
         FileFormat("avro", ".avro", "deflate", "snappy", "none"),

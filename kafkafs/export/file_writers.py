@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engine.disk.disk import WritableFile
 from kafkafs.export.avro_files import AvroFile
-from kafkafs.export.file_columns import csv_columns
+from kafkafs.export.file_columns import csv_columns, millisecond_columns
 
 Batches: TypeAlias = Sequence[pa.RecordBatch]
 _DICTIONARY = (
@@ -110,6 +110,26 @@ class ArrowFile:
         self._output.close()
 
 
+class OrcFile:
+    """An ORC file."""
+
+    def __init__(self, output: FileOutput, compression: str) -> None:
+        from pyarrow import orc
+
+        self._output = output
+        codec = "uncompressed" if compression == "none" else compression
+        self._writer = orc.ORCWriter(output, compression=codec)
+
+    def write(self, batches: Batches) -> None:
+        """Write some records."""
+        self._writer.write(pa.Table.from_batches([millisecond_columns(each) for each in batches]))
+
+    def close(self) -> None:
+        """Write the footer, and close the file."""
+        self._writer.close()
+        self._output.close()
+
+
 class CsvFile:
     """A CSV file with a header; null is an empty field, empty text is in quotes."""
 
@@ -187,6 +207,8 @@ def file_maker(form: str, values: str, codec: str) -> MakeFile:
                 return ParquetFile(output, schema, codec)
             case "arrow":
                 return ArrowFile(output, schema, codec)
+            case "orc":
+                return OrcFile(output, codec)
             case "csv":
                 return CsvFile(output, values, codec)
             case "avro":

@@ -24,9 +24,11 @@ class TargetFiles(Protocol):
 
     Attributes:
         uri: URI of the target.
+        shown: its name for people.
     """
 
     uri: str
+    shown: str
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names in a folder; none if it does not exist."""
@@ -67,7 +69,7 @@ class LocalFiles:
     """
 
     def __init__(self, path: str, disk: Disk = DISK) -> None:
-        self.path = path
+        self.path = self.shown = path
         self.uri = f"file://{path}"
         self._disk = disk
 

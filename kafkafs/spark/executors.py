@@ -69,16 +69,25 @@ class Executors:
         name: name of the command.
         source: the opened source.
         paths: its paths; the executors must see the same log dirs there.
+
+    Attributes:
+        spark: the session.
     """
 
     def __init__(
         self, spark: SparkSession, name: str, source: LogSource, paths: Sequence[str]
     ) -> None:
+        self.spark = spark
         self._context: SparkContext = spark.sparkContext
         self._name = name
         self._source = source
         self._volume = Volume.of([os.path.abspath(path) for path in paths], source)
         self._shared: dict[SchemaStore, tuple[int, Broadcast[bytes]]] = {}
+
+    @property
+    def cores(self) -> int:
+        """Number of tasks that run at the same time."""
+        return self._context.defaultParallelism
 
     def log(self, name: str) -> PartitionLog:
         """Return a log of the source, or of a file beside one, by its name. Raises KeyError."""
@@ -121,7 +130,7 @@ class Executors:
                     self._context.cancelJobGroup(group)
 
     def _most(self) -> int:
-        return min(self._context.defaultParallelism + _AHEAD, _MOST_TASKS)
+        return min(self.cores + _AHEAD, _MOST_TASKS)
 
     def _run(self, group: str, sent: bytes) -> list[bytes]:
         """Run one task, and return what it sends back."""

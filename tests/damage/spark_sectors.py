@@ -168,24 +168,24 @@ class Soak:
 
     def of_export(self) -> Iterator[str]:
         """An export has the records that can be read, and a list of the places that cannot."""
-        from kafkafs.spark.jobs.export import export
         from kafkafs.spark.jobs.files.exported_rows import read_files
 
-        summary = export(
-            self.spark, str(self.sick), str(self.target), form="json", onCorrupt="skip"
-        )
-        found = self.rows(read_files(self.spark, str(self.target), "json"))
+        words = ["export", str(self.sick), str(self.target), "--on-corrupt", "skip", "--json"]
+        done = CliRunner().invoke(cli, [*words, "--spark", "local[2]"])
+        summary = json.loads(done.stdout)
+        found = self.rows(read_files(self.spark, str(self.target), "parquet"))
         yield from self.compared(found)
         kept = sum(map(len, found.values()))
-        if summary.records != kept:
-            yield f"says {summary.records} records, and wrote {kept}"
+        if summary["records"] != kept:
+            yield f"says {summary['records']} records, and wrote {kept}"
         damages = defaultdict(list)
         for path in (self.target / "_export" / "damage").glob("*.json"):
             for line in path.read_text().splitlines():
                 row = json.loads(line)
                 damages[row["topic"]].append(json.loads(row["damage"]))
-        if sum(map(len, damages.values())) != summary.damaged:
-            yield f"says {summary.damaged} places, and lists {sum(map(len, damages.values()))}"
+        listed = sum(map(len, damages.values()))
+        if listed != summary["damagedPlaces"]:
+            yield f"says {summary['damagedPlaces']} places, and lists {listed}"
         yield from self.named(damages)
 
     def of_commands(self) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[spark]'")
@@ -26,7 +27,7 @@ import pyarrow as pa
 import kafkafs.spark
 from engine.checkpoint.meta_properties import parse_meta_properties
 from engine.checkpoint.partition_metadata import parse_partition_metadata
-from kafkafs.spark.jobs.export import export
+from kafkafs.cli import cli
 from kafkafs.spark.jobs.restore import restore
 from kafkafs.spark.sink.partitioner import partitions_by_key
 from tests.fixtures_data import TruthRecord
@@ -98,7 +99,9 @@ def served(
         if (folder / "partition.metadata").exists()
     }
     broker_id: dict[str, Any] = {"clusterId": meta.cluster_id, "nodeId": meta.node_id}
-    export(spark, str(current.log_dir), str(home / "export"))
+    words = ["export", str(current.log_dir), str(home / "export"), "--spark", "local[2]"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
     summary = restore(
         spark,
         str(home / "export"),

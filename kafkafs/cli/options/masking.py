@@ -181,7 +181,6 @@ NO_MASK = {
     "report": _FINDINGS + _OTHER,
     "schemas": _REPLAY,
     "serve": _BYTES + _OTHER,
-    "spark export": "read the data source kafkalog with its option mask, and write the frame",
     "spark pack": _NO_RECORDS,
     "spark restore": _BYTES + _OTHER,
     "top": _NO_RECORDS,

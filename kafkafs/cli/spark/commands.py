@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-JOBS = ("export", "pack", "restore")
+JOBS = ("pack", "restore")
 """Jobs. Each has a module and a command of its name; the module is imported when the job is called."""
 
 
@@ -30,13 +30,13 @@ class Jobs(click.Group):
     epilog="Exit status: 0 fine, 1 findings or nothing matched, 2 usage, 3 cannot read.",
 )
 def spark() -> None:
-    """Run jobs over whole log dirs in Spark: on this machine's cores, or on a cluster.
+    """Run jobs in Spark: on this machine's cores, or on a cluster.
 
-    The commands grep, check and stats run there with their option --spark.
+    The commands grep, check, stats and export run there with their option --spark.
 
     \b
-    kafkafs spark export /var/lib/kafka/data /lake -t orders --from 2024-01-01
-    kafkafs spark restore /lake /var/lib/kafka/restored
+    kafkafs spark pack job
+    kafkafs spark restore /lake/kafka /var/lib/kafka/restored
 
     Needs the extra `spark` (scripts/setup spark, or pip install 'kafkafs[spark]') and Java 17. For a
     cluster, see `kafkafs help spark/cluster`.

@@ -1,7 +1,7 @@
 """Shared by the commands of `kafkafs spark`: session, progress, summary, exit status.
 
 A job's command takes `@job_options` (its function gets them as one dict, `given`) and calls
-`run_job(given, "export", lambda spark, on_progress: export(spark, …, on_progress=on_progress))`.
+`run_job(given, "restore", lambda spark, on_progress: restore(spark, …, on_progress=on_progress))`.
 """
 
 from __future__ import annotations

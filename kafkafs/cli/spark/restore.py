@@ -10,8 +10,9 @@ import click
 from engine.coding.compression import CODEC_NAMES
 from kafkafs.cli.options.executors import pairs
 from kafkafs.cli.printing.verbosity import detail
-from kafkafs.cli.spark.export import FORMATS
 from kafkafs.cli.spark.job import job_options, run_job
+
+FORMATS = ("parquet", "json", "csv", "orc")
 
 
 @click.command(short_help="Make a log dir from an export.")
@@ -72,7 +73,7 @@ from kafkafs.cli.spark.job import job_options, run_job
 )
 @job_options
 def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
-    """Make a log dir TARGET, which a broker loads, from an export by `kafkafs spark export`.
+    """Make a log dir TARGET, which a broker loads, from an export by `kafkafs export`.
 
     \b
     kafkafs spark restore /lake/kafka /var/lib/kafka/restored

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.files.exported_rows import read_files
 from kafkafs.spark.jobs.files.target_files import target_files
 from kafkafs.spark.jobs.progress import JobWatch, OnProgress
-from kafkafs.spark.jobs.split_frames import settings
 from kafkafs.spark.sink.job_folder import refuse_target
 from kafkafs.spark.sink.log_dir_assembly import read_manifest
 from kafkafs.spark.sink.write_options import WriteOptions, parse_write_options
@@ -192,7 +192,7 @@ class _Restore:
         if tasks is None and done:
             tasks = max(sum(each.size for chunk in done for each in chunk.files) // TASK_BYTES, 1)
         keywords: dict[str, Any] = {**self._bounds(done), **self._options}
-        with settings(self._spark, spark__sql__session__timeZone="UTC"):
+        with _utc(self._spark):
             frame = self._frame(form)
             with JobWatch(self._spark, "restore", on_progress).step("writing"):
                 write(
@@ -277,3 +277,15 @@ def _ledger(files: TargetFiles, form: str | None, *, incomplete: bool) -> Ledger
             f"the export {files.uri} is unfinished: resume it, or restore it with incomplete"
         )
     return ledger
+
+
+@contextmanager
+def _utc(spark: SparkSession) -> Iterator[None]:
+    """Set the session's time zone in a block."""
+    name = "spark.sql.session.timeZone"
+    before = str(spark.conf.get(name))
+    spark.conf.set(name, "UTC")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from engine.disk.disk import TEMPORARY_SUFFIX
 from kafkafs.export.errors import OptionError
-from kafkafs.export.target import FoundTarget, LocalFiles, TargetFiles, refuse_inside
+from kafkafs.export.target import FoundTarget, LocalFiles, refuse_inside
 from kafkafs.spark.source.options.source_paths import resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def target_files(spark: SparkSession, target: str) -> TargetFiles:
+def target_files(spark: SparkSession, target: str) -> LocalFiles | HadoopFiles:
     """Return the files of a target.
 
     Raises:
@@ -34,7 +34,7 @@ def target_files(spark: SparkSession, target: str) -> TargetFiles:
     return LocalFiles(os.path.abspath(local))
 
 
-def outside_of(files: TargetFiles, paths: Sequence[str]) -> None:
+def outside_of(files: LocalFiles | HadoopFiles, paths: Sequence[str]) -> None:
     """Raise OptionError when a target is below one of the source's paths, or above one."""
     if not isinstance(files, LocalFiles):
         return
@@ -57,7 +57,7 @@ class HadoopFiles:
         self._hadoop = jvm.org.apache.hadoop.fs
         self._copy = jvm.org.apache.hadoop.io.IOUtils
         self._bytes = jvm.java.io.ByteArrayOutputStream
-        self.uri = target.rstrip("/")
+        self.uri = self.shown = target.rstrip("/")
         session: Any = spark._jsparkSession
         self._root = self._hadoop.Path(self.uri)
         with _jvm(self.uri, OptionError):
@@ -101,6 +101,12 @@ class HadoopFiles:
             self._system.delete(full, False)
             if not self._system.rename(temporary, full):
                 raise OSError(f"{path} cannot be renamed to its final name")
+
+    def put(self, local: str, path: str) -> None:
+        """Move a file of this machine to a new path."""
+        with _jvm(path):
+            source = self._hadoop.Path(f"file://{local}")
+            self._system.copyFromLocalFile(True, False, source, self._full(path))
 
     def sync(self, path: str) -> None:
         """Do nothing: a file that Hadoop's client has closed is written."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from engine.errors import SourceError
 from kafkafs.cli import cli
 from kafkafs.cli.options.executors import failure_of
 from kafkafs.cli.printing.verbosity import verbosity
@@ -22,23 +19,12 @@ from kafkafs.cli.spark import commands as spark_group
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.job_summary import percent, size
 from kafkafs.spark.jobs.progress import JobProgress, JobWatch
-from tests.fixtures_data import copy_of, log_dir
+from tests.fixtures_data import log_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE = str(log_dir("sample"))
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(spark: SparkSession) -> Run:
-    """Runs a command in the session of the tests."""
-
-    def running(*arguments: object) -> Result:
-        return CliRunner().invoke(cli, ["spark", *map(str, arguments)])
-
-    return running
 
 
 def test_every_job_has_help_with_an_example() -> None:
@@ -61,89 +47,38 @@ def test_without_pyspark_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     assert "pip install 'kafkafs[spark]'" in line
 
 
-def test_the_commands_are_known_without_importing_spark() -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["spark", "restore", "--help"],
+        ["check", SAMPLE],
+        ["stats", SAMPLE],
+        ["grep", "-c", "Lagos", SAMPLE],
+    ],
+    ids=" ".join,
+)
+def test_a_command_without_a_master_imports_no_spark(arguments: list[str]) -> None:
     code = (
         "import sys; from kafkafs.cli import cli\n"
-        "try: cli.main(['spark', 'export', '--help'])\n"
+        "try: cli.main(sys.argv[1:])\n"
         "except SystemExit: print([name for name in sys.modules if name.startswith(('pyspark', 'pyarrow', 'py4j'))])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_an_export_prints_a_table_or_facts(run: Run, tmp_path: Path) -> None:
-    done = run(
-        "export", SAMPLE, tmp_path / "out", "--topic", "orders", "--from", "2023-11-14T23:00"
-    )
-    assert done.exit_code == 0, done.output
-    assert done.stderr == ""
-    lines = done.stdout.splitlines()
-    assert lines[0].split() == [
-        *("topic", "partitions", "records", "files", "size", "first", "day", "last", "day"),
-    ]
-    assert lines[1].split()[:3] == ["orders", "2", "132"]
-    assert lines[-1] == f"written  file://{tmp_path}/out (parquet)"
-    again = run(
-        *("export", SAMPLE, tmp_path / "out", "--topic", "orders", "--resume", "--json"),
-        *("--verbose", "--from", "2023-11-14T23:00"),
-    )
-    facts = json.loads(again.stdout)
-    assert (again.exit_code, facts["records"], facts["recordsBefore"]) == (0, 0, 132)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ["export", SAMPLE, "{}", "--topic", "none"],
-            "no partition matches --topic none; the source has",
-        ),
-        (["export", SAMPLE, "{}", "-O", "splitByte=1"], "unknown option 'splitbyte'"),
-        (["export", SAMPLE, "{}", "--where", "nothing = 1"], "the condition is not valid"),
-        (["export", SAMPLE, "{}", "-O", "view=batches"], "this job has no option 'view'"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value[0],
-)
-def test_what_cannot_be_is_one_line_and_status_2(
-    run: Run, tmp_path: Path, arguments: list[str], said: str
-) -> None:
-    done = run(*[each.format(tmp_path / "out") for each in arguments])
-    assert (done.exit_code, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("kafkafs: ")
-    assert said in line
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--from", "soon"], ["--from", "5"], ["--from", "2024..2025"], ["-O", "x"], ["--conf", "=1"]],
-)  # fmt: skip
-def test_malformed_arguments_are_refused_before_spark_starts(arguments: list[str]) -> None:
-    done = CliRunner().invoke(cli, ["spark", "export", SAMPLE, "out", *arguments])
+    [
+        ["spark", "restore", SAMPLE, "out", "--conf", "=1"],
+        ["check", SAMPLE, "--spark", "x", "--spark-conf", "y"],
+    ],
+)
+def test_malformed_properties_are_refused_before_spark_starts(arguments: list[str]) -> None:
+    done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 2
-    assert "Invalid value" in done.stderr
-
-
-def test_damage_is_one_line_and_status_3_or_is_skipped_and_1(run: Run, tmp_path: Path) -> None:
-    source = copy_of("sample", tmp_path, ["orders-0"])
-    path = source / "orders-0" / "00000000000000000395.log"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    done = run("export", source, tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (3, "")
-    (line,) = done.stderr.splitlines()
-    assert str(path) in line
-    assert "onCorrupt=skip" in line
-    done = run("export", source, tmp_path / "out", "--resume", "--on-corrupt", "skip")
-    assert done.exit_code == 1
-    assert f"1 places, see file://{tmp_path}/out/_export/damage" in done.stdout
-
-
-def test_a_source_that_is_none_is_status_3(run: Run, tmp_path: Path) -> None:
-    done = run("export", tmp_path / "nothing", tmp_path / "out")
-    assert isinstance(done.exception, SourceError)  # which `main` says, with status 3
-    assert done.stdout == ""
+    assert "is not NAME=VALUE" in done.stderr
 
 
 def test_a_watch_tells_of_its_part_and_leaves_no_trace(spark: SparkSession) -> None:

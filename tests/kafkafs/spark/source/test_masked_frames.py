@@ -13,7 +13,6 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from pyspark.sql import SparkSession
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.selection import JobSelection
 from kafkafs.spark.source.options.read_options import parse_options
 from tests.kafkafs.masked_source import CANARY, found_in, write_source, written_policy
 from tests.spark_session import spark
@@ -131,5 +130,3 @@ def test_what_a_mask_changes_is_refused() -> None:
     given = {"path": "/data", "mask": "mask.toml", "decode": "true", "decodeMode": "failfast"}
     with pytest.raises(OptionError, match="'decodeMode' is not for 'mask'"):
         parse_options(given)
-    with pytest.raises(OptionError, match="jobs have no 'mask'"):
-        JobSelection(path="/data", options={"Mask": "mask.toml"}).checked()

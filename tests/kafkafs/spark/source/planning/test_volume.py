@@ -14,7 +14,6 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[
 
 import pyarrow as pa
 
-from kafkafs.spark.jobs.files.export_plan import plan_chunks
 from kafkafs.spark.source.options.read_options import ReadOptions, parse_options
 from kafkafs.spark.source.planning.batch_plan import plan_batch
 from kafkafs.spark.source.planning.volume import NotVisibleError
@@ -48,14 +47,13 @@ def copied_anew(root: Path) -> None:
 
 def planned(root: Path) -> Iterable[tuple[ReadOptions, list[Split]]]:
     options = parse_options({"path": str(root), "subscribe": "orders"})
-    (chunk,) = plan_chunks(options, {}, {}, 1 << 30)
-    return [(options, plan_batch(options)), (options, list(chunk.splits))]
+    return [(options, plan_batch(options))]
 
 
 def test_other_files_of_the_same_broker_are_read(root: Path) -> None:
     plans = planned(root)
     copied_anew(root)
-    assert [count(splits, options) for options, splits in plans] == [RECORDS, RECORDS]
+    assert [count(splits, options) for options, splits in plans] == [RECORDS]
 
 
 def test_another_brokers_log_dir_is_refused(root: Path) -> None:
@@ -72,4 +70,4 @@ def test_what_nobody_owns_is_read_wherever_it_lies(root: Path) -> None:
     (root / "meta.properties").unlink()
     plans = planned(root)
     copied_anew(root)
-    assert [count(splits, options) for options, splits in plans] == [RECORDS, RECORDS]
+    assert [count(splits, options) for options, splits in plans] == [RECORDS]
