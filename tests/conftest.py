@@ -84,7 +84,6 @@ LAYERS = (
     "kafkafs/spark",
     "kafkafs/cli/printing",
     "kafkafs/cli",
-    "kafkafs/cli/spark",
     "kafkafs/faces",
     "kafkafs/docs",
     "kafkafs",

@@ -124,9 +124,9 @@ def check(
         raise click.UsageError(
             "--replica cannot be combined with --evidence, --part, --sample, --max-duration or --resume"
         )
-    if spark and not (asked.is_everything and evidence is None and not replicas):
+    if spark and (replicas or evidence is not None):
         raise click.UsageError(
-            "--spark cannot be combined with --replica, --evidence, --part, --sample, --max-duration or --resume"
+            "--replica and --evidence read everything on this machine: leave out --spark"
         )
     passing = _filter(rules, severity)
     report: CheckReport = JsonReport(passing) if as_json else TextReport(passing)

@@ -224,7 +224,7 @@ def grep(
     shown.pop("extended_regexp")
     shown |= {name: around for name in ("before", "after") if shown[name] is None}
     output = GrepOutput(GrepFlags(**shown, quiet=verbosity().is_quiet))
-    _refuse(output.flags, form, leftovers, spark)
+    _refuse(output.flags, form, leftovers)
     masks.refuse(values, form)
     named = [clean_path(path) for path in paths or [""]]
 
@@ -269,16 +269,12 @@ def grep(
         output.run(searches, jobs, progress, executors)
 
 
-def _refuse(
-    flags: GrepFlags, form: RecordFormat | None, leftovers: Leftovers, spark: SparkMaster
-) -> None:
+def _refuse(flags: GrepFlags, form: RecordFormat | None, leftovers: Leftovers) -> None:
     """Refuse options that contradict each other."""
     if form is not None and not flags.prints_whole_records:
         raise click.UsageError("--format prints records: leave out -c, -l, -o, -n, -A, -B and -C")
     if leftovers.are_read and (form is not None or flags.hides_origin):
         raise click.UsageError(_SAYS_ORIGIN)
-    if spark and (flags.before or flags.after):
-        raise click.UsageError("-A, -B and -C read each partition in order: leave out --spark")
 
 
 def _compiled(patterns: Iterable[str], fields: Iterable[str], **how: bool) -> Query:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engine.arrays import np, npt
@@ -159,7 +159,9 @@ class TopicSchemas(LineDecoder):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has the schemas as of now."""
-        return _copied, (self._topic, self._store(), self._is_mapped, self._asks_as != "")
+        is_named = self._asks_as != ""
+        how = {"is_mapped": self._is_mapped, "is_named": is_named, "types": self._types}
+        return _copied, (self._topic, self._store(), how)
 
     def fields(
         self,
@@ -490,6 +492,5 @@ def _schema_json(schema: Schema) -> bytes:
     return hide(text).encode("utf-8", "replace")
 
 
-def _copied(topic: str, store: SchemaStore, is_mapped: bool, is_named: bool) -> TopicSchemas:
-    decoders = DecoderCache()
-    return TopicSchemas(topic, lambda: store, decoders, is_mapped=is_mapped, is_named=is_named)
+def _copied(topic: str, store: SchemaStore, how: Mapping[str, Any]) -> TopicSchemas:
+    return TopicSchemas(topic, lambda: store, DecoderCache(), **how)

@@ -7,6 +7,7 @@ drawn here, from what they tell of each batch, without its bytes.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,7 +15,15 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from engine.budgets import MiB
-from engine.check.log_dir_check import CheckOptions, Event, SourceCheck
+from engine.check.log_check import PartitionSummary
+from engine.check.log_dir_check import (
+    CheckOptions,
+    Event,
+    NotLookedAt,
+    PartitionDone,
+    SourceCheck,
+    fingerprint_of,
+)
 from engine.check.rules.finding import found
 from engine.clock import SystemClock
 from engine.errors import KafkaStorageError
@@ -117,15 +126,32 @@ def checked(
         takes_files=check.options.takes_files,
     )
     here = SourceCheck(check.source, options)
-    units = (unit for place, log in enumerate(logs) for unit in _units(place, log))
-    results = executors.flat_map(_CheckTask(here), units, lambda unit: unit.size, TASK_BYTES)
+    before: dict[int, str] = {}
+    left: list[NotLookedAt] = []
+
+    def units() -> Iterator[_Unit]:
+        for place, log in enumerate(logs):
+            if time.monotonic() >= check.options.ends_at:
+                left.append(NotLookedAt(log.name))
+                continue
+            before[place] = fingerprint_of(log) if check.options.fingerprints else ""
+            yield from _units(place, log)
+
+    results = executors.flat_map(_CheckTask(here), units(), lambda unit: unit.size, TASK_BYTES)
     with Workers(1) as workers:
         for place, some in groupby(results, itemgetter(0)):
+            log = logs[place]
             payloads = map(itemgetter(1), some)
             has_looks = next(payloads)
             each = (payload for payload in payloads if not isinstance(payload, bool))
-            yield from here.partition(logs[place], workers, each) if has_looks else each
-            logs[place].forget()
+            is_whole = False
+            for event in here.partition(log, workers, each) if has_looks else each:
+                is_whole |= isinstance(event, PartitionSummary)
+                yield event
+            if is_whole and before[place] and before[place] == fingerprint_of(log):
+                yield PartitionDone(log.name, before[place])
+            log.forget()
+    yield from left
 
 
 def _units(place: int, log: PartitionLog) -> Iterator[_Unit]:

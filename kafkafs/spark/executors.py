@@ -199,9 +199,9 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, each: object) -> tuple[str, Any] | None:
         if isinstance(each, LogView):
-            return "view", each.name
+            return "view", (each.name, None)
         if isinstance(each, PartitionLog):
-            return "log", each.name
+            return "log", (each.name, each.only)
         if isinstance(each, LogSource):
             return "source", None
         if isinstance(each, SchemaStore):
@@ -227,12 +227,16 @@ class _Unpickler(pickle.Unpickler):
             if name not in self._schemas:
                 self._schemas[name] = pickle.loads(self._shared[name].value)
             return self._schemas[name]
+        name, only = name
         if name not in self.logs:
             try:
                 self.logs[name] = log_of(self._source, name)
             except KeyError:
                 return None  # for the work to tell
-        return self.logs[name] if kind == "log" else self.logs[name].view()
+        log = self.logs[name]
+        if kind == "view":
+            return log.view()
+        return log if only == log.only else log.alone(only)
 
 
 def _packed(results: Iterable[object]) -> Iterator[bytes]:

@@ -13,7 +13,8 @@ from engine.log.segment.scan import Disorder, ScanItem
 from engine.processes import portable
 from kafkafs.decode.key_counts import KeyItem, counted, search_for_keys
 from kafkafs.decode.searching.apart import Apart
-from kafkafs.decode.searching.search import Search
+from kafkafs.decode.searching.search import DamageFacts, Match, Search
+from kafkafs.decode.searching.search_context import SEPARATOR, ContextSearch
 from kafkafs.decode.searching.where import Where, WhereCounts
 from kafkafs.masking.line_mask import LineMask
 from kafkafs.spark.executors import Executors
@@ -49,11 +50,10 @@ class _Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _SearchTask:
-    """Searches pieces, and then tells what was met on the way."""
+class _Conditioned:
+    """A task with a condition; it ends the condition's processes, and tells what was met on the way."""
 
-    work: Callable[[Part], Iterable[Any]]
-    where: Where | None = None
+    where: Where | None
 
     def __enter__(self) -> Self:
         return self
@@ -61,6 +61,19 @@ class _SearchTask:
     def __exit__(self, *_: object) -> None:
         if self.where is not None:
             self.where.__exit__()
+
+    def seen(self, search: Search) -> _Seen:
+        """Return what was met since the last call."""
+        mask = search.options.mask
+        masked = frozenset(mask.met) if isinstance(mask, LineMask) and mask.is_used else None
+        return _Seen(masked, None if self.where is None else self.where.taken())
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchTask(_Conditioned):
+    """Searches pieces."""
+
+    work: Callable[[Part], Iterable[Any]]
 
     def __call__(self, piece: _Piece) -> Iterator[tuple[int, Any]]:
         """Yield results with the number of their search before them; an OSError is one, too."""
@@ -72,12 +85,30 @@ class _SearchTask:
                     yield from ((piece.number, each) for each in self.work(part))
         except OSError as error:
             yield piece.number, portable(error)
-        yield piece.number, self._seen(search)
+        yield piece.number, self.seen(search)
 
-    def _seen(self, search: Search) -> _Seen:
-        mask = search.options.mask
-        masked = frozenset(mask.met) if isinstance(mask, LineMask) and mask.is_used else None
-        return _Seen(masked, None if self.where is None else self.where.taken())
+
+class _Group(NamedTuple):
+    """The searches of a partition, without the condition: the task has it."""
+
+    number: int
+    searches: Sequence[Search]
+
+
+@dataclass(frozen=True, slots=True)
+class _ContextTask(_Conditioned):
+    """Searches partitions in order; see `ContextSearch`."""
+
+    before: int
+    behind: int
+    most: int | None
+
+    def __call__(self, group: _Group) -> Iterator[tuple[int, Any]]:
+        """Yield results with the number of their partition before them."""
+        searches = [replace(each, where=self.where) for each in group.searches]
+        context = ContextSearch(self.before, self.behind, self.most)
+        yield from ((group.number, each) for each in context.results(searches))
+        yield group.number, self.seen(searches[0])
 
 
 def _is_of_next_segment(scanned: Scanned) -> bool:
@@ -113,6 +144,51 @@ def searched(
         if isinstance(each, OSError):
             raise each
         yield each
+
+
+def searched_in_context(
+    executors: Executors,
+    groups: Sequence[Sequence[Search]],
+    before: int,
+    behind: int,
+    most: int | None,
+) -> Iterator[Match | DamageFacts | int]:
+    """Yield what `ContextSearch` yields for the searches of each partition; an executor searches it whole.
+
+    Where there is a limit, partitions wait for each other: what is left of it decides where the next one ends.
+
+    Args:
+        executors: where partitions are searched.
+        groups: the searches of each partition.
+        before, behind, most: as of `ContextSearch`.
+
+    Raises as `searched`.
+    """
+    pieces = [
+        _Group(number, [replace(each, where=None) for each in searches])
+        for number, searches in enumerate(groups)
+    ]
+    where = groups[0][0].where if groups else None
+    printed: int | None = None
+    for some in [pieces] if most is None else [[piece] for piece in pieces]:
+        task = _ContextTask(where, before, behind, most)
+        for number, each in executors.flat_map(task, some, _size_of, TASK_BYTES):
+            if isinstance(each, _Seen):
+                _take(groups[number][0], each)
+            elif isinstance(each, Match) and each.text:
+                is_first = printed not in (None, number)
+                printed = number
+                yield each._replace(text=SEPARATOR + each.text) if is_first else each
+            else:
+                yield each
+            if most is not None and isinstance(each, Match):
+                most -= each.records
+        if most == 0:
+            break
+
+
+def _size_of(group: _Group) -> int:
+    return group.searches[0].view.size
 
 
 def counted_keys(
@@ -172,7 +248,7 @@ def _results(
                     break
                 yield _Piece(number, bare, log, split)
 
-    task = _SearchTask(work, searches[0].where if searches else None)
+    task = _SearchTask(searches[0].where if searches else None, work)
     for number, each in executors.flat_map(
         task, pieces(), lambda piece: piece.split.size, TASK_BYTES
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -119,20 +119,35 @@ class GrepOutput:
         self, searches: list[Search], jobs: int, executors: Executors | None
     ) -> Generator[Item, None, None]:
         """Yield the results of the searches in order; `jobs` threads search, or one if records have a context."""
+        if self._has_context:
+            groups = [list(group) for _, group in groupby(searches, name_of)]
+            yield from self._in_context(groups, executors)
+            return
         if executors is not None:
             from kafkafs.spark.searching import searched
 
             yield from searched(executors, self._work, searches, self._is_wanted)
             return
-        if self._has_context:
-            context = ContextSearch(self.flags.before, self.flags.after, self.flags.max_count)
-            for _, group in groupby(searches, name_of):
-                yield from context.results(group)
-            return
         with Workers(jobs, "grep") as workers:
             yield from workers.flat_map(
                 self._work, self._parts(searches), lambda part: is_large(part[1:])
             )
+
+    def _in_context(
+        self, groups: Sequence[Sequence[Search]], executors: Executors | None
+    ) -> Iterator[Item]:
+        """Yield the results of the searches of each partition."""
+        wanted = self.flags.before, self.flags.after, self.flags.max_count
+        if executors is not None:
+            from kafkafs.spark.searching import searched_in_context
+
+            yield from searched_in_context(executors, groups, *wanted)
+            return
+        context = ContextSearch(*wanted)
+        for group in groups:
+            yield from context.results(group)
+            if context.has_enough:
+                return
 
     def _parts(self, searches: Iterable[Search]) -> Iterator[Part]:
         for search in searches:

@@ -32,6 +32,11 @@ class ContextSearch:
         self._is_gap = False
         """Whether a record was left out since a line was printed."""
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether as many records were found as are wanted."""
+        return self._most == 0
+
     def results(self, searches: Iterable[Search]) -> Iterator[Match | DamageFacts | int]:
         """Yield a partition's lines with the number of matches, damaged places, and counts of read bytes."""
         self._leave_out()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.check.log_dir_check import CheckOptions, SourceCheck
+from engine.check.log_dir_check import CheckOptions, PartitionDone, SourceCheck
 from engine.check.rules.finding import Finding
 from engine.errors import DamagedFileError
 from engine.log.log_directory import LogSource, open_source
@@ -114,9 +114,12 @@ def test_a_partition_that_a_host_does_not_find_is_a_finding(
     executors, source = executors_of(spark, root)
     logs = list(source.partitions().values())
     shutil.rmtree(root / "sound-0")
-    events = checked(executors, SourceCheck(source), logs)
+    check = SourceCheck(source, CheckOptions(fingerprints=True))
+    events = list(checked(executors, check, logs))
     found = [(each.partition, each.rule) for each in events if isinstance(each, Finding)]
     assert ("sound-0", "file-unreadable") in found
+    done = [each.partition for each in events if isinstance(each, PartitionDone)]
+    assert done == ["orders-0"]
 
 
 def test_the_conclusion_reads_no_segment_again(

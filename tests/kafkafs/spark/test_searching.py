@@ -116,16 +116,30 @@ def test_masks_hide_the_same_and_what_they_met_is_told(spark: SparkSession, tmp_
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    "arguments",
     [
-        (["-C", "1"], "leave out --spark"),
-        (["--spark-conf", "x"], "'x' is not NAME=VALUE"),
+        ["-C", "1", "Lagos", CURRENT],
+        ["-B", "2", "-n", "Lagos", CURRENT, "--topic", "ord*"],
+        ["-A", "3", "-m", "5", "Lagos", CURRENT],
+        ["-C", "2", "-m", "100", "Lagos", CURRENT, "--topic", "orders"],
+        ["-C", "2", "-m", "85", "o", CURRENT, "orders-0/offset/0..80", "orders-1", "txn-0"],
+        ["-C", "1", "nobody knows this", CURRENT],
+        ["-C", "1", "--deleted", "a", CURRENT],
+        ["-C", "1", "--where", ".offset % 500 == 3", CURRENT],
     ],
+    ids=" ".join,
 )
-def test_what_executors_cannot_do_is_refused(arguments: list[str], said: str) -> None:
-    done = run("grep", "a", CURRENT, "--spark", "local[2]", *arguments)
-    assert done.exit_code == 2
-    assert said in done.stderr
+def test_context_is_that_of_the_local_command(spark: SparkSession, arguments: list[str]) -> None:
+    check_same(*arguments)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_context_goes_on_after_damage(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    source = copy_of("sample", tmp_path, ["orders-0", "orders-1"])
+    for place, name in enumerate(("orders-0", "orders-1")):
+        Hurt(10 * seed + place, source / name).hurt()
+    check_same("-C", "2", "Lagos", source)
+    check_same("-C", "2", "-m", "90", "Lagos", source)
 
 
 def test_properties_without_a_master_are_refused() -> None:
