@@ -16,8 +16,6 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any, NamedTuple, NoReturn, Self
 
-from orjson import loads
-
 from engine.budgets import MiB
 from kafkafs.decode.searching.plain_condition import (
     Condition,
@@ -34,6 +32,7 @@ _MOST_LINES = 1024
 _MOST_BYTES = 1 * MiB
 _MOST_REASON = 200
 _LENGTH = 4
+_MISSING = "--where needs {}: pip install 'kafkafs[where]'"
 _YES, _NO, _FAILED, _LACKS = b"10e-"
 _PROGRAM = """[limit(1; try ((%s
 ) | if . then 1 else 0 end) catch ("e" + tostring))] | .[0] // 0"""
@@ -84,6 +83,7 @@ class Where:
     def __init__(self, text: str, jobs: int) -> None:
         _compiled(text)
         self._text = text
+        self._loads = _json_reader()
         self._plain = plain_condition(text)
         self.met = self.lacking = self.failed = 0
         self.first: tuple[str, str] | None = None
@@ -133,7 +133,7 @@ class Where:
             try:
                 if len(line) > MOST_LINE:
                     raise UndecidedError
-                result = condition(loads(line))
+                result = condition(self._loads(line))
                 marks.append(_NO if result is None or result is False else _YES)
             except OtherTypeError as error:
                 marks.append(_LACKS)
@@ -202,11 +202,19 @@ def _batches(lines: Sequence[bytes]) -> Iterable[list[bytes]]:
         yield some
 
 
+def _json_reader() -> Callable[[bytes], Any]:
+    try:
+        from orjson import loads
+    except ImportError:
+        raise WhereError(_MISSING.format("orjson")) from None
+    return loads
+
+
 def _compiled(text: str) -> Any:  # noqa: ANN401 - of libjq
     try:
         import jq
     except ImportError:
-        raise WhereError("--where needs jq: pip install 'kafkafs[where]'") from None
+        raise WhereError(_MISSING.format("jq")) from None
     try:
         return jq.compile(_PROGRAM.replace("%s", text))
     except ValueError as error:

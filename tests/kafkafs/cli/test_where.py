@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,7 +173,17 @@ def test_a_line_that_is_too_long_fails_alone(monkeypatch: pytest.MonkeyPatch) ->
         assert condition.first[0] == "t-0:1"
 
 
-def test_without_jq_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jq", None)
-    with pytest.raises(WhereError, match=r"pip install 'kafkafs\[where\]'"):
+@pytest.mark.parametrize("missing", ["jq", "orjson"])
+def test_without_the_extra_the_error_names_it(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(WhereError, match=rf"needs {missing}: pip install 'kafkafs\[where\]'"):
         Where(".a", 1)
+
+
+def test_a_search_without_a_condition_needs_no_extra() -> None:
+    code = "import sys; sys.modules |= {'jq': None, 'orjson': None}; from kafkafs.cli import main; main()"
+    command = [sys.executable, "-c", code, "grep", "-c", "Lagos", SAMPLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 0
