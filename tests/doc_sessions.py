@@ -36,8 +36,10 @@ FOLDERS = re.compile(r"(?<![\w.…/])/(?=(?:var/lib/kafka|backup|srv|mnt)\b)")
 LIMIT_SECONDS = 200
 NOISE = "WARNING: Using incubator modules: jdk.incubator.vector"
 """Line of the JVM that Spark starts; no option turns it off."""
-PROGRESS = re.compile(r"kafkafs: .+ [KMGT]?i?B/s(, \d+m \d+s left)?")
-"""Line that a command without a terminal prints when it takes 30 seconds, as on a busy machine."""
+PROGRESS = re.compile(
+    r"kafkafs: .+ [KMGT]?i?B/s(, \d+m \d+s left)?|kafkafs \w+: \d+%, .+ tasks, \d+ running"
+)
+"""Line that a command or a job without a terminal prints when it takes 30 seconds, as on a busy machine."""
 
 
 class Step(NamedTuple):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import click
 import pytest
 
 from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.spark.progress import shown_progress
+from kafkafs.spark.jobs.progress import JobProgress
 from tests.doc_sessions import (
     DOCUMENTS,
     PREPARATIONS,
@@ -20,7 +24,7 @@ from tests.doc_sessions import (
 
 def marks_of(session: Session) -> list[pytest.MarkDecorator]:
     marks = [pytest.mark.mount] if session.mounts else []
-    if any("kafkafs spark" in step.command for step in session.steps):
+    if any(re.search(r"kafkafs spark|--spark", step.command) for step in session.steps):
         marks.append(pytest.mark.spark_commands)
     return marks
 
@@ -58,3 +62,14 @@ def test_a_line_of_progress_on_a_slow_machine_is_no_output(count: int, total: in
     progress.total = total
     progress.bytes = count
     assert output_of(f"a\n{progress.line(30.0)}\nb\n") == ["a", "b"]
+
+
+def test_a_line_of_a_jobs_progress_is_no_output(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Progress, "EVERY", 0)
+    with click.Context(click.Command("job")), shown_progress("restore") as on_progress:
+        on_progress(JobProgress("writing", 1.0, 2, 2, 0, 0))
+    printed = capsys.readouterr().err
+    assert printed.startswith("kafkafs restore: 100%")
+    assert output_of(f"a\n{printed}b\n") == ["a", "b"]
