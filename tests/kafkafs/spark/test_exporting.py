@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[spark]'")
 
+import fastavro
 import pyarrow.dataset as ds
 
 from kafkafs.spark.jobs.files.exported_rows import read_files
@@ -54,6 +55,9 @@ def contents(target: Path) -> dict[str, list[Any]]:
         if path.suffix in (".parquet", ".orc", ".arrow"):
             form = {".arrow": "ipc"}.get(path.suffix, path.suffix[1:])
             rows: list[Any] = ds.dataset(path, format=form).to_table().to_pylist()
+        elif path.suffix == ".avro":
+            with path.open("rb") as file:
+                rows = list(fastavro.reader(file))
         else:
             rows = path.read_bytes().splitlines()
         found[folder] = found.get(folder, []) + rows
@@ -82,7 +86,8 @@ def check_same(tmp_path: Path, *arguments: object) -> Result:
         [CURRENT],
         [CURRENT, "--format", "csv", "--internal", "--committed"],
         [CURRENT, "--format", "jsonl", "--internal", "--deleted"],
-        [CURRENT, "--format", "orc", "--topic", "orders,txn", "--from", "2023-11-14T23:00"],
+        [CURRENT, "--format", "orc", "--topic", "ord*,/^txn$/", "--from", "2023-11-14T23:00"],
+        [CURRENT, "--format", "avro", "--partition", "0"],
         [SAMPLE, "--format", "arrow", "--columns", "offset,value", "--chunk-size", "100000"],
         [CONFLUENT, "--columns", "offset,decodedKey,decodedValue"],
         [CONFLUENT, "--decode", "columns", "-t", "python-avro,json-types,proto-known"],
