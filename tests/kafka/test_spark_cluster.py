@@ -119,7 +119,7 @@ def test_spark_submit_runs_a_command_with_what_pack_wrote_and_nothing_else(
     done = _run([*submit, "--py-files", archive, job, *words], home, node, node)
     here = CliRunner().invoke(cli, words)
     assert done.returncode == here.exit_code, done.stderr[-4000:]
-    assert done.stdout == here.stdout
+    assert done.stdout == here.stdout + here.stderr, "spark-submit writes both to standard output"
 
 
 def test_a_command_with_a_master_sends_the_package_itself(home: Path, node: Path) -> None:
