@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkafs.cli import cli
+from tests.doc_sessions import output_of
 from tests.fixtures_data import copy_of, log_dir
 from tests.hurt_folders import Hurt
 from tests.kafkafs.masked_source import POLICY, write_source, written_policy
@@ -32,7 +33,7 @@ def check_same(command: str, *arguments: object) -> Result:
     here = run(command, *arguments)
     there = run(command, *arguments, *SPARK)
     assert there.stdout == here.stdout, repr(there.exception)
-    assert (there.exit_code, there.stderr) == (here.exit_code, here.stderr)
+    assert (there.exit_code, output_of(there.stderr)) == (here.exit_code, output_of(here.stderr))
     return here
 
 
@@ -74,7 +75,7 @@ def test_damage_is_found_as_the_local_command_finds_it(
     here, there = (run("stats", source, "--keys", *more) for more in ([], list(SPARK)))
     assert (there.exit_code, there.stdout) == (here.exit_code, here.stdout)
     # Of two batches out of order, executors may name the first, and not the second.
-    assert len(there.stderr.splitlines()) == len(here.stderr.splitlines())
+    assert len(output_of(there.stderr)) == len(output_of(here.stderr))
 
 
 def test_masked_keys_are_masked(spark: SparkSession, tmp_path: Path) -> None:

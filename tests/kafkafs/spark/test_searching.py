@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkafs.cli import cli
+from tests.doc_sessions import output_of
 from tests.fixtures_data import copy_of, log_dir
 from tests.hurt_folders import Hurt
 from tests.kafkafs.masked_source import POLICY, write_source, written_policy
@@ -33,7 +34,7 @@ def cut_small(patch: pytest.MonkeyPatch, split: int, task: int) -> None:
 
 
 def outcome(done: Result) -> tuple[int, bytes, list[str]]:
-    return done.exit_code, done.stdout_bytes, done.stderr.splitlines()
+    return done.exit_code, done.stdout_bytes, output_of(done.stderr)
 
 
 def check_same(*arguments: object) -> Result:
