@@ -41,11 +41,11 @@ class _Seen(NamedTuple):
     """What a search's mask and condition met on an executor.
 
     Attributes:
-        masked: paths of the mask that some record had; None if no record was masked.
+        masked: paths of the mask that some record had, and that some record lacked; None without a mask.
         counts: what the condition counted; None without one.
     """
 
-    masked: frozenset[str] | None
+    masked: tuple[frozenset[str], frozenset[str]] | None
     counts: WhereCounts | None
 
 
@@ -65,7 +65,9 @@ class _Conditioned:
     def seen(self, search: Search) -> _Seen:
         """Return what was met since the last call."""
         mask = search.options.mask
-        masked = frozenset(mask.met) if isinstance(mask, LineMask) and mask.is_used else None
+        masked = (
+            (frozenset(mask.met), frozenset(mask.lacked)) if isinstance(mask, LineMask) else None
+        )
         return _Seen(masked, None if self.where is None else self.where.taken())
 
 
@@ -269,7 +271,7 @@ def _splits(search: Search) -> Iterator[Split]:
 def _take(search: Search, seen: _Seen) -> None:
     mask = search.options.mask
     if seen.masked is not None and isinstance(mask, LineMask):
-        mask.is_used = True
-        mask.met.update(seen.masked)
+        mask.met.update(seen.masked[0])
+        mask.lacked.update(seen.masked[1])
     if search.where is not None and seen.counts is not None:
         search.where.add(seen.counts)
