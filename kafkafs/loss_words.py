@@ -51,15 +51,28 @@ def _place(place: Elsewhere) -> str:
     return f"broker {place.name}" if place.kind is ElsewhereKind.REPLICA else place.name
 
 
-def closing(totals: LossTotals) -> str:
-    """Return the sentence about all losses; "" without any."""
+def closing(totals: LossTotals, when: str = "") -> str:
+    """Return the sentence about all losses; "" without any.
+
+    Args:
+        totals: their sums.
+        when: when they were lost, in words.
+    """
     if not totals.partitions:
         return ""
     amount = counted(totals.offsets, "offset") if totals.offsets else "an unknown number of offsets"
     up_to = "" if totals.is_certain else "up to "
     span = time_span(totals.before, totals.after)
-    lost = f"lost for good here: {up_to}{amount} in {counted(totals.partitions, 'partition')}"
-    return f"{lost}, {span}" if span else lost
+    here = "lost here" if totals.swapped or totals.moving else "lost for good here"
+    lost = f"{here}: {up_to}{amount} in {counted(totals.partitions, 'partition')}"
+    parts = [", ".join(filter(None, (lost, span, when)))]
+    if totals.swapped:
+        parts.append(
+            f"up to {totals.swapped:,} of them in .swap files, which kafkafs rebuild takes"
+        )
+    if totals.moving:
+        parts.append(f"{totals.moving:,} of them in future logs alone: the current logs have them")
+    return "; ".join(parts)
 
 
 def time_span(before: Timestamp | None, after: Timestamp | None) -> str:

@@ -6,7 +6,7 @@ Opening a source lists only its top folder; the folder of a partition is listed 
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from types import MappingProxyType
@@ -42,6 +42,8 @@ MAX_AGE = 0.2
 NOT_FOLLOWED = "a symbolic link, not followed"
 _LIVE_MAX_AGE = 1.0
 _SPARE_DESCRIPTORS = 256
+_FILES_BESIDE = frozenset({"checkpoint", "meta_properties"})
+"""Kinds of problems of files beside the partitions."""
 
 
 class Unread(NamedTuple):
@@ -245,19 +247,24 @@ class LogSource:
 
     def unread(self) -> list[Unread]:
         """Return the folders and files that could not be read so far."""
-        found = [
-            Unread(entry["file"], entry["reason"], entry["errno"])
-            for entry in self._problems.entries()
-            if "errno" in entry
-        ]
-        found += [
+        return self._unread() + [
             Unread(log.display(entry["file"]), entry["reason"], entry["errno"])
             for log in list(self._logs.values())
             if len(log.problems)
             for entry in log.problems.entries()
             if "errno" in entry
         ]
-        return found
+
+    def unread_beside(self) -> list[Unread]:
+        """Return the files beside the partitions, such as checkpoints, that could not be read so far."""
+        return self._unread(_FILES_BESIDE)
+
+    def _unread(self, kinds: Container[object] | None = None) -> list[Unread]:
+        return [
+            Unread(entry["file"], entry["reason"], entry["errno"])
+            for entry in self._problems.entries()
+            if "errno" in entry and (kinds is None or entry["kind"] in kinds)
+        ]
 
     def unread_folders(self) -> list[Unread]:
         """Return the partitions' folders that are symbolic links, which a broker follows and the engine does not."""

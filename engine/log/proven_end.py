@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.arrays import np
 from engine.budgets import MiB
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.checkpoint.meta_properties import parse_meta_properties
 from engine.errors import CorruptIndexError, DamagedFileError
 from engine.files.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
+    META_PROPERTIES,
     QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
@@ -36,9 +39,13 @@ from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.log.folder_listing import FolderListing
 from engine.log.log_view import LogView
+from engine.log.source_identity import is_partition_name
 from engine.log.stable_offset import leader_epochs
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
+
+if TYPE_CHECKING:
+    from engine.checkpoint.quorum_state import QuorumState
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _LARGEST_INDEX = 64 * MiB
@@ -184,11 +191,35 @@ def _election(view: LogView, held: Offset) -> Iterator[EndProof]:
         state = parse_quorum_state(view.read_side_file(QUORUM_STATE))
     except (DamagedFileError, OSError):
         return
-    if state.leader_id >= 0 and state.leader_epoch > 0:
+    if state.leader_id >= 0 and state.leader_epoch > 0 and _is_past_first_start(view, state):
         says = (
             f"quorum-state names the leader of epoch {state.leader_epoch}, who began with a record"
         )
         yield EndProof(1, QUORUM_STATE, says)
+
+
+def _is_past_first_start(view: LogView, state: QuorumState) -> bool:
+    """Return whether a node with an empty metadata log had records there once.
+
+    A node that was killed between its first quorum-state and its first record has no other log, no checkpoint that names
+    one, and no epoch that begins behind the start; and if it leads, it leads for the first time. One that follows
+    another leader has lost nothing: it fetches the records again.
+    """
+    known, root = view.log.checkpoints, view.log.root
+    if known.all_recovery_points() or known.all_high_watermarks():
+        return True
+    with suppress(DamagedFileError, OSError):
+        entries = parse_leader_epochs(view.read_side_file(LEADER_EPOCH_CHECKPOINT))
+        if any(each.start_offset > 0 for each in entries):
+            return True
+    try:
+        if any(is_partition_name(each.name) and each.name != view.name for each in root.list()):
+            return True
+        data = root.read(META_PROPERTIES, limit=view.log.budgets.checkpoint_bytes)
+        node_id = parse_meta_properties(data).node_id
+    except (DamagedFileError, OSError):
+        node_id = None
+    return state.leader_epoch > 1 and node_id in (None, state.leader_id)
 
 
 def _last_epoch(view: LogView, held: Offset) -> Iterator[EndProof]:

@@ -86,6 +86,7 @@ class StartPlan:
         self._done: dict[Place, LogPlan] = {}
         self._metadata_read = ReadAtStart()
         self.lost_folders: tuple[LostFolder, ...] = ()
+        self.strays: tuple[str, ...] = ()
         self.sound: set[str] = set()
         try:
             self._sources = open_log_dirs(paths)
@@ -314,6 +315,7 @@ class StartPlan:
                 topic_id = self._topic_id(root, folder)
                 is_stray = self._assignments.why_stray(folder, topic_id) is not None
                 found.append(FoundLog(Place(root.path, folder.name), folder, topic_id, is_stray))
+        self.strays = tuple(each.place.folder for each in found if each.is_stray)
         futures = FutureLogs(found, self._assignments)
         if self._owners.failure or any(
             each.outcome is Outcome.BROKER_STOPS for each in self.log_dirs

@@ -39,10 +39,11 @@ from engine.rebuild.records_files import WrittenFile
 from engine.rebuild.report import Json, describe_options, holds_records
 from engine.rebuild.selection import LeftOut, select
 from engine.rebuild.staging import Staging, refuse_target, sync_tree
-from engine.rebuild.start import why_no_start
+from engine.rebuild.start import Start, planned_start
 from engine.rebuild.verification import verified_files
 from engine.rebuild.writing import write_file
 from engine.topics.topic_names import CLUSTER_METADATA
+from engine.verdict.metadata_log import forgets_topics
 from engine.verdict.totals import LossTotals
 
 _BUDGETS = Budgets(open_files=64)
@@ -140,7 +141,7 @@ class _Rebuild:
         self.copies_unread: list[Unread] = []
         self.unread_partitions: list[str] = []
         self._not_loaded: list[str] = []
-        self.no_start: str | None = None
+        self.start = Start(None)
         self.written: dict[str, WrittenFile] = {}
         self.checkpoints = NewCheckpoints()
 
@@ -209,7 +210,9 @@ class _Rebuild:
             self.unread_partitions,
             removed,
             self._made_anew(),
-            self.no_start,
+            self.start.why_not,
+            self.start.strays,
+            self._forgets_topics(),
         )
 
     def _loss_totals(self) -> LossTotals:
@@ -293,8 +296,19 @@ class _Rebuild:
         for name, data in files.items():
             write_file(os.path.join(staging.path, name), data, self.disk)
         if META_PROPERTIES in files:
-            reason = why_no_start(staging.path)
-            self.no_start = reason and reason.replace(f"{staging.path}/", "")
+            start = planned_start(staging.path)
+            why_not = start.why_not and start.why_not.replace(f"{staging.path}/", "")
+            self.start = start._replace(why_not=why_not)
+
+    def _forgets_topics(self) -> bool:
+        """Return whether the result is a log dir like the source, which lacks the metadata log."""
+        return (
+            self.options.meta_properties
+            and not self.options.topics
+            and not self.options.partitions
+            and all(each.partition.topic != CLUSTER_METADATA for each in self.selection.chosen)
+            and forgets_topics(self.sources[0])
+        )
 
     def _manifest(self, files: list[FileHash]) -> Json:
         now = datetime.datetime.fromtimestamp(SYSTEM_CLOCK.now_ms() // 1000, datetime.UTC)
@@ -310,7 +324,9 @@ class _Rebuild:
             "lossTotals": self._loss_totals().to_json(),
             "leftOut": [each._asdict() for each in self.selection.left_out],
             "madeAnew": [{"path": each.path, "reason": each.reason} for each in self._made_anew()],
-            "noStart": self.no_start,
+            "noStart": self.start.why_not,
+            "strays": list(self.start.strays),
+            "forgetsTopics": self._forgets_topics(),
             "unread": [each._asdict() for each in self._unread()],
             "unreadPartitions": self.unread_partitions,
             "files": [each._asdict() for each in files],

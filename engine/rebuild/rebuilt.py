@@ -25,6 +25,8 @@ class Rebuilt:
         removed: remains of interrupted runs that were removed.
         made_anew: files beside the records that could not be read, and what the new ones lack.
         no_start: why a broker does not start on the result; None if it does, or if nobody looked.
+        strays: logs of the result that a broker sets aside at its start, by the metadata in it.
+        forgets_topics: whether the source lacks the metadata log, and so does the result.
     """
 
     target: str | None
@@ -37,6 +39,8 @@ class Rebuilt:
     removed: list[str] = field(default_factory=list)
     made_anew: list[LeftOut] = field(default_factory=list)
     no_start: str | None = None
+    strays: tuple[str, ...] = ()
+    forgets_topics: bool = False
 
 
 class EmptyResultError(RebuildRefusedError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from engine.errors import KafkaStorageError
 from engine.log.partition_choice import PartitionChoice
 from engine.plan.loading.broker_failure import Outcome
@@ -9,8 +11,20 @@ from engine.plan.log_dir_plan import METADATA_LOG
 from engine.plan.start_plan import StartPlan
 
 
-def why_no_start(log_dir: str) -> str | None:
-    """Return why a broker does not start on a new log dir; None if it does.
+class Start(NamedTuple):
+    """What a broker does at its start on a new log dir.
+
+    Attributes:
+        why_not: why it does not start; None if it does.
+        strays: the logs that it sets aside as -stray: the metadata in the log dir does not assign them to the node.
+    """
+
+    why_not: str | None
+    strays: tuple[str, ...] = ()
+
+
+def planned_start(log_dir: str) -> Start:
+    """Plan a start on a new log dir.
 
     Each log was loaded when it was written; here meta.properties, the checkpoints and the metadata log count.
     """
@@ -20,6 +34,6 @@ def why_no_start(log_dir: str) -> str | None:
             for _ in plan.logs():
                 pass
             outcome, reason = plan.verdict()
+            return Start(None if outcome is Outcome.LOADS else reason, plan.strays)
     except (KafkaStorageError, OSError) as error:
-        return f"this is not known: {error}"
-    return None if outcome is Outcome.LOADS else reason
+        return Start(f"this is not known: {error}")

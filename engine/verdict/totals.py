@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from engine.files.file_names import FileState, FolderState
+from engine.log.segment.damage import ElsewhereKind
 from engine.units import Offset, Timestamp
 from engine.verdict.loss import Loss
+
+_SWAP = FileState.SWAP.value
+_FUTURE = FolderState.FUTURE.value
 
 
 class LossTotals(NamedTuple):
@@ -18,6 +23,8 @@ class LossTotals(NamedTuple):
         before, after: timestamps in milliseconds around the losses: the smallest one before and the largest one after
             a loss; None if none is known.
         is_certain: whether all losses are certain and their offsets known.
+        swapped: offsets among them that .swap files may hold, which a rebuild takes.
+        moving: offsets among them that future logs lost, and the logs did not that they are copies of.
     """
 
     offsets: int = 0
@@ -25,11 +32,15 @@ class LossTotals(NamedTuple):
     before: Timestamp | None = None
     after: Timestamp | None = None
     is_certain: bool = True
+    swapped: int = 0
+    moving: int = 0
 
     @classmethod
     def of(cls, losses: Iterable[Loss]) -> LossTotals:
         """Return the sums over some losses."""
         ranges: dict[str, list[tuple[Offset, Offset]]] = {}
+        swapped: dict[str, list[tuple[Offset, Offset]]] = {}
+        moving: set[str] = set()
         before: list[Timestamp] = []
         after: list[Timestamp] = []
         is_certain = True
@@ -37,6 +48,12 @@ class LossTotals(NamedTuple):
             found = ranges.setdefault(loss.partition, [])
             if loss.first_offset is not None and loss.next_offset is not None:
                 found.append((loss.first_offset, loss.next_offset))
+                if any(each.name.endswith(_SWAP) for each in loss.elsewhere):
+                    swapped.setdefault(loss.partition, []).append(found[-1])
+                if loss.partition.endswith(_FUTURE) and any(
+                    each.kind is ElsewhereKind.COPY for each in loss.elsewhere
+                ):
+                    moving.add(loss.partition)
             is_certain &= loss.is_certain and loss.next_offset is not None
             before += [] if loss.before is None else [loss.before]
             after += [] if loss.after is None else [loss.after]
@@ -46,6 +63,8 @@ class LossTotals(NamedTuple):
             min(before, default=None),
             max(after, default=None),
             is_certain,
+            sum(map(_covered, swapped.values())),
+            sum(_only_in(ranges[name], ranges.get(_log_of(name), [])) for name in moving),
         )
 
     @classmethod
@@ -58,6 +77,8 @@ class LossTotals(NamedTuple):
             min((each.before for each in every if each.before is not None), default=None),
             max((each.after for each in every if each.after is not None), default=None),
             all(each.is_certain for each in every),
+            sum(each.swapped for each in every),
+            sum(each.moving for each in every),
         )
 
     @classmethod
@@ -69,17 +90,34 @@ class LossTotals(NamedTuple):
             facts["timestampBefore"],
             facts["timestampAfter"],
             facts["certain"],
+            facts.get("inSwapFiles", 0),
+            facts.get("inFutureLogs", 0),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; times in milliseconds."""
-        return {
+        facts: dict[str, Any] = {
             "offsets": self.offsets,
             "partitions": self.partitions,
             "certain": self.is_certain,
             "timestampBefore": self.before,
             "timestampAfter": self.after,
         }
+        if self.swapped:
+            facts["inSwapFiles"] = self.swapped
+        if self.moving:
+            facts["inFutureLogs"] = self.moving
+        return facts
+
+
+def _log_of(future: str) -> str:
+    """Return the name of the log that a future log is a copy of."""
+    return future.rpartition(".")[0]
+
+
+def _only_in(some: list[tuple[Offset, Offset]], others: list[tuple[Offset, Offset]]) -> int:
+    """Return the number of offsets that are in a range of the first list, and in none of the second."""
+    return _covered(some + others) - _covered(others)
 
 
 def _covered(ranges: list[tuple[Offset, Offset]]) -> int:

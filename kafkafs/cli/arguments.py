@@ -271,6 +271,10 @@ class Failures:
         self.count += report_unread(source.unread_folders())
         self._has_findings |= report_lost_partitions(source)
 
+    def report_beside(self, source: LogSource) -> None:
+        """Report the files beside the partitions of a source that could not be read."""
+        self.count += report_unread(source.unread_beside())
+
     def note_reported(self, *, is_unread: bool) -> None:
         """Count a place that was reported; `is_unread` if it could not be read, else it is damaged."""
         self.count += is_unread

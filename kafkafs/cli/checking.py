@@ -117,6 +117,7 @@ def check(
     running on SOURCE. Exit status: 0 nothing found but notes, 1 errors or warnings, or nothing
     to check, 3 something could not be read, or was left when the time was over.
     """
+    from engine.verdict.metadata_log import forgets_topics
     from kafkafs.cli.options.check_run import CheckRun
     from kafkafs.cli.printing.check_report import JsonReport, TextReport
 
@@ -145,6 +146,8 @@ def check(
                 run.take_finished(report)
                 _take(run.events(jobs, progress), report, progress)
                 report.scope, report.not_looked_at = run.scope, run.not_looked_at
+                is_whole = run.scope is None and not (choice or run.not_looked_at)
+                report.forgets_topics = is_whole and forgets_topics(source)
                 report.end()
                 run.finish(report)
         if report.not_looked_at:

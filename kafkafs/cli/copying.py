@@ -126,10 +126,11 @@ def cat(
         ranges = paths or chosen_ranges(
             tree.source, choice, extent, failures, may_be_empty=bool(apart)
         )
-        if form is not None or masks:
+        if form is not None or masks or apart:
             from kafkafs.schemas.known_schemas import KnownSchemas
 
             known = KnownSchemas(tree.source, schemas)
+        if form is not None or masks:
             print_records(tree.source, ranges, form, masks, known, jobs, failures, progress)
             ranges = ()
         for path in ranges:
@@ -151,10 +152,8 @@ def cat(
                     failures.report_nothing(no_records(path, logs_of_path(tree.source, path)))
             write_output(b"", flush=True)
         if apart:
-            from kafkafs.schemas.known_schemas import KnownSchemas
-
-            known = KnownSchemas(tree.source, schemas)
             print_apart(apart, extent, values, masks, known, jobs, failures, progress)
+        failures.report_beside(tree.source)
 
 
 def print_apart(

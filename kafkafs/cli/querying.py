@@ -157,8 +157,8 @@ def sql(
                     fail(sentence_of(read.failure))
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
                 raise NothingMatchedError(_one_line(str(error))) from error
-        unread = report_unread(logs.source.unread() + logs.source.unread_folders())
         is_lost = report_lost_partitions(logs.source, partial(_is_read, read, choice))
+        unread = report_unread(logs.source.unread() + logs.source.unread_folders())
     for topic, typed in read.typed.items():
         if typed.untold is not None:
             note(

@@ -13,6 +13,8 @@ import pytest
 from tests.damage.reader import Look, Reader
 from tests.damage.survey import Survey
 from tests.kafkafs.faces.hostile import contradictions
+from tests.kafkafs.faces.shared_mount import SharedMount
+from tests.mount.mounted import obstacle
 
 MOST_BYTES = 4 << 20
 
@@ -31,9 +33,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("look", kernels, indirect=True)
 
 
+@pytest.fixture(scope="session")
+def shared_mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedMount | None]:
+    """Takes the logs of all small sources, which a mount shows at the end: it has to say what the tree says."""
+    if obstacle():
+        yield None
+        return
+    shared = SharedMount(tmp_path_factory.mktemp("shared"))
+    yield shared
+    differing = list(shared.contradictions())
+    assert not differing, "\n".join(differing[:5])
+
+
 @pytest.fixture
 def look(
-    request: pytest.FixtureRequest, reader: Reader, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    reader: Reader,
+    shared_mount: SharedMount | None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Look:
     """Reads a source whole; nothing of it may contradict itself but for the kinds in `but_for`, and all faces say one thing."""
 
@@ -44,7 +61,8 @@ def look(
         wrong = [each for each in found.wrong if not each.startswith(but_for or ("-",))]
         assert not wrong, "\n".join(wrong[:5])
         if request.param == "compiled" and not options and is_small(source):
-            differing = list(contradictions(source, tmp_path_factory.mktemp("faces")))
+            room = tmp_path_factory.mktemp("faces")
+            differing = list(contradictions(source, room, shared_mount))
             assert not differing, "\n".join(differing[:5])
         return found
 

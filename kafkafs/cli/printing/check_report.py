@@ -25,7 +25,7 @@ from kafkafs.cli.printing.bars import strip
 from kafkafs.cli.printing.losses import print_losses
 from kafkafs.cli.printing.table import print_json, print_table
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import NEXT_STEP, closing
+from kafkafs.loss_words import FORGETS, NEXT_STEP, closing
 
 _TABLE = ("partition", "errors", "warnings", "notes", "holes", "bytes lost")
 _SHOWN_HOLES = 10
@@ -80,6 +80,7 @@ class CheckReport(ABC):
         rules: number of findings by rule, shown or not.
         scope: what was looked at; None for everything.
         not_looked_at: number of partitions that were left when the time was over.
+        forgets_topics: whether the log dirs lack the metadata log, which is no finding.
     """
 
     def __init__(self, asked: FindingFilter) -> None:
@@ -90,6 +91,7 @@ class CheckReport(ABC):
         self.rules: Counter[str] = Counter()
         self.scope: Scope | None = None
         self.not_looked_at = 0
+        self.forgets_topics = False
         self.summaries: list[PartitionSummary] = []
         self.lost_partitions: list[Loss] = []
 
@@ -139,7 +141,8 @@ class CheckReport(ABC):
 
     def summary(self) -> dict[str, Any]:
         """Return the sums, and those of the losses."""
-        return {**self.totals(), "lossTotals": LossTotals.of(self.losses).to_json()}
+        totals = LossTotals.of(self.losses).to_json()
+        return {**self.totals(), "lossTotals": totals, "forgetsTopics": self.forgets_topics}
 
     def totals(self) -> dict[str, Any]:
         """Return the sums over all partitions."""
@@ -252,6 +255,8 @@ class TextReport(CheckReport):
         if self.unread:
             name = "finding names" if self.unread == 1 else "findings name"
             click.echo(f"Not everything was read: {self.unread:,} {name} the unread parts.")
+        if self.forgets_topics:
+            click.echo(FORGETS)
         if losses:
             click.echo(f"{closing(LossTotals.of(losses))}; {NEXT_STEP}")
 

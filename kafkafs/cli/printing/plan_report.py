@@ -247,7 +247,7 @@ def closing_lines(start: StartPlan, summary: PlanSummary) -> Iterator[str]:
             line += f"; {counted(lost.bytes, 'byte')} of records files{of_them}"
         yield line
     if summary.lost_before.partitions:
-        yield f"{closing(summary.lost_before)}, before any start"
+        yield closing(summary.lost_before, "before any start")
     if summary.lost_before.partitions or not (summary.is_harmless and start.starts):
         source = quote(",".join(each.path for each in start.log_dirs))
         yield f"next: kafkafs rebuild {printable(source)} TARGET writes all that can be read to a new log dir"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ from engine.log.segment.damage import Elsewhere
 from engine.verdict.words import may_be_in
 from kafkafs.amounts import counted
 from kafkafs.decode.shown_text import printable
-from kafkafs.loss_words import time_span
+from kafkafs.loss_words import FORGETS, time_span
 
 if TYPE_CHECKING:
     from engine.rebuild.rebuilt import Rebuilt
@@ -56,6 +56,8 @@ def closing_lines(result: Rebuilt, source: str, *, is_merged: bool) -> Iterator[
         is_merged: whether there were further sources.
     """
     sums = "; ".join([_kept(result.partitions), *_missing(result)])
+    if result.forgets_topics:
+        yield FORGETS
     if result.target is None:
         yield f"nothing is written (--dry-run); there would be {sums}"
         return
@@ -63,6 +65,8 @@ def closing_lines(result: Rebuilt, source: str, *, is_merged: bool) -> Iterator[
     if result.no_start is not None:
         yield printable(f"a broker does not start on it: {result.no_start}")
         return
+    if result.strays:
+        yield printable(_stray_words(result.strays))
     steps = []
     if result.manifest["lossTotals"]["partitions"] and not is_merged:
         steps.append("--merge OTHER takes what another replica still has of the missing offsets")
@@ -70,6 +74,16 @@ def closing_lines(result: Rebuilt, source: str, *, is_merged: bool) -> Iterator[
         steps.append(f"give it the place of {source} in log.dirs, and start the broker")
     if steps:
         yield printable(f"next: {'; then '.join(steps)}")
+
+
+def _stray_words(strays: Sequence[str]) -> str:
+    """Return what a start on the result does to the logs that its metadata does not assign to the node."""
+    named = ", ".join(strays[:_MOST_SHOWN])
+    more = f" and {len(strays) - _MOST_SHOWN} more" if len(strays) > _MOST_SHOWN else ""
+    return (
+        f"a start sets {counted(len(strays), 'log')} aside (-stray), which the metadata log in the result does not"
+        f" assign to this node: {named}{more}"
+    )
 
 
 def _replaces_source(result: Rebuilt) -> bool:

@@ -282,10 +282,44 @@ def metadata(tmp_path: Path) -> LogWriter:
 def test_a_leader_proves_that_an_empty_metadata_log_had_a_record(
     metadata: LogWriter, leader: int, epoch: int, end: int
 ) -> None:
+    LogWriter(metadata.folder.parent)  # another log: the node is past its first start
     (metadata.folder / "quorum-state").write_text(QUORUM.format(leader, epoch))
     assert end_of(metadata) == (end, ["quorum-state"] * end)
     metadata.records_file.unlink()
     assert end_of(metadata) == (end, ["quorum-state"] * end)
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch", "node", "end"),
+    [(1, 1, 1, 0), (1, 2, 1, 1), (2, 1, 1, 0), (2, 9, 1, 0), (1, 1, None, 0), (2, 9, None, 1)],
+    ids=["first-election", "second-election", "follows", "follows-late", "unknown", "unknown-late"],
+)
+def test_a_node_killed_at_its_first_start_has_lost_no_metadata(
+    metadata: LogWriter, leader: int, epoch: int, node: int | None, end: int
+) -> None:
+    log_dir = metadata.folder.parent
+    (metadata.folder / "quorum-state").write_text(QUORUM.format(leader, epoch))
+    if node is not None:
+        (log_dir / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node}\n")
+    assert end_of(metadata) == (end, ["quorum-state"] * end)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("recovery-point-offset-checkpoint", "0\n1\norders 0 5\n"),
+        ("replication-offset-checkpoint", "0\n1\norders 0 5\n"),
+        ("__cluster_metadata-0/leader-epoch-checkpoint", "0\n2\n1 0\n2 7\n"),
+    ],
+)
+def test_what_a_first_start_does_not_write_proves_that_there_was_metadata(
+    metadata: LogWriter, name: str, text: str
+) -> None:
+    (metadata.folder / "quorum-state").write_text(QUORUM.format(1, 1))
+    (metadata.folder.parent / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    assert end_of(metadata) == (0, [])
+    (metadata.folder.parent / name).write_text(text)
+    assert end_of(metadata) == (1, ["quorum-state"])
 
 
 def test_a_leader_proves_no_loss_beside_records_or_a_snapshot(metadata: LogWriter) -> None:

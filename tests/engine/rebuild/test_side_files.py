@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.rebuilt import Rebuilt
-from engine.rebuild.start import why_no_start
+from engine.rebuild.start import planned_start
 from tests import builders, fixtures_data
 from tests.builders import Rec
 from tests.fixtures_data import copy_of
@@ -99,7 +100,7 @@ def test_a_damaged_side_file_stops_no_broker(
         assert any("partition.metadata cannot be read: it is made anew" in each for each in notes)
     if name != "meta.properties":
         assert result.no_start is None
-        assert why_no_start(str(target)) is None
+        assert planned_start(str(target)).why_not is None
     assert not result.lost_something
 
 
@@ -131,3 +132,14 @@ def test_a_directory_that_a_broker_refuses_is_told(source: Path, tmp_path: Path)
     assert result.no_start is not None
     assert "directory.id is reserved" in result.no_start
     assert result.manifest["noStart"] == result.no_start
+
+
+def test_logs_that_the_metadata_does_not_assign_are_told(source: Path, tmp_path: Path) -> None:
+    whole = rebuild(str(source), str(tmp_path / "whole"))
+    assert (whole.no_start, whole.strays, whole.manifest["strays"]) == (None, (), [])
+    path = source / "meta.properties"
+    text = path.read_text()
+    path.write_text(re.sub("node.id=.*", "node.id=77", text))
+    result = rebuild(str(source), str(tmp_path / "target"))
+    assert set(result.strays) == set(PARTITIONS) - {"__cluster_metadata-0"}
+    assert result.manifest["strays"] == list(result.strays)

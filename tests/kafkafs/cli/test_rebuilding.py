@@ -18,6 +18,7 @@ from kafkafs.loss_words import time_span
 from tests import builders
 from tests.builders import Rec
 from tests.engine.rebuild.made_logs import START, MadeLog, facts_of, make_log, offsets_of
+from tests.fixtures_data import copy_of
 
 
 def run(*arguments: object) -> Result:
@@ -38,7 +39,8 @@ def test_a_whole_log_dir_is_status_0_and_a_table(tmp_path):
     made = make_log(tmp_path / "source", Random(4), transactions=False)
     done = run(tmp_path / "source", tmp_path / "target")
     assert done.exit_code == 0, done.output
-    line, sums, step = done.output.splitlines()
+    line, forgets, sums, step = done.output.splitlines()
+    assert forgets.startswith("no metadata log here")
     assert line.startswith(f"orders-0: offsets 0 to {made.next_offset}, {made.next_offset} records")
     assert sums == (
         f"{tmp_path / 'target'}: {made.next_offset} records in 1 partition;"
@@ -46,6 +48,17 @@ def test_a_whole_log_dir_is_status_0_and_a_table(tmp_path):
     )
     place = f"give it the place of {tmp_path / 'source'} in log.dirs, and start the broker"
     assert step == f"next: {place}"
+
+
+def test_logs_that_a_start_sets_aside_are_named_before_the_next_step(tmp_path):
+    source = copy_of("current", tmp_path, ["orders-0", "txn-0", "__cluster_metadata-0"])
+    properties = source / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=77"))
+    done = run(source, tmp_path / "target")
+    strays, step = done.output.splitlines()[-2:]
+    assert strays.startswith("a start sets 2 logs aside (-stray)")
+    assert strays.endswith("orders-0, txn-0")
+    assert step.startswith("next: ")
 
 
 def test_a_loss_is_status_1_and_named(tmp_path):

@@ -36,6 +36,7 @@ from tests.kafkafs.faces.damage import (
     segments,
     zeroed_segment,
 )
+from tests.kafkafs.faces.naming import between
 
 LOG = "orders-0"
 TOPIC = "orders"
@@ -92,7 +93,7 @@ def offsets_of(errors: list[dict[str, Any]], shown: list[int], end: int) -> set[
             continue
         if last is None:
             last = min([offset for offset in shown if offset >= first], default=end) - 1
-        lost |= set(range(first, last + 1))
+        lost |= between(first, last + 1)
     return lost - set(shown)
 
 
@@ -151,7 +152,7 @@ def check(source: Path, end: int) -> tuple[int, set[int]]:
     for part in objects:
         for loss in part.get("losses", ()) if part["type"] == "partition" else ():
             following = end if loss["nextOffset"] is None else loss["nextOffset"]
-            lost |= set(range(loss["firstOffset"], following))
+            lost |= between(loss["firstOffset"], following)
     assert objects[-1]["lossTotals"]["offsets"] == len(lost)
     return status, lost
 
@@ -164,7 +165,7 @@ def rebuild(source: Path, end: int) -> tuple[int, set[int]]:
     (partition,) = json.loads(text)["partitions"]
     lost: set[int] = set()
     for each in partition["losses"]:
-        lost |= set(range(each["firstOffset"], each["nextOffset"]))
+        lost |= between(each["firstOffset"], each["nextOffset"])
     return status, lost
 
 
