@@ -63,12 +63,18 @@ def closing(totals: LossTotals, when: str = "") -> str:
     amount = counted(totals.offsets, "offset") if totals.offsets else "an unknown number of offsets"
     up_to = "" if totals.is_certain else "up to "
     span = time_span(totals.before, totals.after)
-    here = "lost here" if totals.swapped or totals.moving else "lost for good here"
+    is_somewhere = totals.swapped or totals.misplaced or totals.moving
+    here = "lost here" if is_somewhere else "lost for good here"
     lost = f"{here}: {up_to}{amount} in {counted(totals.partitions, 'partition')}"
     parts = [", ".join(filter(None, (lost, span, when)))]
     if totals.swapped:
         parts.append(
             f"up to {totals.swapped:,} of them in .swap files, which kafkafs rebuild takes"
+        )
+    if totals.misplaced:
+        parts.append(
+            f"up to {totals.misplaced:,} of them in batches that state wrong offsets, which kafkafs rebuild puts right"
+            " where it can"
         )
     if totals.moving:
         parts.append(f"{totals.moving:,} of them in future logs alone: the current logs have them")

@@ -80,6 +80,7 @@ class Hole:
             length=self.length,
             reason=f"{self.length} bytes from byte {self.position} are no good batches: {', '.join(self.kinds)}",
             is_certain=self.next_offset is not None and not is_compacted,
+            damage_kinds=self.kinds,
         )
 
     def to_json(self) -> dict[str, Any]:

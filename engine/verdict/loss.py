@@ -41,6 +41,7 @@ class Loss:
         reason: the loss and its evidence in one sentence.
         before, after: timestamps in milliseconds of the last record before and the first one after; None if unknown.
         elsewhere: places that may still hold the records.
+        damage_kinds: kinds of the damage of lost bytes, see `engine.log.segment.damage.DamageKind`.
     """
 
     partition: str
@@ -55,6 +56,7 @@ class Loss:
     before: Timestamp | None = None
     after: Timestamp | None = None
     elsewhere: tuple[Elsewhere, ...] = ()
+    damage_kinds: tuple[str, ...] = ()
 
     @property
     def offsets(self) -> int:

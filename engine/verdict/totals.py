@@ -11,6 +11,7 @@ from engine.units import Offset, Timestamp
 from engine.verdict.loss import Loss
 
 _SWAP = FileState.SWAP.value
+_OFFSET_ORDER = "offset_order"
 _FUTURE = FolderState.FUTURE.value
 
 
@@ -24,6 +25,8 @@ class LossTotals(NamedTuple):
             a loss; None if none is known.
         is_certain: whether all losses are certain and their offsets known.
         swapped: offsets among them that .swap files may hold, which a rebuild takes.
+        misplaced: offsets among them in the place of whole batches that state wrong offsets, which a rebuild puts right
+            where the neighbours prove the right ones.
         moving: offsets among them that future logs lost, and the logs did not that they are copies of.
     """
 
@@ -33,6 +36,7 @@ class LossTotals(NamedTuple):
     after: Timestamp | None = None
     is_certain: bool = True
     swapped: int = 0
+    misplaced: int = 0
     moving: int = 0
 
     @classmethod
@@ -40,6 +44,7 @@ class LossTotals(NamedTuple):
         """Return the sums over some losses."""
         ranges: dict[str, list[tuple[Offset, Offset]]] = {}
         swapped: dict[str, list[tuple[Offset, Offset]]] = {}
+        misplaced: dict[str, list[tuple[Offset, Offset]]] = {}
         moving: set[str] = set()
         before: list[Timestamp] = []
         after: list[Timestamp] = []
@@ -50,6 +55,8 @@ class LossTotals(NamedTuple):
                 found.append((loss.first_offset, loss.next_offset))
                 if any(each.name.endswith(_SWAP) for each in loss.elsewhere):
                     swapped.setdefault(loss.partition, []).append(found[-1])
+                if loss.damage_kinds == (_OFFSET_ORDER,):
+                    misplaced.setdefault(loss.partition, []).append(found[-1])
                 if loss.partition.endswith(_FUTURE) and any(
                     each.kind is ElsewhereKind.COPY for each in loss.elsewhere
                 ):
@@ -64,6 +71,7 @@ class LossTotals(NamedTuple):
             max(after, default=None),
             is_certain,
             sum(map(_covered, swapped.values())),
+            sum(map(_covered, misplaced.values())),
             sum(_only_in(ranges[name], ranges.get(_log_of(name), [])) for name in moving),
         )
 
@@ -78,6 +86,7 @@ class LossTotals(NamedTuple):
             max((each.after for each in every if each.after is not None), default=None),
             all(each.is_certain for each in every),
             sum(each.swapped for each in every),
+            sum(each.misplaced for each in every),
             sum(each.moving for each in every),
         )
 
@@ -91,6 +100,7 @@ class LossTotals(NamedTuple):
             facts["timestampAfter"],
             facts["certain"],
             facts.get("inSwapFiles", 0),
+            facts.get("inMisplacedBatches", 0),
             facts.get("inFutureLogs", 0),
         )
 
@@ -105,6 +115,8 @@ class LossTotals(NamedTuple):
         }
         if self.swapped:
             facts["inSwapFiles"] = self.swapped
+        if self.misplaced:
+            facts["inMisplacedBatches"] = self.misplaced
         if self.moving:
             facts["inFutureLogs"] = self.moving
         return facts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.log.segment.damage import Elsewhere, ElsewhereKind
 from engine.verdict.loss import Loss, LossKind
 from engine.verdict.totals import LossTotals
@@ -39,6 +41,18 @@ def test_what_a_swap_file_may_hold_is_not_lost_for_good() -> None:
     )
     assert LossTotals.from_json(totals.to_json()) == totals
     assert LossTotals.joined([totals, totals]).swapped == 20
+
+
+def test_a_batch_that_states_wrong_offsets_is_not_lost_for_good() -> None:
+    misplaced = replace(loss(0, 10), damage_kinds=("offset_order",))
+    damaged = replace(loss(20, 30), damage_kinds=("offset_order", "crc_mismatch"))
+    totals = LossTotals.of([misplaced, damaged])
+    assert (totals.offsets, totals.misplaced) == (20, 10)
+    assert closing(totals) == (
+        "lost here: 20 offsets in 1 partition; up to 10 of them in batches that state wrong offsets,"
+        " which kafkafs rebuild puts right where it can"
+    )
+    assert LossTotals.from_json(totals.to_json()) == totals
 
 
 def test_what_only_a_future_log_lost_the_log_has() -> None:
