@@ -163,11 +163,14 @@ class Holes(NamedTuple):
     def _gap(
         self, at: Offset, following: Offset, named: dict[Offset, str], may_be_empty: bool
     ) -> Iterator[Loss]:
-        damage, sure = self._damage_in(at, following), not self.merged.is_compacted
-        if self.lost_start is not None and self.lost_start.next == following:
-            reason = _why(self.lost_start)
-            yield self._loss(LossKind.START, at, following, reason, is_certain=sure)
-            return
+        sure = not self.merged.is_compacted
+        if self.lost_start is not None and at < self.lost_start.next <= following:
+            reason, first = _why(self.lost_start), self.lost_start.next
+            yield self._loss(LossKind.START, at, first, reason, is_certain=sure)
+            if first == following:
+                return
+            at = first  # the first records file has lost its records, too
+        damage = self._damage_in(at, following)
         if damage is not None:
             yield self._loss(LossKind.BYTES, at, following, "", is_certain=sure, bytes_in=damage)
             return

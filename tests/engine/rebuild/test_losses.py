@@ -132,6 +132,24 @@ def test_zeros_in_a_compacted_log_may_have_held_records(
     assert sum(dropped) >= len(data) - start
 
 
+@pytest.mark.parametrize("empty", [b"", bytes(4000)], ids=["empty", "zeros"])
+def test_a_lost_first_segment_is_told_also_where_the_next_one_is_empty(
+    tmp_path: Path, empty: bytes
+) -> None:
+    source, kept = compacted(tmp_path)
+    folder = source / "orders-0"
+    (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (source / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
+    first, second, *_ = records_files(source, "orders-0")
+    first.unlink()
+    second.write_bytes(empty)
+    index = second.with_suffix(".index")
+    index.write_bytes(b"\0\0\0\x21\0\0\x03\0")  # an entry for offset 133
+    [report] = rebuilt(tmp_path, source).partitions
+    assert holes(report)[0] == (0, 100)
+    assert set().union(*kept[:2]) <= {each for hole in holes(report) for each in range(*hole)}
+
+
 def test_preallocated_zeros_in_the_last_segment_are_no_loss(tmp_path: Path) -> None:
     source, _ = compacted(tmp_path)
     path = records_files(source, "orders-0")[-1]
