@@ -32,7 +32,7 @@ class LogContext(NamedTuple):
     Attributes:
         root, folder: the source and the partition's folder in it, "" for the source itself.
         name: name of the partition in its source.
-        topic_partition: topic and partition; the number is -1 when the folder's name has none.
+        topic_partition: topic and partition.
         only: the one records file to show; None for the whole folder.
         checkpoints: checkpoints of the log dir.
         problems: receives problems of the log.
@@ -131,7 +131,7 @@ class LogContents:
 
     @property
     def partition(self) -> TopicPartition:
-        """Topic and partition; the number is -1 when the folder's name has none."""
+        """Topic and partition."""
         return self.log.topic_partition
 
     @property

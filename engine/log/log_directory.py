@@ -23,19 +23,12 @@ from engine.files.silent_reads import SilentReads
 from engine.files.source_files import SourceRoot
 from engine.files.source_presence import NO_ANSWER, gone, no_answer
 from engine.log.held_up import unless_held_up
+from engine.log.log_dirs_below import LOG_DIR_FILES, is_partition_name
 from engine.log.partition_log import PartitionLog, Shared, most_open
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
-from engine.log.source_identity import (
-    HINT,
-    LOG_DIR_FILES,
-    Identified,
-    Placed,
-    identify,
-    is_partition_name,
-    readable,
-)
+from engine.log.source_identity import HINT, Identified, Placed, identify, readable
 from engine.units import Timestamp
 
 MAX_AGE = 0.2
@@ -231,6 +224,11 @@ class LogSource:
         return self._partitions
 
     @property
+    def is_one_log(self) -> bool:
+        """Whether the operator named one partition's folder or one file, and not a log dir."""
+        return len(self._directories) == 1 and self._directories[0].fixed is not None
+
+    @property
     def others(self) -> tuple[OtherEntry, ...]:
         """Entries of the log dirs that are neither a partition nor a file of a log dir."""
         self._look(MAX_AGE)
@@ -392,18 +390,22 @@ class LogSource:
     def _partition(
         self, directory: _Directory, found: Placed, name: str, is_live: Callable[[], bool]
     ) -> PartitionLog:
-        return PartitionLog(
+        log = PartitionLog(
             directory.root,
             found.folder,
             name=name,
             topic_partition=found.topic_partition,
-            checkpoints=directory.checkpoints if found.is_log else directory.no_checkpoints,
+            checkpoints=directory.checkpoints
+            if found.is_log and found.is_named
+            else directory.no_checkpoints,
             budgets=self.budgets,
             frozen=self.is_snapshot,
             only=found.only,
             shared=self._shared,
             is_live=is_live,
         )
+        log.is_named = found.is_named
+        return log
 
     def freeze(self) -> None:
         """Open all files of a snapshot, as far as there are descriptors."""

@@ -14,6 +14,8 @@ from engine.log.log_contents import LogContext
 from engine.log.log_view import LogView
 from engine.log.segment.active_tail import ActiveTail
 from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.resync import Resync
+from engine.log.segment.scan import BatchRun, scan
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
@@ -165,6 +167,13 @@ class LogFollower:
         if parsed is not None and parsed.kind is FileKind.LOG and parsed.base_offset is not None:
             return parsed.base_offset
         file = self._log.root.open(self._log.relative(name))
+        size, budgets = file.size(), self._log.budgets
+        if (
+            not Resync(file, size, budgets).frame(0).size
+        ):  # the file was carved, or cut at its start
+            for item in scan(file, 0, size, budgets=budgets):
+                if isinstance(item, BatchRun):
+                    return max(item.base_offset, 0)
         return max(int.from_bytes(file.read_at(0, 8), "big", signed=True), 0)
 
     def _start_over(self) -> None:

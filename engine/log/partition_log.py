@@ -91,6 +91,9 @@ class PartitionLog:
         only: the one records file to show.
         shared: state shared with the other partitions of the source.
         is_live: returns whether a broker has the source open.
+
+    Attributes:
+        is_named: whether the folder names topic and number; else they are taken from another name.
     """
 
     __slots__ = (
@@ -106,6 +109,7 @@ class PartitionLog:
         "checkpoints",
         "folder",
         "frozen",
+        "is_named",
         "name",
         "only",
         "problems",
@@ -131,6 +135,7 @@ class PartitionLog:
         self.folder = folder
         self.name = name
         self.topic_partition = topic_partition
+        self.is_named = True
         self.checkpoints = checkpoints
         self.budgets = budgets
         self.frozen = frozen
@@ -242,12 +247,12 @@ class PartitionLog:
             shared=self._shared,
             is_live=self._has_broker,
         )
-        log.problems = self.problems
+        log.is_named, log.problems = self.is_named, self.problems
         return log
 
     def file_apart(self, name: str) -> PartitionLog:
         """Return a log of one records file of the folder that is not part of this log."""
-        return PartitionLog(
+        log = PartitionLog(
             self.root,
             self.folder,
             name=f"{self.name}/{name}",
@@ -259,6 +264,8 @@ class PartitionLog:
             shared=self._shared,
             is_live=self._has_broker,
         )
+        log.is_named = self.is_named
+        return log
 
     def forget(self) -> None:
         """Drop what was read of the log, for a caller that asks one partition after another; a frozen one keeps it.

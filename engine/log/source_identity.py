@@ -8,17 +8,28 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from engine.budgets import DEFAULT_BUDGETS
 from engine.errors import InvalidNameError, SourceError
 from engine.files.file_names import (
     FileKind,
-    FileName,
-    FileState,
     parse_file_name,
     parse_folder_name,
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
+from engine.files.linked_file import LinkedFileRoot, resolved, target_of
 from engine.files.source_files import SourceRoot
 from engine.files.tries import tried
+from engine.log.foreign_sources import MOUNT_FIRST, image_in, owner_of
+from engine.log.given_names import partition_called, partition_of_file
+from engine.log.log_dirs_below import (
+    LOG_DIR_FILES,
+    PARTITION_FILES,
+    holds_partitions,
+    is_partition_name,
+    kind_of,
+    log_dirs_below,
+)
+from engine.log.segment.resync import Resync
 from engine.log.tiered.folders import TieredFolder
 from engine.log.tiered.paths import may_be_tiered, tiered_file_root, tiered_root
 from engine.log.tiered.root import TieredRoot
@@ -28,17 +39,7 @@ HINT = (
     "name a broker's log dir (the folder that holds meta.properties and folders like orders-0),"
     " one partition's folder, one .log file, or a copy of tiered storage"
 )
-LOG_DIR_FILES = {
-    *(FileKind.META_PROPERTIES, FileKind.OFFSET_CHECKPOINT, FileKind.CLEAN_SHUTDOWN),
-    *(FileKind.LOCK, FileKind.BOOTSTRAP_CHECKPOINT),
-}
-"""Files of a log dir beside the partitions."""
-_PARTITION_FILES = {
-    *(FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX),
-    *(FileKind.PRODUCER_SNAPSHOT, FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA),
-}
-"""Files that are only in partitions' folders."""
-UNKNOWN_PARTITION = -1
+_MOST_NAMED = 6
 
 
 class Placed(NamedTuple):
@@ -49,6 +50,7 @@ class Placed(NamedTuple):
         topic_partition: topic and partition.
         only: the one records file to show; None for the whole folder.
         is_log: whether it is the partition's log, not a deleted, future or stray one.
+        is_named: whether the folder names the partition; else `given_names` does.
     """
 
     folder: str
@@ -56,6 +58,7 @@ class Placed(NamedTuple):
     topic_partition: TopicPartition
     only: str | None = None
     is_log: bool = True
+    is_named: bool = True
 
 
 class Identified(NamedTuple):
@@ -70,6 +73,12 @@ class Identified(NamedTuple):
     root: SourceRoot
     log_dir: SourceRoot | None
     fixed: Placed | None
+
+    def close(self) -> None:
+        """Close the folders."""
+        self.root.close()
+        if self.log_dir is not None:
+            self.log_dir.close()
 
 
 @contextmanager
@@ -100,8 +109,9 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
         copy = tiered_file_root(path, open_files=max(open_files, 1), cross_device=cross_device)
         if copy is not None:
             return Identified(copy[0], None, _placed_copies(*copy[1:]))
-        folder, name = os.path.split(os.path.abspath(path))
-        return _one_file(opened(folder), folder, name, _log_dir_above(folder, opened))
+        return _one_file(path, opened)
+    if stat.S_ISBLK(mode):
+        raise SourceError(f"{path} is a block device", hint=MOUNT_FIRST)
     if not stat.S_ISDIR(mode):
         raise SourceError(f"{path} is neither a folder nor a file", hint=HINT)
     root = opened(path)
@@ -116,13 +126,63 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
         if copies is not None:
             root.close()
             return Identified(copies[0], None, copies[1] and _placed_copies(copies[1]))
-    if _is_log_dir(entries):
+    if _has_files_of_a_broker(entries) or holds_partitions(root, "", entries):
         return Identified(root, root, None)
     name = os.path.basename(os.path.abspath(path))
     if _is_partition(entries):
-        placed = Placed("", name, _partition_called(name))
-        return Identified(root, _log_dir_above(path, opened), placed)
-    raise SourceError(f"{path} is not a log dir", hint=HINT)
+        return Identified(root, _log_dir_above(path, opened), _placed(name))
+    refusal = _refusal(path, root, entries)
+    if refusal is None:
+        return Identified(root, root, None)
+    root.close()
+    raise refusal
+
+
+def _refusal(path: str, root: SourceRoot, entries: Sequence[SourceEntry]) -> SourceError | None:
+    """Return the error for a folder in which no partition has a file; None if a log dir may look so."""
+    owner = owner_of(root, entries)
+    if owner is not None:
+        return SourceError(f"{path} holds {owner}: it is no log dir of Kafka", hint=HINT)
+    below = log_dirs_below(root)
+    if below.paths:
+        shown = ", ".join(root.display(each) for each in below.paths[:_MOST_NAMED])
+        more = len(below.paths) - _MOST_NAMED
+        return SourceError(
+            f"{path} is not a log dir; log dirs below it: {shown}"
+            + (f" and {more} more" if more > 0 else ""),
+            hint="name them, separated by commas, or take all with --below",
+        )
+    names = (name for name, kind in entries if kind is EntryKind.DIRECTORY)
+    if any(map(is_partition_name, names)):
+        return None
+    logs = sorted(name for name, kind in entries if kind is EntryKind.FILE and ".log" in name)
+    if logs:
+        return SourceError(
+            f"{path} has no file with the name of a segment",
+            hint=f"name one of its files, such as {root.display(logs[0])}",
+        )
+    return SourceError(f"{path} is not a log dir", hint=HINT)
+
+
+def paths_below(path: str) -> list[str]:
+    """Return the paths of the log dirs below a folder; the path itself if it is a source.
+
+    Raises:
+        SourceError: it cannot be opened, and has no log dirs below it.
+    """
+    with readable(path):
+        try:
+            found = identify(path, open_files=1, cross_device=False)
+        except SourceError:
+            if not os.path.isdir(path):
+                raise
+            with SourceRoot(path) as root:
+                below = log_dirs_below(root).paths
+                if not below:
+                    raise
+                return [root.display(each) for each in below]
+    found.close()
+    return [path]
 
 
 def refuse_tiered(path: str) -> None:
@@ -141,59 +201,56 @@ def refuse_tiered(path: str) -> None:
 
 
 def _placed_copies(folder: TieredFolder, only: str | None = None) -> Placed:
-    return Placed("", folder.name, folder.partition, only=only)
+    is_named = folder.topic_id is not None
+    return Placed("", folder.name, folder.partition, only=only, is_named=is_named)
 
 
-def _one_file(root: SourceRoot, folder: str, name: str, log_dir: SourceRoot | None) -> Identified:
-    stem, dot, _ = name.partition(".log")
-    if not stem or not dot:
-        raise SourceError(f"{root.path}/{name} is not a .log file", hint=HINT)
-    above = os.path.basename(folder)
+def _one_file(path: str, opened: Callable[[str], SourceRoot]) -> Identified:
+    real = resolved(path) if os.path.islink(path) else os.path.abspath(path)
+    folder, name = os.path.split(target_of(path) if real is None else real)
+    root = LinkedFileRoot(path, name) if real is None else opened(folder)
     try:
-        partition, shown = parse_folder_name(above).topic_partition, above
-    except InvalidNameError:
-        partition, shown = TopicPartition(stem, UNKNOWN_PARTITION), stem
-    return Identified(root, log_dir, Placed("", shown, partition, only=name))
+        if not name.partition(".log")[1] and not _begins_with_batch(root, name):
+            with root.open_fresh(name) as file:
+                image = image_in(file)
+            if image is not None:
+                raise SourceError(f"{path} is {image}", hint=MOUNT_FIRST)
+            raise SourceError(
+                f"{path} is not a .log file, and does not begin with a batch of records", hint=HINT
+            )
+    except BaseException:
+        root.close()
+        raise
+    placed = _placed(os.path.basename(folder))
+    if not placed.is_named or real is None:
+        given = placed.topic_partition if placed.is_named else partition_of_file(folder, name)
+        placed = placed._replace(name=str(given), topic_partition=given, is_named=False)
+    log_dir = None if real is None else _log_dir_above(folder, opened)
+    return Identified(root, log_dir, placed._replace(only=name))
 
 
-def _partition_called(name: str) -> TopicPartition:
-    """Return topic and number of a folder's name; another name is a topic without a number."""
+def _begins_with_batch(root: SourceRoot, name: str) -> bool:
+    parsed = parse_file_name(name)
+    if parsed is not None and parsed.kind is not FileKind.LOG:
+        return False
+    with root.open_fresh(name) as file:
+        return Resync(file, file.size(), DEFAULT_BUDGETS).frame(0).kind is None
+
+
+def _placed(folder: str) -> Placed:
+    """Return the one partition of a source, by the name of its folder."""
     try:
-        return parse_folder_name(name).topic_partition
+        return Placed("", folder, parse_folder_name(folder).topic_partition)
     except InvalidNameError:
-        return TopicPartition(name, UNKNOWN_PARTITION)
-
-
-def _is_log_dir(entries: Sequence[SourceEntry]) -> bool:
-    """Return whether there are files of a log dir, or folders with names of partitions."""
-    for entry in entries:
-        if entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES:
-            return True
-        if entry.kind is EntryKind.DIRECTORY and is_partition_name(entry.name):
-            return True
-    return False
+        given = partition_called(folder)
+        return Placed("", str(given), given, is_named=False)
 
 
 def _is_partition(entries: Sequence[SourceEntry]) -> bool:
     """Return whether there is any file of a partition's folder; its records files may be gone."""
     return any(
-        entry.kind is EntryKind.FILE and _kind_of(entry.name) in _PARTITION_FILES
-        for entry in entries
+        entry.kind is EntryKind.FILE and kind_of(entry.name) in PARTITION_FILES for entry in entries
     )
-
-
-def _kind_of(name: str) -> FileKind | None:
-    parsed: FileName | None = parse_file_name(name)
-    return parsed.kind if parsed is not None and parsed.state is FileState.LIVE else None
-
-
-def is_partition_name(name: str) -> bool:
-    """Return whether a broker takes a folder of this name for a partition's."""
-    try:
-        parse_folder_name(name)
-    except InvalidNameError:
-        return False
-    return True
 
 
 def _log_dir_above(path: str, opened: Callable[[str], SourceRoot]) -> SourceRoot | None:
@@ -211,5 +268,5 @@ def _log_dir_above(path: str, opened: Callable[[str], SourceRoot]) -> SourceRoot
 
 def _has_files_of_a_broker(entries: Sequence[SourceEntry]) -> bool:
     return any(
-        entry.kind is EntryKind.FILE and _kind_of(entry.name) in LOG_DIR_FILES for entry in entries
+        entry.kind is EntryKind.FILE and kind_of(entry.name) in LOG_DIR_FILES for entry in entries
     )

@@ -19,7 +19,7 @@ from engine.files.file_names import (
 )
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
-from engine.log.source_identity import is_partition_name
+from engine.log.log_dirs_below import is_partition_name
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome, offline, stops, unreadable
 from engine.plan.loading.java_text import TEXT_LIMIT, parse_int, parse_offsets
 from engine.topics.topic_names import CLUSTER_METADATA

@@ -35,6 +35,12 @@ def open_log_dirs(paths: Sequence[str]) -> StartSources:
     """
     for path in paths:
         with readable(path):
+            if not os.path.isdir(path):
+                identify(path, open_files=1, cross_device=False).close()
+                raise SourceError(
+                    f"{path} is a file, and a broker starts on log dirs",
+                    hint="kafkafs rebuild makes a log dir of a .log file",
+                )
             refuse_tiered(path)
     if len(paths) == 1 and _is_partition_folder(paths[0]):
         parent, only = os.path.split(os.path.abspath(paths[0]))
@@ -60,7 +66,7 @@ def _check_log_dir(path: str) -> None:
     if found.fixed is not None:
         raise SourceError(
             f"{path} is one log, and its folder is not named like a partition's",
-            hint="a broker loads the folders of a log dir that are named like orders-0",
+            hint="a broker loads the folders of a log dir that are named like orders-0; kafkafs rebuild makes one of it",
         )
 
 

@@ -106,8 +106,6 @@ def _take(
     except InvalidNameError:
         state = FolderState.LOG
     topic, partition = log.topic_partition
-    if partition < 0:
-        return "the folder is not named like a partition's"
     is_named = bool(choice) and choice.takes(log)
     if state is not FolderState.LOG and not (
         is_named

@@ -80,7 +80,7 @@ class SourceLogs:
         for name, log in self.source.partitions().items():
             topic, number = log.topic_partition
             if name == str(log.topic_partition) or not log.folder:
-                found.setdefault(topic, {})[number] = log
+                found.setdefault(topic, {}).setdefault(number, log)
         return {topic: dict(sorted(found[topic].items())) for topic in sorted(found)}
 
     def set_aside(self) -> dict[str, set[int]]:

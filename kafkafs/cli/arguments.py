@@ -36,10 +36,36 @@ DEFAULT_SCHEMAS = ("auto",)
 _LARGEST_PORT = 65_535
 VALUE_MODES = ("auto", "text", "json", "base64", "hex", "none")
 
-source_argument = click.argument(
-    "sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files
+_BELOW = "kafkafs.below"
+
+
+def _note_below(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    context.meta[_BELOW] = is_wanted
+
+
+below_option = click.option(
+    "--below",
+    is_flag=True,
+    expose_value=False,
+    callback=_note_below,
+    help="Take all log dirs below SOURCE, a folder such as /var/lib/kafka.",
 )
-one_source_argument = click.argument("source", metavar="SOURCE", shell_complete=names.files)
+
+
+def source_argument(command: Command) -> Command:
+    """Add SOURCE..., one or more sources, and --below."""
+    argument = click.argument(
+        "sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files
+    )
+    return argument(below_option(command))
+
+
+def one_source_argument(command: Command) -> Command:
+    """Add SOURCE, one source or a comma list, and --below."""
+    argument = click.argument("source", metavar="SOURCE", shell_complete=names.files)
+    return argument(below_option(command))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 jobs_option = click.option(
     "-j",
@@ -136,8 +162,17 @@ format_option = click.option(
 
 
 def source_paths(sources: tuple[str, ...]) -> list[str]:
-    """Return the named log dirs; an argument may list several, comma-separated as in log.dirs."""
-    return [path for source in sources for path in names.source_paths(source)]
+    """Return the named log dirs; an argument may list several, comma-separated as in log.dirs.
+
+    With --below, those below each named folder that is no log dir itself.
+    """
+    paths = [path for source in sources for path in names.source_paths(source)]
+    context = click.get_current_context(silent=True)
+    if context is None or not context.meta.get(_BELOW):
+        return paths
+    from engine.log.source_identity import paths_below
+
+    return [each for path in paths for each in paths_below(path)]
 
 
 class LostRead(NamedTuple):

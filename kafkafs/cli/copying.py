@@ -85,9 +85,11 @@ def cat(
     kafkafs cat /var/lib/kafka/data orders-0/time/2024-01-01T10/records.jsonl
     kafkafs cat /var/lib/kafka/data --topic orders --from today-1d --to today
     kafkafs cat /var/lib/kafka/data --topic orders --format '%k %s\\n'
+    kafkafs cat mailed/payments.log
 
     Without a PATH, --topic, --partition, --from and --to choose records, which are
-    written partition by partition, as in PARTITION/offset/A..B. With --format a PATH
+    written partition by partition, as in PARTITION/offset/A..B; all records of a .log
+    file or of one partition's folder need no choice. With --format a PATH
     names records: a partition, or within it records, committed, one of their files,
     offset/RANGE or time/PERIOD; or time/PERIOD. Damaged places are reported. The same
     holds with --mask: no other file of the tree is shown.
@@ -98,12 +100,10 @@ def cat(
     Reports on standard error what cannot be read, and writes the rest. Exit status: 0 complete, 1 some
     of it is damaged or no record is chosen, 3 some of it could not be read.
     """
-    is_chosen = bool(choice or any(extent) or (leftovers.are_read and not paths))
-    if is_chosen == bool(paths):
-        raise click.UsageError(
-            "name PATHs, or choose records with --topic, --partition, --from and --to"
-            + (": not both" if paths else "")
-        )
+    words = "name PATHs, or choose records with --topic, --partition, --from and --to"
+    is_chosen = bool(choice or any(extent) or leftovers.are_read)
+    if paths and (choice or any(extent)):
+        raise click.UsageError(f"{words}: not both")
     if leftovers.are_read and (paths or form is not None):
         raise click.UsageError(
             "--deleted is about records that --topic, --partition, --from and --to choose, and about their lines:"
@@ -118,6 +118,8 @@ def cat(
         ExitStack() as stack,
     ):
         apart: Sequence[tuple[LogView, Apart]] = ()
+        if not (paths or is_chosen or tree.source.is_one_log):
+            raise click.UsageError(words)
         if not paths:
             takes = takes_beside(tree.source, choice)
             stack.enter_context(leftovers.told(tree.source, takes))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import Command, jobs_option, schemas_option
+from kafkafs.cli.arguments import Command, below_option, jobs_option, schemas_option, source_paths
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options
@@ -44,6 +44,7 @@ def _decoder_options(command: Command) -> Command:
 
 @click.command()
 @click.argument("paths", metavar="[SOURCE|FILE]...", nargs=-1, shell_complete=names.files)
+@below_option
 @click.option(
     "--files",
     "file_list",
@@ -125,7 +126,7 @@ def dump(
     from kafkafs.dump.inputs import expand
     from kafkafs.dump.report import DumpReport
 
-    arguments = [*paths, *(file_list.split(",") if file_list else ())]
+    arguments = [*source_paths(paths), *(file_list.split(",") if file_list else ())]
     if not arguments:
         raise click.UsageError("name a file, a partition's folder or a log dir")
 

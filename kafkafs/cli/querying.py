@@ -17,6 +17,7 @@ import click
 
 from kafkafs.cli.arguments import (
     AlreadyReported,
+    below_option,
     jobs_option,
     report_unread,
     schemas_option,
@@ -55,6 +56,7 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
 @click.command()
 @click.argument("query", metavar="SQL")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files)
+@below_option
 @partition_options
 @click.option(
     "--partitioner",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import click
 
 import engine
-from kafkafs.cli.arguments import jobs_option, report_unread, source_paths
+from kafkafs.cli.arguments import below_option, jobs_option, report_unread, source_paths
 from kafkafs.cli.options.partitions import choice_of, partition_texts
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", metavar="SOURCE", required=False)
+@below_option
 @click.argument("target", metavar="TARGET", required=False)
 @click.option(
     "--mode",

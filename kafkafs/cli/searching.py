@@ -18,6 +18,7 @@ from engine.log.partition_choice import Choosable, NamedPartition, PartitionChoi
 from kafkafs import amounts
 from kafkafs.cli.arguments import (
     LostRead,
+    below_option,
     clean_path,
     format_option,
     jobs_option,
@@ -62,6 +63,7 @@ _SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --
     required=True,
     shell_complete=names.words_of_grep,
 )
+@below_option
 @click.option(
     "-e",
     "--regexp",

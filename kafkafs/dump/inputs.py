@@ -10,14 +10,16 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from engine.errors import InvalidNameError, KafkaStorageError, SourceError
+from engine.errors import InvalidNameError, KafkaStorageError, SourceError, SourceRefusedError
 from engine.files.file_names import FileKind, parse_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.read_failures import error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
 from engine.files.tries import tried
+from engine.log.foreign_sources import MOUNT_FIRST
 from engine.log.log_bound import LogRange
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
+from engine.log.source_identity import identify
 from engine.log.tiered.folders import candidates, folders_of_copies
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
@@ -27,6 +29,9 @@ _WILDCARDS = frozenset("*?[")
 _WITH_OFFSETS = SEGMENT_KINDS - {FileKind.PRODUCER_SNAPSHOT, FileKind.KRAFT_CHECKPOINT}
 """Kinds of files that a range of offsets cuts to a part."""
 
+_NO_FILE = "contains no file of a log directory"
+_NO_SOURCE = ("is not a log dir", "is empty")
+_NAMES_ONE = "name one of its files"
 _NOT_CHOSEN = "no partition matches --topic and --partition"
 _REASONS = {
     EntryKind.SYMLINK: "a symbolic link, not followed",
@@ -78,6 +83,9 @@ def _expand_path(
         if stat.S_ISDIR(mode):
             yield from _folder(path, extent, choice)
             return
+        if stat.S_ISBLK(mode):
+            yield MissingInput(path, _refusal(path) or _NO_FILE)
+            return
         if os.path.islink(path):  # named by the operator, and therefore followed
             target = os.path.realpath(path)
             root = SourceRoot(os.path.dirname(target))
@@ -88,7 +96,14 @@ def _expand_path(
     except OSError as error:
         yield MissingInput(path, _reason(error))
         return
-    file = DumpFile(root, name, path, *kind_of(os.path.basename(path)))
+    kind, state = kind_of(os.path.basename(path))
+    if kind is None:
+        refusal = _refusal(path)
+        if refusal is not None and MOUNT_FIRST in refusal:
+            yield MissingInput(path, refusal)
+            return
+        kind = FileKind.LOG if refusal is None else None
+    file = DumpFile(root, name, path, kind, state)
     folder = os.path.dirname(os.path.abspath(path))
     if not _is_chosen(folder, choice):
         yield MissingInput(path, _NOT_CHOSEN)
@@ -108,6 +123,10 @@ def _folder(
     path: str, extent: LogRange | None, choice: PartitionChoice
 ) -> Iterator[DumpFile | MissingInput]:
     root = SourceRoot(path)
+    refusal = _refusal(path)
+    if refusal is not None and _NAMES_ONE not in refusal and refusal != _NO_FILE:
+        yield MissingInput(path, refusal)
+        return
     found = within = False
     if not choice:
         yield from _not_read(root, "", path)
@@ -131,9 +150,21 @@ def _folder(
         if folder:
             yield from _not_read(root, folder, inside)
     if not found:
-        yield MissingInput(path, "contains no file of a log directory")
+        yield MissingInput(path, _NO_FILE)
     elif not within:
         yield _beside(path, path, extent)
+
+
+def _refusal(path: str) -> str | None:
+    """Return why a path is no source; None for one."""
+    try:
+        identify(path, open_files=1, cross_device=False).close()
+    except SourceError as error:
+        reason = str(error).removeprefix(path).strip()
+        return _NO_FILE if reason in _NO_SOURCE else f"{reason} ({error.hint})"
+    except (OSError, SourceRefusedError):
+        return _NO_FILE
+    return None
 
 
 def _beside(path: str, folder: str, extent: LogRange | None) -> MissingInput:

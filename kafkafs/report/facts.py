@@ -361,8 +361,10 @@ class FactsReader:
         if self.facts.is_choice:
             planned.skipped = "only some partitions were chosen"
             return
-        if any(log.only is not None for log in self._source.partitions().values()):
-            planned.skipped = "a broker starts on log dirs, not on a single file"
+        if not all(log.is_named and log.only is None for log in self._source.partitions().values()):
+            planned.skipped = (
+                "a broker starts on log dirs, not on a file or a folder that names no partition"
+            )
             return
         planned.skipped = "the plan failed"
         with StartPlan(self.facts.paths, verifies=False, clock=self._clock) as start:

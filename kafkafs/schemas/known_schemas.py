@@ -150,8 +150,7 @@ class KnownSchemas:
     def _unnamed(self) -> frozenset[str]:
         """Return the names of folders and files that tell no topic."""
         logs = () if self._source is None else self._source.partitions().values()
-        places = (log.topic_partition for log in logs)
-        return frozenset(place.topic for place in places if place.partition < 0)
+        return frozenset(log.topic_partition.topic for log in logs if not log.is_named)
 
     def _read(self) -> SchemaStore:
         from kafkafs.schemas.store import SchemaStore

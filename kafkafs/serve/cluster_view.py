@@ -141,7 +141,6 @@ class ClusterView:
                 continue
             if self._choice:
                 logs = {number: log for number, log in logs.items() if self._choice.takes(log)}
-            logs = {number: log for number, log in logs.items() if number >= 0}
             if logs:
                 found[name] = ServedTopic(name, logs, name in INTERNAL_TOPICS)
         if image is None or self._choice:

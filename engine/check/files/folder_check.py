@@ -16,7 +16,6 @@ _LOADED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".swap", ".
 """Endings of names that a broker parses an offset from."""
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _HALF_DONE = (FileState.SWAP, FileState.CLEANED)
-UNKNOWN_PARTITION = -1
 
 
 def check_folder(under: PartitionUnderCheck) -> Iterator[Finding]:
@@ -110,8 +109,6 @@ def _sizes_and_links(under: PartitionUnderCheck) -> Iterator[Finding]:
 
 
 def _topic(under: PartitionUnderCheck) -> Iterator[Finding]:
-    if under.partition.partition == UNKNOWN_PARTITION:
-        return
     try:
         validate_topic(under.partition.topic)
     except InvalidNameError as error:

@@ -18,13 +18,13 @@ from engine.files.file_names import (
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
+from engine.log.given_names import partition_called
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT32, TopicPartition
 
 MOST_PEEKS = 64
 """Largest number of names, and of folders, to look at to recognize a source."""
 _ID_LENGTH = 22
-UNKNOWN_PARTITION = -1
 _MAX_TIMESTAMP = HEADER.position_of("max_timestamp")
 
 
@@ -37,20 +37,19 @@ class TieredFolder(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the partition; a folder under another name keeps that name."""
-        topic, number = self.partition
-        return topic if number == UNKNOWN_PARTITION else str(self.partition)
+        """Name of the partition."""
+        return str(self.partition)
 
 
 def folder_called(path: str) -> TieredFolder:
-    """Return a partition's folder of copies by its path; another name is a topic of its own."""
+    """Return a partition's folder of copies by its path; another name is that of a topic."""
     name, above = name_of(path), name_of(os.path.dirname(os.path.abspath(path)))
     local, topic = parse_tiered_folder_name(name), parse_tiered_topic_name(above)
     if local is not None:
         return TieredFolder("", *local)
     if topic is not None and is_number(name):
         return TieredFolder("", TopicPartition(topic[0], int(name)), topic[1])
-    return TieredFolder("", TopicPartition(name, UNKNOWN_PARTITION), None)
+    return TieredFolder("", partition_called(name), None)
 
 
 def candidates(path: str, others: Sequence[SourceEntry]) -> list[str]:

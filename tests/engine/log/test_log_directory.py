@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SourceError, SourceGoneError
+from engine.files.file_names import validate_topic
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, Unread, open_source
@@ -105,15 +106,31 @@ def test_a_records_file_below_the_checkpointed_log_start_is_shown_whole(tmp_path
     assert (view.log_start_offset, view.log_end_offset, view.problems) == (0, 2, [])
 
 
-@pytest.mark.parametrize("name", ["copy.log", f"{35:020}.log.deleted", f"{35:020}.log.swap"])
-def test_a_renamed_records_file_tells_its_base_offset_itself(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("copy.log", "copy-0"),
+        ("copy.log.1", "copy-0"),
+        ("payments-7.log", "payments-7"),
+        ("mailed by Ann.log", "mailed_by_Ann-0"),
+        ("f1234.dat", "f1234.dat-0"),
+        ("ünïcode.log", "_n_code-0"),
+        (f"{'x' * 230}-{2**40}.log", f"{'x' * 230}-{2**40}-0"),
+        (f"{35:020}.log", "somewhere-0"),
+        (f"{35:020}.log.deleted", "somewhere-0"),
+        (f"{35:020}.log.swap", "somewhere-0"),
+    ],
+)
+def test_a_renamed_records_file_tells_its_base_offset_itself(
+    tmp_path: Path, name: str, shown: str
+) -> None:
     path = tmp_path / "somewhere" / name
     path.parent.mkdir()
     path.write_bytes(batch([Rec(b"a"), Rec(b"b")], 35))
     source = open_source(str(path))
     (log,) = source.partitions().values()
-    assert log.topic_partition.partition == -1
-    assert log.name == name.partition(".log")[0]
+    assert (log.name, str(log.topic_partition), log.is_named) == (shown, shown, False)
+    validate_topic(log.topic_partition.topic)
     assert offsets_of(log.view()) == [35, 36]
 
 
@@ -121,8 +138,42 @@ def test_a_renamed_partition_folder_is_a_topic_of_its_own(tmp_path: Path) -> Non
     write_segment(tmp_path / "orders-0.backup", ONE)
     source = open_source(str(tmp_path / "orders-0.backup"))
     (log,) = source.partitions().values()
-    assert (log.name, log.topic_partition) == ("orders-0.backup", ("orders-0.backup", -1))
+    assert (log.name, log.topic_partition) == ("orders-0.backup-0", ("orders-0.backup", 0))
+    assert not log.is_named
     assert log.view().log_end_offset == 2
+
+
+def test_a_records_file_without_its_start_begins_with_the_first_good_batch(tmp_path: Path) -> None:
+    garbage = bytes(range(1, 200)) * 20
+    (tmp_path / "carved.log").write_bytes(garbage + batch([Rec(b"a"), Rec(b"b")], 35))
+    (log,) = open_source(str(tmp_path / "carved.log")).partitions().values()
+    view = log.view()
+    assert (view.log_start_offset, view.log_end_offset) == (35, 37)
+
+
+@pytest.mark.parametrize("data", [b"", b"not a log", bytes(500), bytes(range(256)) * 40])
+def test_a_file_of_another_kind_is_no_source(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "notes").write_bytes(data)
+    with pytest.raises(SourceError, match="does not begin with a batch"):
+        open_source(str(tmp_path / "notes"))
+
+
+def test_a_link_to_a_records_file_is_followed(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-3", ONE)
+    (tmp_path / "link").symlink_to(tmp_path / "orders-3" / f"{0:020}.log")
+    (log,) = open_source(str(tmp_path / "link")).partitions().values()
+    assert (log.name, log.is_named, offsets_of(log.view())) == ("orders-3", True, [0, 1])
+
+
+def test_a_deleted_file_that_a_process_has_open_is_read_through_its_descriptor(
+    tmp_path: Path,
+) -> None:
+    write_segment(tmp_path / "orders-3", ONE)
+    path = tmp_path / "orders-3" / f"{0:020}.log"
+    with path.open("rb") as held:
+        path.unlink()
+        (log,) = open_source(f"/proc/{os.getpid()}/fd/{held.fileno()}").partitions().values()
+        assert (log.name, log.is_named, offsets_of(log.view())) == ("orders-3", False, [0, 1])
 
 
 @pytest.mark.parametrize("ending", ["/", "//", "/.", ""])

@@ -140,7 +140,7 @@ def test_every_part_of_a_tiered_copy_can_be_named_as_source(tiered: TieredWriter
     assert one.segment_at(0).files.ensure_open().hints.position(700) > 0  # its index is used
     renamed = tiered.root / "a copy"
     tiered.folder.rename(renamed)
-    view = view_of(renamed, "a copy")
+    view = view_of(renamed, "a_copy-0")
     assert (view.log_end_offset, view.topic_id) == (1000, None)
 
 

@@ -494,7 +494,7 @@ def test_a_partition_metadata_that_is_made_up_leads_to_the_folder(tmp_path: Path
     assert root.real("orders-0/notes.txt") == f"{folder}/notes.txt"
 
 
-def test_a_records_file_alone_has_the_number_of_no_partition(tmp_path: Path) -> None:
+def test_a_records_file_alone_is_partition_0_of_a_topic_called_like_it(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"".join(batches(0, base=0)))
     (log,) = open_source(str(tmp_path / "a.log")).partitions().values()
-    assert log.topic_partition == ("a", -1)
+    assert (log.topic_partition, log.is_named) == (("a", 0), False)

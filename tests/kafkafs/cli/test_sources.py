@@ -1,0 +1,304 @@
+"""What people have in hand, and every command: each source opens alike, or is refused with a sentence that helps.
+
+A table of sources by commands: the words of a source that opens, the error of one that does not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+
+import kafkafs
+from engine.errors import SourceError
+from kafkafs.cli import COMMANDS, cli
+from kafkafs.serve.cluster_view import ClusterView
+from tests.fixtures_data import log_dir, truth_records
+
+SAMPLE = log_dir("sample")
+PARTITION = SAMPLE / "orders-0"
+FIRST = min(PARTITION.glob("*.log"))
+RECORDS = truth_records("sample", "orders-0")
+NAME_ONE = "name one of its files"
+KEY = (RECORDS[0].key or b"").decode()
+IN_FIRST = int(sorted(PARTITION.glob("*.log"))[1].stem)
+
+
+class Source(NamedTuple):
+    """What a person has, and how it opens: its topic, or the words of the refusal."""
+
+    make: Callable[[Path], Path]
+    topic: str | None
+    records: int = 0
+    refusal: str = ""
+    number: int = 0
+
+
+def _file(name: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "mail").mkdir()
+        shutil.copy(FIRST, folder / "mail" / name)
+        return folder / "mail" / name
+
+    return make
+
+
+def _link(folder: Path) -> Path:
+    (folder / "link").symlink_to(FIRST)
+    return folder / "link"
+
+
+def _renamed_folder(folder: Path) -> Path:
+    return Path(shutil.copytree(PARTITION, folder / "copy of Monday"))
+
+
+def _folder(folder: Path) -> Path:
+    return Path(shutil.copytree(PARTITION, folder / "orders-0"))
+
+
+def _above(folder: Path) -> Path:
+    shutil.copytree(SAMPLE, folder / "kafka" / "data-0" / "kafka-log0")
+    return folder / "kafka"
+
+
+def _brokers(folder: Path) -> Path:
+    shutil.copytree(SAMPLE, folder / "brokers" / "kafka-1")
+    return folder / "brokers"
+
+
+def _tree(*names: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        for name in names:
+            path = folder / "other" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x" * 100)
+        return folder / "other"
+
+    return make
+
+
+def _image(position: int, magic: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        data = bytearray(200_000)
+        data[position : position + len(magic)] = magic
+        (folder / "sda1.img").write_bytes(data)
+        return folder / "sda1.img"
+
+    return make
+
+
+SOURCES = {
+    "a renamed file": Source(_file("payments.log"), "payments", IN_FIRST),
+    "a file called like a partition": Source(
+        _file("payments-7.log"), "payments", IN_FIRST, number=7
+    ),
+    "a segment in any folder": Source(_file(FIRST.name), "mail", IN_FIRST),
+    "a carved file": Source(_file("f00123.dat"), "f00123.dat", IN_FIRST),
+    "a link": Source(_link, "orders", IN_FIRST),
+    "a renamed folder": Source(_renamed_folder, "copy_of_Monday", len(RECORDS)),
+    "a partition's folder": Source(_folder, "orders", len(RECORDS)),
+    "a folder above log dirs": Source(_above, None, refusal="log dirs below it: "),
+    "log dirs called like partitions": Source(_brokers, None, refusal="log dirs below it: "),
+    "ZooKeeper": Source(
+        _tree("version-2/log.1", "version-2/snapshot.0"), None, refusal="ZooKeeper"
+    ),
+    "Redpanda": Source(
+        _tree("redpanda/controller/0_0/0-1-v1.log", "kafka/orders/0_12/0-1-v1.log"),
+        None,
+        refusal="Redpanda",
+    ),
+    "BookKeeper": Source(_tree("current/0.log", "current/lastMark"), None, refusal="BookKeeper"),
+    "Pulsar": Source(_tree("bookkeeper/a", "metadata/b"), None, refusal="Pulsar"),
+    "Kafka Streams": Source(_tree("0_0/rocksdb/store/CURRENT"), None, refusal="Kafka Streams"),
+    "RocksDB": Source(_tree("CURRENT", "MANIFEST-000004", "000003.log"), None, refusal="RocksDB"),
+    "an XFS image": Source(_image(0, b"XFSB"), None, refusal="mount it first"),
+    "an ext4 image": Source(_image(1080, b"\x53\xef"), None, refusal="mount it first"),
+    "a device": Source(lambda _: Path("/dev/loop0"), None, refusal="mount it first"),
+    "renamed files in a folder": Source(_tree("a.log", "b.log"), None, refusal=NAME_ONE),
+    "photographs": Source(
+        _tree("a.jpg"), None, refusal="is not a log dir|contains no file of a log directory"
+    ),
+}
+
+
+class Command(NamedTuple):
+    """How a command is called, and what it says of a partition that opened."""
+
+    words: Callable[[str, Source, Path], list[str]]
+    says: Callable[[Result, Source, Path], bool]
+    refusal: str = ""
+
+
+def _partition(source: Source) -> str:
+    return f"{source.topic}-{source.number}"
+
+
+def _lines(count: Callable[[Source], int]) -> Callable[[Result, Source, Path], bool]:
+    def says(result: Result, source: Source, _: Path) -> bool:
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        places = {(row["topic"], row["partition"]) for row in rows}
+        return (len(rows), places) == (count(source), {(source.topic, source.number)})
+
+    return says
+
+
+def _text(text: Callable[[Source], str]) -> Callable[[Result, Source, Path], bool]:
+    return lambda result, source, _: text(source) in result.stdout
+
+
+def _cp_says(_: Result, source: Source, out: Path) -> bool:
+    return (out / "copied" / _partition(source) / "segments" / FIRST.name).exists() or any(
+        (out / "copied" / _partition(source) / "segments").iterdir()
+    )
+
+
+TABLE = {
+    "ls": Command(lambda path, *_: ["ls", path], _text(lambda each: f"{_partition(each)}/")),
+    "cat": Command(lambda path, *_: ["cat", path], _lines(lambda each: each.records)),
+    "cat a range": Command(
+        lambda path, *_: ["cat", path, "--from", "5", "--to", "7"], _lines(lambda _: 2)
+    ),
+    "cat a path": Command(
+        lambda path, source, _: ["cat", path, f"{_partition(source)}/offset/5"], _lines(lambda _: 1)
+    ),
+    "cp": Command(
+        lambda path, source, out: ["cp", path, f"{_partition(source)}/segments", f"{out}/copied"],
+        lambda _, __, out: any((out / "copied").iterdir()),
+    ),
+    "grep": Command(lambda path, *_: ["grep", "", path], _lines(lambda each: each.records)),
+    "get": Command(
+        lambda path, source, _: ["get", path, source.topic or "x", KEY, "--all"],
+        lambda result, source, _: (
+            json.loads(result.stdout.splitlines()[0])["topic"] == source.topic
+        ),
+    ),
+    "offsets": Command(
+        lambda path, *_: ["offsets", path],
+        _text(lambda each: f"{each.topic}:{each.number}:{each.records}\n"),
+    ),
+    "sql": Command(
+        lambda path, source, _: ["sql", f'select count(*) n from "{source.topic}"', path, "--json"],
+        _text(lambda each: f'"n":{each.records}'),
+    ),
+    "stats": Command(
+        lambda path, *_: ["stats", path], _text(lambda each: f"{each.records:,} records")
+    ),
+    "check": Command(
+        lambda path, *_: ["check", path],
+        _text(lambda each: f"{each.records:,} records"),
+    ),
+    "topics": Command(
+        lambda path, *_: ["topics", path], _text(lambda each: f"Topic: {each.topic}")
+    ),
+    "dump": Command(
+        lambda path, *_: ["dump", path],
+        lambda result, *_: "baseOffset: 0 " in result.stdout,
+        "For input string",  # as Kafka's tool says it, which then prints nothing
+    ),
+    "export": Command(
+        lambda path, _, out: ["export", path, f"{out}/lake", "--format", "jsonl"],
+        lambda _, source, out: any((out / "lake").rglob(f"*{source.topic}*")),
+    ),
+    "rebuild": Command(
+        lambda path, _, out: ["rebuild", path, f"{out}/rebuilt"],
+        lambda _, source, out: (out / "rebuilt" / _partition(source)).is_dir(),
+    ),
+    "report": Command(
+        lambda path, _, out: ["report", path, "-o", f"{out}/page.html"],
+        lambda _, source, out: (source.topic or "") in (out / "page.html").read_text(),
+    ),
+    "groups": Command(
+        lambda path, *_: ["groups", path], lambda *_: True, "no partition of __consumer_offsets"
+    ),
+    "transactions": Command(
+        lambda path, *_: ["transactions", path],
+        lambda *_: True,
+        "no partition of __transaction_state",
+    ),
+    "plan": Command(
+        lambda path, *_: ["plan", path], lambda *_: True, "a broker loads|a broker starts on"
+    ),
+}
+ELSEWHERE = {
+    *("completion", "help", "top", "umount", "spark", "schemas"),  # no logs of a partition
+    *("mount", "serve"),  # below, and in tests of their own
+}
+
+
+def run(words: list[str]) -> tuple[Result, str]:
+    result = CliRunner().invoke(cli, words)
+    error = result.exception
+    text = str(error) if isinstance(error, SourceError) else ""
+    hint = getattr(error, "hint", "")
+    return result, f"{result.stderr}{text} {hint}"
+
+
+@pytest.fixture(params=SOURCES)
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Source]:
+    found = SOURCES[request.param]
+    path = found.make(tmp_path)
+    if not os.path.exists(path):
+        pytest.skip(f"no {path} here")
+    return str(path), found
+
+
+def test_every_command_is_in_the_table() -> None:
+    assert {name.split()[0] for name in TABLE} | ELSEWHERE == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", TABLE)
+def test_a_source_opens_alike_or_is_refused_with_a_sentence(
+    source: tuple[str, Source], command: str, tmp_path: Path
+) -> None:
+    path, found = source
+    out = tmp_path / "out"
+    out.mkdir()
+    words, says, refusal = TABLE[command]
+    result, error = run(words(path, found, out))
+    if (result.exit_code, found.refusal, command) == (1, NAME_ONE, "dump"):
+        assert "unknown format" in error  # it prints any .log file
+    elif found.topic is None:
+        assert any(words in error for words in found.refusal.split("|"))
+        assert result.exception is not None
+    elif result.exit_code:
+        assert any(part and part in error for part in refusal.split("|")), error
+    else:
+        assert says(result, found, out)
+
+
+def test_python_and_a_server_show_the_same(source: tuple[str, Source]) -> None:
+    path, found = source
+    if found.topic is None:
+        with pytest.raises(SourceError) as caught:
+            kafkafs.open(path)
+        assert found.refusal.split("|")[0] in f"{caught.value} {caught.value.hint}"
+        return
+    with kafkafs.open(path) as opened:
+        assert list(opened.topics) == [found.topic]
+        assert opened.scan(found.topic).count() == found.records
+        view = ClusterView(opened._logs)
+        assert {name: list(each.logs) for name, each in view.topics().items()} == {
+            found.topic: [found.number]
+        }
+
+
+@pytest.mark.parametrize("kind", ["a folder above log dirs", "log dirs called like partitions"])
+@pytest.mark.parametrize("command", sorted(set(TABLE) - {"cp", "get", "cat a path"}))
+def test_below_takes_the_log_dirs_of_a_folder(kind: str, command: str, tmp_path: Path) -> None:
+    path = SOURCES[kind].make(tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    (log_dir_below,) = (each.parent for each in path.rglob("meta.properties"))
+    here = Source(lambda _: path, "orders", 0)
+    words = TABLE[command].words
+    found = run([*words(str(path), here, out / "a"), "--below"])
+    (out / "a").mkdir(exist_ok=True)
+    expected = run(words(str(log_dir_below), here, out / "b"))
+    assert found[0].exit_code == expected[0].exit_code
+    assert found[0].stdout.replace(f"{out}/a", "") == expected[0].stdout.replace(f"{out}/b", "")
