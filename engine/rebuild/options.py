@@ -23,7 +23,7 @@ class RebuildOptions:
     Attributes:
         mode: SALVAGE keeps every good batch, BROKER loads a copy as a broker does when it starts.
         topics, partitions: the lists of a `PartitionChoice`; none for all.
-        renames: new names of topics by their old ones.
+        renames: new names of topics and partitions by their old ones, as `engine.log.renames` has them.
         topic_ids: ids, in base64, by the topics' names in the result.
         start, stop: keep the records from `start` on, and below `stop`.
         whole_batches: keep batches across a bound whole.

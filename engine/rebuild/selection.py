@@ -10,6 +10,7 @@ from engine.files.file_names import FolderState, parse_folder_name, validate_top
 from engine.log.log_directory import LogSource
 from engine.log.partition_choice import PartitionChoice
 from engine.log.partition_log import PartitionLog
+from engine.log.renames import is_partition, name_of, renamed, unknown_name
 from engine.log.unmatched import unmatched_partition
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
@@ -63,6 +64,13 @@ def select(sources: Sequence[LogSource], options: RebuildOptions) -> RebuildSele
             validate_topic(name)
         except InvalidNameError as error:
             raise RebuildRefusedError(str(error), "rename the topic to another name") from None
+    for log in (log for source in sources for log in source.partitions().values()):
+        new = options.renames.get(name_of(log))
+        if new is not None and not is_partition(new):
+            raise RebuildRefusedError(
+                f"{name_of(log)} is a partition, and {new!a} is no name of one",
+                f"name a partition, such as {name_of(log)}={new}-0",
+            )
     choice = PartitionChoice.parse(options.topics, options.partitions)
     chosen: dict[TopicPartition, Chosen] = {}
     left_out: list[LeftOut] = []
@@ -105,7 +113,7 @@ def _take(
         state = parse_folder_name(folder).state
     except InvalidNameError:
         state = FolderState.LOG
-    topic, partition = log.topic_partition
+    topic = log.topic_partition.topic
     is_named = bool(choice) and choice.takes(log)
     if state is not FolderState.LOG and not (
         is_named
@@ -117,8 +125,8 @@ def _take(
         return f"a {state.value} folder, which is not the log; name it with --partition to take it"
     if choice and not is_named:
         return NOT_ASKED_FOR
-    new = TopicPartition(options.renames.get(topic, topic), partition)
     try:
+        new = renamed(log, options.renames)
         validate_topic(new.topic)
     except InvalidNameError as error:
         return f"{error}; --rename gives it another name"
@@ -152,10 +160,13 @@ def _refuse_unmatched(sources: Sequence[LogSource], choice: PartitionChoice) -> 
 
 
 def _refuse_unused(options: RebuildOptions, chosen: dict[TopicPartition, Chosen]) -> None:
-    topics = {log.topic_partition.topic for each in chosen.values() for log in each.copies}
-    unknown = [name for name in options.renames if name not in topics]
-    if unknown:
-        raise RebuildRefusedError(f"there is no topic {unknown[0]!a} to rename", "see kafkafs ls")
+    missing = unknown_name(
+        options.renames, (log for each in chosen.values() for log in each.copies)
+    )
+    if missing is not None:
+        raise RebuildRefusedError(
+            f"there is no topic or partition {missing!a} to rename", "see kafkafs ls"
+        )
     new = {partition.topic for partition in chosen}
     unknown = [name for name in options.topic_ids if name not in new]
     if unknown:

@@ -15,7 +15,7 @@ import click
 
 import engine
 from kafkafs.cli.arguments import below_option, jobs_option, report_unread, source_paths
-from kafkafs.cli.options.partitions import choice_of, partition_texts
+from kafkafs.cli.options.partitions import choice_of, pairs_of, partition_texts, rename_option
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.rebuild_report import closing_lines, print_partitions
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     help="Accept a result without records, or a cut past the end of every log.",
 )
 @partition_texts
-@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
+@rename_option
 @click.option(
     "--topic-id",
     "topic_ids",
@@ -165,7 +165,7 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
 
     choice_of(given["chosen_topics"], given["chosen_partitions"])  # complains
     extent: LogRange = given["extent"]
-    topic_ids = _pairs("--topic-id", given["topic_ids"])
+    topic_ids = pairs_of("--topic-id", given["topic_ids"])
     for name, value in topic_ids.items():
         try:
             topic_ids[name] = canonical_uuid(value)
@@ -175,7 +175,7 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
         mode=Mode(given["mode"]),
         topics=given["chosen_topics"],
         partitions=given["chosen_partitions"],
-        renames=_pairs("--rename", given["renames"]),
+        renames=pairs_of("--rename", given["renames"]),
         topic_ids=topic_ids,
         start=extent.start,
         stop=extent.stop,
@@ -189,16 +189,6 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
         owner=_owner(given["owner"], source),
         jobs=given["jobs"],
     )
-
-
-def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in texts:
-        old, equals, new = text.partition("=")
-        if not (old and equals and new) or old in pairs:
-            raise click.UsageError(f"{option} {text!r}: write NAME=VALUE, each name once")
-        pairs[old] = new
-    return pairs
 
 
 def _owner(name: str | None, source: str) -> tuple[int, int] | None:

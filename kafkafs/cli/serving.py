@@ -9,7 +9,7 @@ import click
 
 from kafkafs.cli.arguments import Address, source_argument, source_paths
 from kafkafs.cli.options.client_security import ClientSecurity, security_options
-from kafkafs.cli.options.partitions import partition_options
+from kafkafs.cli.options.partitions import pairs_of, partition_options, rename_option
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.output import write_line
@@ -110,6 +110,7 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     help="Batches of magic 0 and 1: send them as they are, as a broker does, send them as batches of "
     "magic 2, or answer the error UNSUPPORTED_FOR_MESSAGE_FORMAT.",
 )
+@rename_option
 @click.option(
     "--commit-to",
     metavar="FILE",
@@ -138,6 +139,7 @@ def serve(
     listen: tuple[str, int],
     advertise: tuple[str, int] | None,
     choice: PartitionChoice,
+    renames: tuple[str, ...],
     at: Timestamp | None,
     skip_damaged: bool,
     old_formats: str,
@@ -152,6 +154,7 @@ def serve(
     kafkafs serve /var/lib/kafka/data
     kafkafs serve /disk1/kafka /disk2/kafka --listen 127.0.0.1:19092
     kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
+    kafkafs serve mailed/payments.log --rename payments=orders-3
     kafkafs serve /var/lib/kafka/data -b --print-config > client.properties
     kcat -b 127.0.0.1:9092 -t orders -C -e
     kafkafs top 127.0.0.1:9092
@@ -173,11 +176,13 @@ def serve(
     from kafkafs.serve.records.partition_fetch import FetchRules
     from kafkafs.serve.server import ServeOptions
 
+    names = pairs_of("--rename", renames)
     options = ServeOptions(
         host=listen[0],
         port=listen[1],
         advertised=advertise,
         choice=choice,
+        renames=names,
         before=None if at is None else at + 1,
         rules=FetchRules(skip_damaged=skip_damaged, old_formats=OldFormats(old_formats)),
         budgets=_budgets(limits),
@@ -196,16 +201,19 @@ def serve(
 
     sys.exit(
         run(
-            source_paths(sources), options, check=lambda source: _check(choice, source), ready=ready
+            source_paths(sources),
+            options,
+            check=lambda source: _check(choice, names, source),
+            ready=ready,
         )
     )
 
 
-def _check(choice: PartitionChoice, source: LogSource) -> None:
+def _check(choice: PartitionChoice, renames: dict[str, str], source: LogSource) -> None:
     """Check that there is something to serve.
 
     Raises:
-        StartError: an item of the choice matches nothing.
+        StartError: an item of the choice matches nothing, or a rename is none.
         SourceError: the source has no partition.
     """
     from kafkafs.cli.options.partitions import (
@@ -219,6 +227,19 @@ def _check(choice: PartitionChoice, source: LogSource) -> None:
         require_choice(choice, require_partitions(source))
     except NothingMatchedError as error:
         raise StartError(error.message, EXIT_USAGE) from None
+    from engine.errors import InvalidNameError
+    from engine.log.renames import renamed, unknown_name
+
+    logs = source.partitions().values()
+    try:
+        places = [renamed(log, renames) for log in logs if choice.takes(log)]
+    except InvalidNameError as error:
+        raise StartError(f"--rename: {error}", EXIT_USAGE) from None
+    unknown = unknown_name(renames, logs)
+    if unknown is not None:
+        raise StartError(f"--rename: there is no topic or partition {unknown}", EXIT_USAGE)
+    if renames and len(set(places)) < len(places):
+        raise StartError("--rename: two partitions have one name", EXIT_USAGE)
 
 
 def _budgets(limits: tuple[str, ...]) -> ServeBudgets:

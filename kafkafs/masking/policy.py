@@ -59,7 +59,7 @@ def require_topics(source: LogSource) -> None:
     for name, log in source.partitions().items():
         if not log.is_named:
             raise MaskPolicyError(
-                f"{name} is in no folder that names a partition such as orders-0, and a mask is chosen by the name of the topic:"
+                f"{name} is in no folder such as orders-0, and a mask is chosen by the name of the topic:"
                 " put it into such a folder"
             )
 

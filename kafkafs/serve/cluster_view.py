@@ -15,9 +15,10 @@ from engine.files.file_names import LEADER_EPOCH_CHECKPOINT
 from engine.log import stable_offset
 from engine.log.partition_choice import PartitionChoice
 from engine.log.partition_log import PartitionLog
+from engine.log.renames import NO_RENAMES, renamed
 from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
-from engine.units import NO_PARTITION_LEADER_EPOCH
+from engine.units import NO_PARTITION_LEADER_EPOCH, TopicPartition
 from kafkafs.api.source_logs import SourceLogs
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class ClusterView:
     Args:
         logs: the open source.
         choice: partitions to serve; by default all. The controllers' log is no topic.
+        renames: new names of topics and partitions by their old ones.
         shows_nodes: show the nodes of the cluster's metadata, and all topics that it knows, in place of one broker.
 
     Raises:
@@ -66,11 +68,13 @@ class ClusterView:
         *,
         shows_nodes: bool = False,
         only_present: bool = False,
+        renames: Mapping[str, str] = NO_RENAMES,
     ) -> None:
         self.logs = logs
         self._only_present = only_present
         self.shows_nodes = shows_nodes
         self._choice = choice
+        self._renames = renames
         self._lock = Lock()
         self._shown_image: ClusterImage | None = None
         self._image_seconds = -_IMAGE_SECONDS - 1
@@ -121,6 +125,10 @@ class ClusterView:
             self._shown_image, self._image_seconds = self.image(), now
         return self._shown_image
 
+    def place_of(self, log: PartitionLog) -> TopicPartition:
+        """Return topic and number of a log as clients see it."""
+        return renamed(log, self._renames)
+
     def topics(self) -> Mapping[str, ServedTopic]:
         """Return the served topics by name, sorted.
 
@@ -135,14 +143,16 @@ class ClusterView:
             return self._topics
 
     def _sorted(self, image: ClusterImage | None) -> dict[str, ServedTopic]:
-        found = {}
+        taken: dict[str, dict[int, PartitionLog]] = {}
         for name, logs in self.logs.topics().items():
-            if name == CLUSTER_METADATA:
-                continue
-            if self._choice:
-                logs = {number: log for number, log in logs.items() if self._choice.takes(log)}
-            if logs:
-                found[name] = ServedTopic(name, logs, name in INTERNAL_TOPICS)
+            for log in logs.values() if name != CLUSTER_METADATA else ():
+                if not self._choice or self._choice.takes(log):
+                    topic, number = self.place_of(log)
+                    taken.setdefault(topic, {}).setdefault(number, log)
+        found = {
+            name: ServedTopic(name, dict(sorted(taken[name].items())), name in INTERNAL_TOPICS)
+            for name in sorted(taken)
+        }
         if image is None or self._choice:
             return found
         for name in image.topics:

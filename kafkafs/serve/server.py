@@ -7,9 +7,9 @@ import logging
 import os
 import signal
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Timer
 from typing import Any
 
@@ -52,6 +52,7 @@ class ServeOptions:
         host, port: address to listen on; port 0 for a free one.
         advertised: host and port that clients are told; None for the address that each one used.
         choice: partitions to serve.
+        renames: new names of topics and partitions by their old ones.
         snapshot: show the files as they are at the start.
         before: show the source as it was before this time, in milliseconds; None for all of it.
         shows_nodes: show the brokers of the cluster's metadata in place of one.
@@ -71,6 +72,7 @@ class ServeOptions:
     port: int = 9092
     advertised: tuple[str, int] | None = None
     choice: PartitionChoice | None = None
+    renames: Mapping[str, str] = field(default_factory=dict)
     snapshot: bool = False
     before: Timestamp | None = None
     shows_nodes: bool = False
@@ -107,7 +109,11 @@ async def serve(
         SourceError: nodes are to be shown, and the source has no metadata of the cluster.
     """
     cluster = ClusterView(
-        logs, options.choice, shows_nodes=options.shows_nodes, only_present=options.only_present
+        logs,
+        options.choice,
+        shows_nodes=options.shows_nodes,
+        only_present=options.only_present,
+        renames=options.renames,
     )
     with _commit_file(options, cluster) as commit_file:
         # Whoever waits for others keeps most of the room for requests free.

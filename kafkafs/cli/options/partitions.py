@@ -109,6 +109,28 @@ PARTITION_OPTION = click.option(
     "folders (orders-0) or patterns of folders.",
 )
 CHOICE_OPTIONS = (TOPIC_OPTION, PARTITION_OPTION)
+rename_option = click.option(
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="NAME=NEW",
+    help="Rename a topic, or a partition (payments-0=orders-3). Repeatable.",
+)
+
+
+def pairs_of(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """Return the values of an option NAME=VALUE by name.
+
+    Raises:
+        click.UsageError: one is malformed, or a name comes twice.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if not (old and equals and new) or old in pairs:
+            raise click.UsageError(f"{option} {text!r}: write NAME=VALUE, each name once")
+        pairs[old] = new
+    return pairs
 
 
 def patterns_of(names: Iterable[str], option: str) -> list[NamePattern]:

@@ -302,3 +302,52 @@ def test_below_takes_the_log_dirs_of_a_folder(kind: str, command: str, tmp_path:
     expected = run(words(str(log_dir_below), here, out / "b"))
     assert found[0].exit_code == expected[0].exit_code
     assert found[0].stdout.replace(f"{out}/a", "") == expected[0].stdout.replace(f"{out}/b", "")
+
+
+@pytest.mark.parametrize(
+    ("rename", "shown"),
+    [
+        ("payments=orders-3", "orders-3"),
+        ("payments-0=orders-3", "orders-3"),
+        ("payments=orders", "orders-0"),
+    ],
+)
+def test_a_file_is_rebuilt_and_served_as_the_partition_that_it_is(
+    rename: str, shown: str, tmp_path: Path
+) -> None:
+    path = _file("payments.log")(tmp_path)
+    result, error = run(["rebuild", str(path), f"{tmp_path}/rebuilt", "--rename", rename])
+    assert (result.exit_code, error) == (0, " ")
+    lines = run(["cat", f"{tmp_path}/rebuilt/{shown}"])[0].stdout.splitlines()
+    assert len(lines) == IN_FIRST
+    with kafkafs.open(path) as opened:
+        view = ClusterView(opened._logs, renames=dict([rename.split("=")]))
+        (topic,) = view.topics().values()
+        (number,) = topic.logs
+        assert f"{topic.name}-{number}" == shown
+
+
+@pytest.mark.parametrize(
+    ("renames", "reason"),
+    [
+        (["orders-0=pay"], "orders-0 is a partition, and 'pay' is no name of one"),
+        (["nobody=pay"], "no topic or partition 'nobody'"),
+        (["txn-0=orders-1"], "would both be orders-1"),
+        (["orders=a b"], "holds other characters"),
+        (["orders"], "write NAME=VALUE"),
+    ],
+)
+def test_a_rename_that_cannot_be_is_refused(
+    renames: list[str], reason: str, tmp_path: Path
+) -> None:
+    words = [word for each in renames for word in ("--rename", each)]
+    result, error = run(["rebuild", str(SAMPLE), f"{tmp_path}/rebuilt", *words])
+    assert result.exit_code == 2
+    assert reason in error
+
+
+def test_partitions_and_topics_are_served_under_new_names() -> None:
+    with kafkafs.open(SAMPLE) as opened:
+        view = ClusterView(opened._logs, renames={"orders": "pay-2", "txn-0": "orders-1"})
+        served = {name: list(each.logs) for name, each in view.topics().items()}
+    assert served == {"orders": [1], "pay-2": [0, 1]}

@@ -51,7 +51,7 @@ def _log_dir(cluster: ClusterView, root: SourceRoot, wanted: _Wanted) -> Fields:
 def _logs(cluster: ClusterView, root: SourceRoot, wanted: _Wanted) -> Iterator[Fields]:
     topics = cluster.topics()
     for log in cluster.logs.source.partitions().values():
-        topic, number = log.topic_partition
+        topic, number = cluster.place_of(log)
         is_served = topic in topics and number in topics[topic].logs
         if log.root is not root or not is_served or (wanted is not None and (topic, number) not in wanted):  # fmt: skip
             continue
