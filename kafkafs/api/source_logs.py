@@ -46,6 +46,11 @@ class SourceLogs:
     """
 
     def __init__(self, paths: Sequence[str], options: TreeOptions | None = None) -> None:
+        if any(os.path.isfile(path) for path in paths):
+            # Imported here: most sources are folders.
+            from kafkafs.unpacking import unpacked
+
+            paths = unpacked(paths, lambda sentence: warnings.warn(sentence, stacklevel=4))
         self.paths = tuple(os.path.abspath(path) for path in paths)
         self.options = _with_absolute_paths(options or TreeOptions())
         self.warns = False

@@ -20,7 +20,7 @@ import click
 
 from engine.errors import KafkaStorageError
 from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
-from kafkafs.exit_codes import EXIT_FINDINGS, EXIT_INTERRUPTED
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -252,7 +252,11 @@ def _run(arguments: list[str]) -> int:
         if error.errno in _NO_ROOM and error.filename is None:  # of standard output
             raise
         status = fail(sentence_of(error))
-    return status if isinstance(status, int) else 0
+    status = status if isinstance(status, int) else 0
+    unpacking = sys.modules.get("kafkafs.unpacking")
+    if unpacking is not None and unpacking.was_damaged() and status <= EXIT_FINDINGS:
+        return EXIT_CANNOT_READ
+    return status
 
 
 def _without_output(error: OSError) -> int:

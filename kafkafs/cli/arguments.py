@@ -164,9 +164,13 @@ format_option = click.option(
 def source_paths(sources: tuple[str, ...]) -> list[str]:
     """Return the named log dirs; an argument may list several, comma-separated as in log.dirs.
 
-    With --below, those below each named folder that is no log dir itself.
+    A compressed file, an archive or "-" is unpacked. With --below, those below each named folder that is no log dir itself.
     """
     paths = [path for source in sources for path in names.source_paths(source)]
+    if any(path == "-" or os.path.isfile(path) for path in paths):
+        from kafkafs.unpacking import unpacked
+
+        paths = unpacked(paths, fail)
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(_BELOW):
         return paths

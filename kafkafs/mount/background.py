@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
+from kafkafs import unpacked_folders
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 from kafkafs.mount.child_process import fork
@@ -127,7 +128,7 @@ def _become_daemon(
             os._exit(0)
         os.chdir("/")
         os.umask(0o022)
-        _close_others({0, 1, 2, writer, *keep})
+        _close_others({0, 1, 2, writer, *keep, *unpacked_folders.locks()})
         status = serve(PipeReport(writer))
     except BaseException:  # noqa: BLE001  the parent's code after `start` must not run here
         sys.excepthook(*sys.exc_info())
@@ -135,6 +136,7 @@ def _become_daemon(
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
+        unpacked_folders.let_go()
         os._exit(status)
 
 

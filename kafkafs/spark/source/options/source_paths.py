@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from collections.abc import Sequence
 
 from engine.log.log_directory import LogSource, open_source
@@ -36,4 +37,9 @@ def resolved(paths: Sequence[str]) -> list[str]:
         if not matches:
             raise OptionError(f"nothing matches the path {path!r}")
         found += [os.path.abspath(match) for match in matches]
+    if any(map(os.path.isfile, found)):
+        # Imported here: most sources are folders.
+        from kafkafs.unpacking import unpacked
+
+        found = unpacked(found, warnings.warn)
     return found
