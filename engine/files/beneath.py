@@ -18,7 +18,13 @@ _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 
 _SYS_OPENAT2 = 437
 _ENCODING, _ON_ERROR = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _STEP = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def open_link(name: str, folder: int) -> int:
+    """Return a descriptor of the file that a link of /proc leads to. Raises OSError."""
+    return os.open(name, _READ, dir_fd=folder)
 
 
 class _OpenHow(ctypes.Structure):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
+from engine.files.beneath import open_link
 from engine.files.folder_entries import SourceEntry, refuse_unless_regular
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.files.tries import tried
 
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DELETED = " (deleted)"
 
 
@@ -68,7 +68,7 @@ class LinkedFileRoot(SourceRoot):
             return super().open_fresh(relative, is_listed=is_listed)
         path = self.display(relative)
         refuse_unless_regular(self.stat(relative), path)
-        fd = tried(lambda: os.open(self._link, _READ, dir_fd=self._root_fd()), path)
+        fd = tried(lambda: open_link(self._link, self._root_fd()), path)
         try:
             status = os.fstat(fd)
             refuse_unless_regular(status, path)

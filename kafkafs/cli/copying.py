@@ -87,12 +87,12 @@ def cat(
     kafkafs cat /var/lib/kafka/data --topic orders --format '%k %s\\n'
     kafkafs cat mailed/payments.log
 
-    Without a PATH, --topic, --partition, --from and --to choose records, which are
-    written partition by partition, as in PARTITION/offset/A..B; all records of a .log
-    file or of one partition's folder need no choice. With --format a PATH
-    names records: a partition, or within it records, committed, one of their files,
-    offset/RANGE or time/PERIOD; or time/PERIOD. Damaged places are reported. The same
-    holds with --mask: no other file of the tree is shown.
+    Without a PATH, --topic, --partition, --from and --to choose records, which
+    are written partition by partition, as in PARTITION/offset/A..B; all records
+    of a .log file or of one partition's folder need no choice. With --format a
+    PATH names records: a partition, or within it records, committed, one of their
+    files, offset/RANGE or time/PERIOD; or time/PERIOD. Damaged places are
+    reported. The same holds with --mask: no other file of the tree is shown.
 
     With --deleted chosen records are followed by those of files and folders beside
     the logs: that compaction or retention removed, and those of deleted topics.
@@ -101,7 +101,6 @@ def cat(
     of it is damaged or no record is chosen, 3 some of it could not be read.
     """
     words = "name PATHs, or choose records with --topic, --partition, --from and --to"
-    is_chosen = bool(choice or any(extent) or leftovers.are_read)
     if paths and (choice or any(extent)):
         raise click.UsageError(f"{words}: not both")
     if leftovers.are_read and (paths or form is not None):
@@ -118,7 +117,7 @@ def cat(
         ExitStack() as stack,
     ):
         apart: Sequence[tuple[LogView, Apart]] = ()
-        if not (paths or is_chosen or tree.source.is_one_log):
+        if not (paths or choice or any(extent) or leftovers.are_read or tree.source.is_one_log):
             raise click.UsageError(words)
         if not paths:
             takes = takes_beside(tree.source, choice)
