@@ -87,12 +87,11 @@ def cat(
     kafkafs cat /var/lib/kafka/data --topic orders --format '%k %s\\n'
     kafkafs cat mailed/payments.log
 
-    Without a PATH, --topic, --partition, --from and --to choose records, which are
-    written partition by partition, as in PARTITION/offset/A..B; a .log file or one
-    partition's folder is written whole. With --format a PATH names records: a
-    partition, or within it records, committed, one of their files, offset/RANGE or
-    time/PERIOD; or time/PERIOD. Damaged places are reported. The same holds with
-    --mask: no other file of the tree is shown.
+    Without a PATH, --topic, --partition, --from and --to choose records, which are written
+    partition by partition, as in PARTITION/offset/A..B; a .log file or one partition's folder
+    is written whole. With --format a PATH names records: a partition, or within it records,
+    committed, one of their files, offset/RANGE or time/PERIOD; or time/PERIOD. The same holds
+    with --mask: no other file of the tree is shown.
 
     With --deleted chosen records are followed by those of files and folders beside
     the logs: that compaction or retention removed, and those of deleted topics.
