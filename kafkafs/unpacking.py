@@ -15,10 +15,11 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import IO, Any, NamedTuple, cast
 
 from engine.budgets import MiB
-from engine.errors import SourceError
+from engine.errors import SourceError, SourceRefusedError
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.log_dirs_below import log_dirs_below
 from engine.log.source_identity import identify, readable
@@ -98,14 +99,14 @@ def _unpacked(path: str) -> _Known | None:
     if key in _STATE.known:
         return _STATE.known[key]
     folder, name = os.path.split(os.path.realpath(path))
-    with readable(path), SourceRoot(folder) as root:
+    with ExitStack() as stack:
         try:
-            file = root.open_fresh(name)
-        except FileNotFoundError:  # a link of /proc to a file without a path
-            return None
-        with file:
+            file = stack.enter_context(stack.enter_context(SourceRoot(folder)).open_fresh(name))
             if not _is_packed(file.read_at(0, _HEAD)):
                 return None
+        except (OSError, SourceRefusedError):  # the command itself says why
+            return None
+        with readable(path):
             stream = io.BufferedReader(_Positioned(file), _PIECE)
             _STATE.known[key] = _unpack(stream, path, os.path.basename(folder), name)
     return _STATE.known[key]

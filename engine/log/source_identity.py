@@ -16,11 +16,8 @@ from engine.files.file_names import (
     parse_folder_name,
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
-from engine.files.linked_file import LinkedFileRoot, resolved, target_of
 from engine.files.source_files import SourceRoot
 from engine.files.tries import tried
-from engine.log.foreign_sources import MOUNT_FIRST, image_in, owner_of
-from engine.log.given_names import partition_called, partition_of_file
 from engine.log.log_dirs_below import (
     LOG_DIR_FILES,
     PARTITION_FILES,
@@ -111,6 +108,8 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
             return Identified(copy[0], None, _placed_copies(*copy[1:]))
         return _one_file(path, opened)
     if stat.S_ISBLK(mode):
+        from engine.log.foreign_sources import MOUNT_FIRST
+
         raise SourceError(f"{path} is a block device", hint=MOUNT_FIRST)
     if not stat.S_ISDIR(mode):
         raise SourceError(f"{path} is neither a folder nor a file", hint=HINT)
@@ -140,6 +139,9 @@ def identify(path: str, *, open_files: int, cross_device: bool) -> Identified:
 
 def _refusal(path: str, root: SourceRoot, entries: Sequence[SourceEntry]) -> SourceError | None:
     """Return the error for a folder in which no partition has a file; None if a log dir may look so."""
+    # Imported here, as in other places: most sources are log dirs.
+    from engine.log.foreign_sources import owner_of
+
     owner = owner_of(root, entries)
     if owner is not None:
         return SourceError(f"{path} holds {owner}: it is no log dir of Kafka", hint=HINT)
@@ -206,11 +208,16 @@ def _placed_copies(folder: TieredFolder, only: str | None = None) -> Placed:
 
 
 def _one_file(path: str, opened: Callable[[str], SourceRoot]) -> Identified:
+    from engine.files.linked_file import LinkedFileRoot, resolved, target_of
+    from engine.log.given_names import partition_of_file
+
     real = resolved(path) if os.path.islink(path) else os.path.abspath(path)
     folder, name = os.path.split(target_of(path) if real is None else real)
     root = LinkedFileRoot(path, name) if real is None else opened(folder)
     try:
         if not name.partition(".log")[1] and not _begins_with_batch(root, name):
+            from engine.log.foreign_sources import MOUNT_FIRST, image_in
+
             with root.open_fresh(name) as file:
                 image = image_in(file)
             if image is not None:
@@ -242,6 +249,8 @@ def _placed(folder: str) -> Placed:
     try:
         return Placed("", folder, parse_folder_name(folder).topic_partition)
     except InvalidNameError:
+        from engine.log.given_names import partition_called
+
         given = partition_called(folder)
         return Placed("", str(given), given, is_named=False)
 

@@ -18,7 +18,6 @@ from engine.files.file_names import (
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
-from engine.log.given_names import partition_called
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT32, TopicPartition
 
@@ -49,6 +48,9 @@ def folder_called(path: str) -> TieredFolder:
         return TieredFolder("", *local)
     if topic is not None and is_number(name):
         return TieredFolder("", TopicPartition(topic[0], int(name)), topic[1])
+    # Imported here: most folders have names of Kafka's.
+    from engine.log.given_names import partition_called
+
     return TieredFolder("", partition_called(name), None)
 
 

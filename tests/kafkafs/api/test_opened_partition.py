@@ -327,7 +327,7 @@ def test_a_copy_of_a_folder_and_a_single_file_are_partitions_too(tmp_path: Path)
     shutil.copytree(log_dir("sample") / "orders-0", copy)
     with kafkafs.open(copy) as source:
         (partition,) = source.partitions()
-        assert (partition.topic, partition.partition, len(partition)) == ("backup", -1, 1000)
+        assert (partition.topic, partition.partition, len(partition)) == ("backup", 0, 1000)
         assert sum(1 for _ in partition) == 1000
     with kafkafs.open(min(copy.glob("*.log"))) as source:
         (partition,) = source.partitions()

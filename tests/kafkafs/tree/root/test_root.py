@@ -100,9 +100,9 @@ def test_a_loose_log_file_is_a_source_and_takes_nobodys_place(tmp_path: Path) ->
     loose = tmp_path / "time.log"
     loose.write_bytes(path.read_bytes())
     with tree_over(loose) as tree:
-        assert names_in(tree.root()) == ["README.txt", ".kafkafs", "state", "time", "time@1"]
+        assert names_in(tree.root()) == ["README.txt", ".kafkafs", "state", "time", "time-0"]
         assert names_in(tree.resolve("time")) == []
-        assert offsets_of(tree.resolve("time@1/offset/3")) == [3]
+        assert offsets_of(tree.resolve("time-0/offset/3")) == [3]
 
 
 class Status:
