@@ -38,8 +38,8 @@ from engine.index import offset_index, time_index
 from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.log.folder_listing import FolderListing
+from engine.log.log_dirs_below import is_partition_name
 from engine.log.log_view import LogView
-from engine.log.source_identity import is_partition_name
 from engine.log.stable_offset import leader_epochs
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
