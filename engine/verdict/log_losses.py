@@ -275,6 +275,10 @@ class LogLosses:
         evidence, gaps = gather(self._view, self._known.policy)
         return [(gap, classify(gap, evidence)) for gap in gaps]
 
+    @cached_property
+    def _ends_of_gaps(self) -> list[Offset]:
+        return [gap.next_offset for gap, _ in self._gathered]
+
     def _is_below_cleaned(self, gap: OffsetGap) -> bool:
         if gap.next_offset <= self._view.log_start_offset:
             return True
@@ -295,8 +299,10 @@ class LogLosses:
             return verdict
         if "_gathered" not in self.__dict__ and not may_read:
             return verdict if verdict.rule != "gap-unexplained" else None
-        for known, cause in self._gathered:
-            if known.first_offset < gap.next_offset and gap.first_offset < known.next_offset:
+        place = bisect_right(self._ends_of_gaps, gap.first_offset)
+        if place < len(self._gathered):
+            known, cause = self._gathered[place]
+            if known.first_offset < gap.next_offset:
                 return cause
         return verdict
 
