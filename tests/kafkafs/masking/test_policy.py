@@ -260,10 +260,10 @@ def test_threads_that_ask_for_a_mask_at_once_get_one(
 
 
 def test_a_log_in_no_folder_of_a_topic_is_refused() -> None:
-    def source(partition: int) -> Any:
-        log = SimpleNamespace(topic_partition=TopicPartition("orders", partition))
+    def source(*, is_named: bool) -> Any:
+        log = SimpleNamespace(topic_partition=TopicPartition("orders", 0), is_named=is_named)
         return SimpleNamespace(partitions=lambda: {"loose.log": log})
 
-    require_topics(source(0))
+    require_topics(source(is_named=True))
     with pytest.raises(MaskPolicyError, match=r"^loose\.log is in no folder such as orders-0"):
-        require_topics(source(-1))
+        require_topics(source(is_named=False))
