@@ -215,7 +215,7 @@ def test_a_deleted_topics_folder_is_taken_when_it_is_named(tmp_path):
         ({"renames": {"orders": "payments"}}, "would both be payments-0"),
         ({"renames": {"nobody": "x"}}, "no topic or partition 'nobody'"),
         ({"renames": {"orders": "a/b"}}, "no topic name"),
-        ({"topic_ids": {"nobody": ANOTHER_ID}}, "no topic or partition 'nobody'"),
+        ({"topic_ids": {"nobody": ANOTHER_ID}}, "no topic 'nobody'"),
         ({"mode": Mode.BROKER, "deleted": True}, "--deleted"),
         ({"mode": Mode.BROKER, "start": LogBound(offset=1)}, "--from"),
     ],
