@@ -1,6 +1,8 @@
 """The order of the tests: the deepest layer first, so that the first failure is the deepest broken thing."""
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,14 @@ def layer_of(path: Path) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort by layer; the order inside a layer stays as the random plugin left it."""
     items.sort(key=lambda item: layer_of(item.path))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_descriptors() -> Iterator[None]:
+    """Close what tests have left to the garbage collector: `select`, also py4j's, takes no descriptor above 1,023.
+
+    Commands that run in this process leave their sources to the end of a process.
+    """
+    yield
+    if len(os.listdir("/proc/self/fd")) > 200:
+        gc.collect()
