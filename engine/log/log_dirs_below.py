@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError, SourceRefusedError
@@ -71,8 +72,7 @@ def is_log_dir(root: SourceRoot, folder: str, entries: Sequence[SourceEntry]) ->
 def holds_partitions(root: SourceRoot, folder: str, entries: Sequence[SourceEntry]) -> bool:
     """Return whether one of the first folders with names of partitions has a partition's files."""
     names = (name for name, kind in entries if kind is EntryKind.DIRECTORY)
-    called = sorted(filter(is_partition_name, names))
-    for name in called[:_MOST_PEEKS]:
+    for name in islice(filter(is_partition_name, sorted(names)), _MOST_PEEKS):
         with suppress(OSError, SourceRefusedError):
             path = f"{folder}/{name}" if folder else name
             if any(kind_of(each) in PARTITION_FILES for each in root.list_apart(path)[0]):
