@@ -84,7 +84,8 @@ Event: TypeAlias = (
 )
 
 
-Elsewhere: TypeAlias = "Callable[[SourceCheck, Sequence[PartitionLog]], Iterator[Event]]"
+RemoteChecks: TypeAlias = "Callable[[SourceCheck, Sequence[PartitionLog]], Iterator[Event]]"
+"""Checks logs of a source on other machines, and yields what they find."""
 
 
 class _OpenedElsewhere(NamedTuple):
@@ -145,7 +146,7 @@ class CheckOptions:
     fingerprints: bool = False
     opened: OpenedFiles | None = None
     takes_missing: Callable[[MissingFolder], bool] = _every
-    elsewhere: Elsewhere | None = None
+    elsewhere: RemoteChecks | None = None
 
 
 class SourceCheck:

@@ -18,6 +18,7 @@ from engine.files.source_files import SourceRoot
 from engine.files.tries import tried
 from engine.log.foreign_sources import MOUNT_FIRST
 from engine.log.log_bound import LogRange
+from engine.log.log_dirs_below import is_partition_name
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.log.source_identity import identify
 from engine.log.tiered.folders import candidates, folders_of_copies
@@ -179,7 +180,7 @@ def _partition_folders(root: SourceRoot) -> list[str]:
     others = root.list_apart()[1]
     folders = [entry.name for entry in others if entry.kind is EntryKind.DIRECTORY]
     tiered = folders_of_copies(root, candidates(root.path, others))
-    return sorted({*filter(_is_partition_folder, folders), *tiered})
+    return sorted({*filter(is_partition_name, folders), *tiered})
 
 
 def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[MissingInput]:
@@ -191,7 +192,7 @@ def _not_read(root: SourceRoot, folder: str, shown: str) -> Iterator[MissingInpu
     for entry in sorted(others, key=lambda entry: entry.name):
         is_folder = entry.kind is EntryKind.DIRECTORY
         kind, _ = kind_of(entry.name)
-        if kind is None and (folder or is_folder or not _is_partition_folder(entry.name)):
+        if kind is None and (folder or is_folder or not is_partition_name(entry.name)):
             continue
         if kind is FileKind.LOCK:
             continue
@@ -208,14 +209,6 @@ def _is_chosen(path: str, choice: PartitionChoice) -> bool:
         return choice.takes(NamedPartition(name, parse_folder_name(name).topic_partition))
     except InvalidNameError:
         return False
-
-
-def _is_partition_folder(name: str) -> bool:
-    try:
-        parse_folder_name(name)
-    except InvalidNameError:
-        return False
-    return True
 
 
 def _files(root: SourceRoot, folder: str, shown: str) -> Iterator[DumpFile]:

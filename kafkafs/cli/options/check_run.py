@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from engine.check.evidence import FileRead, OpenedFiles
-from engine.check.log_dir_check import CheckOptions, Elsewhere, Event, NotLookedAt, SourceCheck
+from engine.check.log_dir_check import CheckOptions, Event, NotLookedAt, RemoteChecks, SourceCheck
 from engine.check.scope import Scope
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
@@ -145,7 +145,7 @@ class CheckRun:
                 self._progress.take(event)
             yield event
 
-    def _elsewhere(self) -> Elsewhere | None:
+    def _elsewhere(self) -> RemoteChecks | None:
         if self._executors is None:
             return None
         from kafkafs.spark.checking import checked
