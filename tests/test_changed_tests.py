@@ -18,7 +18,7 @@ def test_a_module_is_covered_by_the_tests_beside_its_mirrored_path_and_those_tha
     None
 ):
     found = names_of("engine/memory_gate.py")
-    assert "tests/engine/test_workers.py" in found
+    assert "tests/engine/test_readme.py" in found
     assert "tests/kafkafs/tree/partition/test_large_records.py" in found
     assert "tests/kafkafs/serve/test_tls.py" not in found
 
