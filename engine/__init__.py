@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from engine.check.rules.finding import Finding
     from engine.errors import DamagedFileError, KafkaStorageError, SourceError
     from engine.log.log_directory import LogSource, open_source
-    from engine.log.log_view import LogView
     from engine.log.partition_log import PartitionLog
     from engine.log.segment.log_segment import LogSegment
     from engine.log.segment.scan import BatchRun, Damage, Disorder
+    from engine.log.view.log_view import LogView
     from engine.plan.start_plan import StartPlan
 
 # `engine` is a common name: by this mark kafkafs checks that it has imported its own.

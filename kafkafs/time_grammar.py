@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from engine.log.log_bound import LogBound
+    from engine.log.view.log_bound import LogBound
     from engine.units import Timestamp
 
 FORMS = "2024-01-01, 2024-01-01T10:30:00Z, -1h, today or @1704105000000"
@@ -70,7 +70,7 @@ class TimeGrammar(NamedTuple):
         >>> TimeGrammar(0).bound("2024"), TimeGrammar(0).bound("@2024")
         (LogBound(offset=2024, timestamp=None), LogBound(offset=None, timestamp=2024))
         """
-        from engine.log.log_bound import LogBound
+        from engine.log.view.log_bound import LogBound
         from kafkafs.tree.path_names import parse_offset
 
         if (offset := parse_offset(text)) is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.log.log_directory import open_source
-from kafkafs.schemas.source_schemas import SourceSchemas
+from kafkafs.schemas.sources.source_schemas import SourceSchemas
 from kafkafs.schemas.store import SchemaStore
 from tests.builders import Rec, batch, write_segment
 

@@ -38,12 +38,12 @@ from engine.errors import KafkaStorageError
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import Offset, Timestamp
-from engine.verdict.compaction_marks import marked_to
-from engine.verdict.gap_evidence import known_evidence
-from engine.verdict.gaps import Evidence
+from engine.verdict.gap_causes.compaction_marks import marked_to
+from engine.verdict.gap_causes.gap_evidence import known_evidence
+from engine.verdict.gap_causes.gaps import Evidence
+from engine.verdict.gap_causes.producer_sequences import Producers
 from engine.verdict.holes import Hole, HoleMap
 from engine.verdict.loss import Loss
-from engine.verdict.producer_sequences import Producers
 from engine.workers import Workers
 
 DAY_MS = 86_400_000

@@ -30,11 +30,11 @@ from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER, FolderState, pars
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, OtherEntry
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import ProblemEntry
+from engine.log.view.log_view import LogView
 from engine.units import Offset
-from engine.verdict.cleanup_policies import PolicyOf
+from engine.verdict.gap_causes.cleanup_policies import PolicyOf
 from engine.verdict.loss import Loss
 from engine.verdict.missing_folders import Absence, MissingFolder
 from engine.verdict.source_evidence import evidence_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding
-from engine.log.proven_end import lost_end
+from engine.log.view.proven_end import lost_end
 
 
 def check_log_end(partition: PartitionUnderCheck) -> Iterator[Finding]:

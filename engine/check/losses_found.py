@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.check.rules.finding import Finding
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.verdict.all_losses import MOST_LOSSES
 from engine.verdict.holes import Hole
 from engine.verdict.log_losses import losses_of

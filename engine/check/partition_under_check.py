@@ -26,11 +26,11 @@ from engine.files.file_names import (
     parse_folder_name,
 )
 from engine.files.source_files import SourceFile, SourceRoot
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
+from engine.log.view.log_view import LogView
 from engine.units import Offset, Position, TopicPartition
 from engine.verdict.log_losses import losses_of
 from engine.verdict.words import may_be_in

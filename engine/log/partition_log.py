@@ -15,14 +15,14 @@ from typing import NamedTuple
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.files.source_files import SourceRoot
 from engine.log.held_up import unless_held_up
-from engine.log.log_contents import LogContext
-from engine.log.log_follower import LogFollower
-from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.open_segments import OpenSegments
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
-from engine.log.transactions import MarkerCache
+from engine.log.view.log_contents import LogContext
+from engine.log.view.log_follower import LogFollower
+from engine.log.view.log_view import LogView
+from engine.log.view.transactions import MarkerCache
 from engine.units import MAX_INT32, Offset, Timestamp, TopicPartition
 
 MAX_AGE = 0.2
@@ -338,6 +338,6 @@ class PartitionLog:
 
 def _earlier(view: LogView, time: Timestamp) -> LogView:
     # Imported here: few look-ups are of an earlier time.
-    from engine.log.earlier_view import earlier_view
+    from engine.log.view.earlier_view import earlier_view
 
     return earlier_view(view, time)

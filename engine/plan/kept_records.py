@@ -10,7 +10,7 @@ from engine.log.segment.scan import BatchRun, Damage, Disorder, scan
 from engine.plan.overlay.overlay_content import OverlayContent
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.units import Offset
-from engine.verdict.gap_evidence import gaps_within
+from engine.verdict.gap_causes.gap_evidence import gaps_within
 
 _MOST_SHOWN = 3
 

@@ -13,7 +13,7 @@ from engine.checkpoint.quorum_state import parse_quorum_state
 from engine.errors import DamagedFileError, KafkaStorageError
 from engine.files.file_names import QUORUM_STATE
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.plan.loading.broker_failure import stops
 from engine.plan.log_dir_plan import METADATA_LOG
 from engine.plan.log_plan import LogPlan

@@ -14,20 +14,20 @@ from engine.files.file_names import FileKind, FileState, FolderState, parse_file
 from engine.files.read_failures import failure_text
 from engine.files.source_files import SourceRoot
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
-from engine.plan.assignments import Assignments
-from engine.plan.future_logs import FoundLog, FutureLogs, Place
 from engine.plan.loading.broker_failure import BrokerFailure, Outcome
 from engine.plan.loading.broker_loading import LogToLoad
 from engine.plan.loading.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_owners import Owners, check_owners
 from engine.plan.log_dir_plan import METADATA_LOG, LogDirPlan, LogFolder, has_logs, plan_log_dir
 from engine.plan.log_plan import LogPlan, plan_log
-from engine.plan.lost_folders import LostFolder, dirs_of_new_logs, lost_folders, made_anew
 from engine.plan.metadata_log import PlannedMetadata, as_metadata_log, with_features
-from engine.plan.moved_logs import LogAccess, replaced
 from engine.plan.overlay.overlay_content import OverlayBudget
 from engine.plan.overlay.overlay_disk import OverlayDisk
-from engine.plan.placement import Placement
+from engine.plan.placing.assignments import Assignments
+from engine.plan.placing.future_logs import FoundLog, FutureLogs, Place
+from engine.plan.placing.lost_folders import LostFolder, dirs_of_new_logs, lost_folders, made_anew
+from engine.plan.placing.moved_logs import LogAccess, replaced
+from engine.plan.placing.placement import Placement
 from engine.plan.planned_cluster import PlannedCluster, planned_cluster, with_cluster
 from engine.plan.start_sources import StartSources, open_log_dirs
 from engine.plan.stated_ends import StatedEnds, sentences

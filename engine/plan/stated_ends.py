@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource, open_source
-from engine.log.proven_end import ProvenEnd, proven_end
+from engine.log.view.proven_end import ProvenEnd, proven_end
 from engine.units import Offset
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from engine.log.log_bound import LogBound
-from engine.log.proven_end import proven_end
+from engine.log.view.log_bound import LogBound
+from engine.log.view.proven_end import proven_end
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.selection import Chosen

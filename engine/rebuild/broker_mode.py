@@ -10,7 +10,7 @@ from typing import NamedTuple
 from engine.disk.disk import Disk
 from engine.files.file_names import FileKind, FileState, FolderState, parse_file_name
 from engine.log.partition_log import PartitionLog
-from engine.log.proven_end import proven_end
+from engine.log.view.proven_end import proven_end
 from engine.plan.loading.broker_failure import EXPECTED, failure_of
 from engine.plan.loading.broker_loading import BrokerLoading, LogToLoad
 from engine.plan.loading.broker_producers import SNAPSHOT_LIMIT
@@ -18,8 +18,8 @@ from engine.plan.loading.broker_segments import TRANSACTIONS_LIMIT
 from engine.plan.loading.broker_steps import BROKER_RULES
 from engine.plan.loading.java_text import TEXT_LIMIT
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
-from engine.rebuild.records_files import CHUNK
 from engine.rebuild.selection import Chosen
+from engine.rebuild.target.records_files import CHUNK
 from engine.rebuild.writing import LOADED, NOBODY_EXPIRES, OPEN_FILES
 from engine.units import MAX_INT32, Offset
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
-from engine.log.stable_offset import topic_id
+from engine.log.view.stable_offset import topic_id
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.selection import Chosen
 

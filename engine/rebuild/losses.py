@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from engine.files.file_names import FileState, log_file_name
-from engine.log.log_view import LogView
-from engine.log.proven_end import last_indexed, orphan_indexes
 from engine.log.segment.damage import DamageKind, Elsewhere, ElsewhereKind
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import last_indexed, orphan_indexes
 from engine.rebuild.assembly.merging import MergedCopies
 from engine.rebuild.assembly.pieces import Dropped, Piece, is_covered
 from engine.rebuild.beside.known_facts import KnownFacts
 from engine.units import MAX_INT32, Offset
-from engine.verdict.gaps import OffsetGap
+from engine.verdict.gap_causes.gaps import OffsetGap
 from engine.verdict.log_losses import WHOLE_LOG, losses_of
 from engine.verdict.log_start import Certainty, LostStart, lost_start
 from engine.verdict.loss import Loss, LossKind

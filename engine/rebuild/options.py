@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from engine.log.log_bound import LogBound
+from engine.log.view.log_bound import LogBound
 
 
 class Mode(Enum):

@@ -25,10 +25,10 @@ from engine.rebuild.broker_mode import load_as_broker, refuse_oversized
 from engine.rebuild.errors import CopyUnreadableError, RebuildFailedError
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.planning import PlannedLog, plan_log
-from engine.rebuild.records_files import RecordsFiles, WrittenFile
 from engine.rebuild.report import Json, broker_report, log_report
 from engine.rebuild.selection import Chosen, LeftOut
-from engine.rebuild.staging import sync_tree
+from engine.rebuild.target.records_files import RecordsFiles, WrittenFile
+from engine.rebuild.target.staging import sync_tree
 from engine.rebuild.writing import loaded_without_writing, write_log
 
 Advance: TypeAlias = Callable[[str, int], None]

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from engine.files.file_names import PARTITION_METADATA, REPLICATION_OFFSET_CHECKPOINT
-from engine.log.log_bound import LogBound
-from engine.log.log_view import LogView
-from engine.log.proven_end import (
+from engine.log.segment.damage import DamageKind
+from engine.log.view.log_bound import LogBound
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import (
     EndProof,
     first_offset_without_records,
 )
-from engine.log.segment.damage import DamageKind
 from engine.rebuild.assembly.cut import first_at_or_after
 from engine.rebuild.assembly.layout import lay_out
 from engine.rebuild.assembly.lineage import lineage

@@ -25,7 +25,6 @@ from engine.rebuild.beside.new_checkpoints import NewCheckpoints
 from engine.rebuild.bounds import refuse_bounds
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.identity import refuse_strangers
-from engine.rebuild.manifest import COMPLETE, FORMAT, FileHash
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.partition_rebuild import (
     Advance,
@@ -34,13 +33,14 @@ from engine.rebuild.partition_rebuild import (
     SummedProgress,
     size_of,
 )
-from engine.rebuild.rebuilt import EmptyResultError, Rebuilt
-from engine.rebuild.records_files import WrittenFile
 from engine.rebuild.report import Json, describe_options, holds_records
 from engine.rebuild.selection import LeftOut, select
-from engine.rebuild.staging import Staging, refuse_target, sync_tree
 from engine.rebuild.start import Start, planned_start
-from engine.rebuild.verification import verified_files
+from engine.rebuild.target.manifest import COMPLETE, FORMAT, FileHash
+from engine.rebuild.target.rebuilt import EmptyResultError, Rebuilt
+from engine.rebuild.target.records_files import WrittenFile
+from engine.rebuild.target.staging import Staging, refuse_target, sync_tree
+from engine.rebuild.target.verification import verified_files
 from engine.rebuild.writing import write_file
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.verdict.metadata_log import forgets_topics

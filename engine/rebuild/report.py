@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from engine.log.log_bound import LogBound
+from engine.log.view.log_bound import LogBound
 from engine.rebuild.assembly.pieces import Dropped, Piece, coalesced
 from engine.rebuild.broker_mode import BrokerLoaded
 from engine.rebuild.options import RebuildOptions

@@ -12,10 +12,10 @@ from engine.checkpoint.partition_metadata import PartitionMetadata, render_parti
 from engine.disk.disk import Disk
 from engine.errors import KafkaStorageError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
-from engine.log.transactions import TransactionState
+from engine.log.view.transactions import TransactionState
 from engine.rebuild.assembly.layout import NewSegment
 from engine.rebuild.errors import RebuildFailedError
-from engine.rebuild.records_files import RecordsFiles
+from engine.rebuild.target.records_files import RecordsFiles
 from engine.units import MAX_INT64, EpochEntry, Offset, TopicPartition
 from engine.writing.log.loaded_log import LoadedLog, load_log
 from engine.writing.log_config import LogConfig

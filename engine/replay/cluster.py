@@ -17,9 +17,9 @@ from engine.errors import InvalidRecordError, KafkaStorageError, OffsetOutOfRang
 from engine.files.file_names import kraft_checkpoint_name
 from engine.log.folder_listing import KRaftSnapshot
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun, scan
+from engine.log.view.log_view import LogView
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
 from engine.replay.internal_logs import InternalLogs

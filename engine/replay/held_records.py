@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, parse_file_name
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage, ScanItem, scan
+from engine.log.view.log_view import LogView
 from engine.replay.partition_records import (
     Progress,
     Replayed,

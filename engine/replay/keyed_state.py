@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from engine.errors import LimitExceededError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.record.control_records import ControlRecordType
 from engine.replay.log_replay import MOST_UNREADABLE
 from engine.replay.partition_records import (

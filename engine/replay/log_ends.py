@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
-from engine.log.proven_end import LostEnd, lost_end
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import LostEnd, lost_end
 from engine.units import Offset, Timestamp, TopicPartition
 
 NO_OFFSET = -1

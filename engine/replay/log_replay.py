@@ -7,8 +7,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.units import Offset, Timestamp, TopicPartition
 

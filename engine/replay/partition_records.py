@@ -10,8 +10,8 @@ from engine.budgets import Budgets
 from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.columns.columns import Columns
 from engine.errors import InvalidRecordError
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage, Disorder
+from engine.log.view.log_view import LogView
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.units import Offset, Timestamp
 

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from engine.errors import KafkaStorageError
-from engine.log import stable_offset
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
-from engine.log.transactions import OngoingTxn
+from engine.log.view import stable_offset
+from engine.log.view.log_view import LogView
+from engine.log.view.transactions import OngoingTxn
 from engine.replay.bounded_cache import BoundedCache
 from engine.replay.groups.groups import text_of
 from engine.replay.internal_logs import InternalLogs

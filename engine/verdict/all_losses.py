@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.scan import BatchRun, Damage
-from engine.verdict.gaps import OffsetGap
+from engine.log.view.log_view import LogView
+from engine.verdict.gap_causes.gaps import OffsetGap
 from engine.verdict.holes import Hole, HoleMap
 from engine.verdict.log_losses import WHOLE_LOG, LogLosses, losses_of
 from engine.verdict.log_runs import runs

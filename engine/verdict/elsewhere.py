@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, FolderState, parse_file_name
-from engine.log import stable_offset
 from engine.log.folder_listing import sort_entries
 from engine.log.leftover_logs import sizes_in, state_of
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import Elsewhere, ElsewhereKind
 from engine.log.tiered.root import TieredRoot
+from engine.log.view import stable_offset
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, Offset
 from engine.verdict.source_evidence import SourceEvidence, evidence_of, source_of
 

@@ -15,8 +15,8 @@ from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.units import Offset, Position
+from engine.verdict.gap_causes.wrappers import first_offset_of
 from engine.verdict.loss import Loss, LossKind
-from engine.verdict.wrappers import first_offset_of
 
 
 @dataclass(frozen=True, slots=True)

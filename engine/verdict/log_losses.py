@@ -16,25 +16,25 @@ from typing import TypeVar
 
 from engine.budgets import MiB
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
-from engine.log.proven_end import lost_end
 from engine.log.segment.damage import Elsewhere
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import lost_end
 from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.elsewhere import Holding, elsewhere, holdings_of
-from engine.verdict.gap_evidence import (
+from engine.verdict.gap_causes.gap_evidence import (
     gap_at,
     gather,
     known_evidence,
     next_batch_after,
     orphans_without_log,
 )
-from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify
+from engine.verdict.gap_causes.gaps import Evidence, OffsetGap, Verdict, classify
+from engine.verdict.gap_causes.segment_ends import SegmentEnds
 from engine.verdict.log_start import Certainty, lost_start
 from engine.verdict.loss import Loss, LossKind
 from engine.verdict.loss_reading import LossReading
-from engine.verdict.segment_ends import SegmentEnds
 from engine.verdict.source_evidence import evidence_of, source_of
 from engine.verdict.words import offsets_are
 

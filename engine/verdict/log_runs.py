@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from engine.verdict.log_losses import losses_of, wanted
 

@@ -23,9 +23,9 @@ from engine.files.file_names import (
     log_file_name,
     parse_file_name,
 )
-from engine.log.log_view import LogView
-from engine.log.proven_end import orphan_indexes
 from engine.log.tiered.root import TieredRoot
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import orphan_indexes
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import EpochEntry, Offset
 from engine.verdict.words import offsets_are

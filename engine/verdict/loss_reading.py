@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, Offset, Position
-from engine.verdict.gap_evidence import gaps_within, next_batch_after
-from engine.verdict.gaps import OffsetGap
+from engine.verdict.gap_causes.gap_evidence import gaps_within, next_batch_after
+from engine.verdict.gap_causes.gaps import OffsetGap
+from engine.verdict.gap_causes.segment_ends import BatchesEnd, SegmentEnds
+from engine.verdict.gap_causes.wrappers import wrappers_of
 from engine.verdict.loss import Loss
-from engine.verdict.segment_ends import BatchesEnd, SegmentEnds
 from engine.verdict.words import offsets_are
-from engine.verdict.wrappers import wrappers_of
 
 
 class KnownLosses(Protocol):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.units import TopicPartition
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ class SourceEvidence:
     def image(self) -> ClusterImage | None:
         """The cluster in the source's own metadata, as it was read last; None without any."""
         # Imported here because a source without metadata is read without the replay.
-        from engine.verdict.cleanup_policies import cluster_image
+        from engine.verdict.gap_causes.cleanup_policies import cluster_image
 
         known = self._made.get(cluster_image)
         return self.of_listing(cluster_image) if known is None else known[1]
 
     def policy_of(self, topic: str) -> frozenset[str] | None:
         """Return a topic's cleanup.policy by the source's own metadata; None if unknown."""
-        from engine.verdict.cleanup_policies import policy_in
+        from engine.verdict.gap_causes.cleanup_policies import policy_in
 
         return None if self.image is None else policy_in(self.image, topic)
 

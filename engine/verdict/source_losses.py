@@ -18,7 +18,7 @@ from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry
 from engine.units import TopicPartition
-from engine.verdict.cleanup_policies import cluster_image
+from engine.verdict.gap_causes.cleanup_policies import cluster_image
 from engine.verdict.log_losses import losses_of
 from engine.verdict.missing_folders import MissingFolder, StatedOffsets, missing_folders
 from engine.verdict.source_evidence import evidence_of

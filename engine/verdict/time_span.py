@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.columns.batch_table import BatchRow
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.record.attributes import DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from engine.verdict.loss import Loss

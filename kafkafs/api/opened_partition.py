@@ -9,8 +9,8 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.units import EpochEntry, Offset, Timestamp
 from kafkafs.api.moments import Moment, milliseconds
 from kafkafs.api.notebook import MOST_ROWS, html_table

@@ -8,8 +8,8 @@ from collections.abc import Generator
 from engine.errors import DamagedFileError
 from engine.kernel import LineOptions
 from engine.lines.line_decoder import LineDecoder
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from engine.verdict.log_losses import losses_of
 from engine.verdict.loss import LostRecordError

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.log.log_bound import LogBound, LogRange
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_bound import LogBound, LogRange
+from engine.log.view.log_view import LogView
 from engine.replay.key_partitions import partition_of_key, stated_partitions
 from engine.topics.topic_names import KAFKA_TOPICS
 from engine.units import Offset, Timestamp, TopicPartition

@@ -15,7 +15,7 @@ from engine.lines.record_line import internal_decoder
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
-from kafkafs.schemas.known_schemas import AUTO, NONE
+from kafkafs.schemas.sources.known_schemas import AUTO, NONE
 from kafkafs.tree.context import TreeOptions
 from kafkafs.tree.errors import MaskedError
 from kafkafs.tree.tree import Tree

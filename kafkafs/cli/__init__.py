@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import click
 
 from engine.errors import KafkaStorageError
-from kafkafs.cli.printing.output import OutputFailed, fail, sentence_of
+from kafkafs.cli.printing.terminal.output import OutputFailed, fail, sentence_of
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
@@ -45,20 +45,20 @@ COMMANDS = {
     "groups": Named("cluster.groups", "Describe consumer, share and streams groups."),
     "help": Named("documents", "List the pages of the documents, or print one."),
     "ls": Named("listing", "List a path of the tree."),
-    "mount": Named("mounting", "Mount log dirs as a tree, read-only."),
+    "mount": Named("daemons.mounting", "Mount log dirs as a tree, read-only."),
     "offsets": Named("cluster.offsets", "Print the offsets of each partition, also by time."),
     "plan": Named("planning", "Predict what a broker would do to SOURCE if it started now."),
     "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
     "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
     "schemas": Named("cluster.schemas", "List, print and export the schemas of a registry."),
-    "serve": Named("serving", "Serve log dirs to Kafka clients, read-only."),
+    "serve": Named("daemons.serving", "Serve log dirs to Kafka clients, read-only."),
     "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
     "sql": Named("querying", "Run a query of DuckDB on topics."),
     "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
-    "top": Named("watching", "Show the work of a mount's daemon, or of a server."),
+    "top": Named("daemons.watching", "Show the work of a mount's daemon, or of a server."),
     "topics": Named("cluster.topics", "Describe topics: ids, partitions, configurations."),
     "transactions": Named("cluster.transactions", "List transactional ids, or open transactions."),
-    "umount": Named("mounting", "Unmount, and wait until the daemon is gone."),
+    "umount": Named("daemons.mounting", "Unmount, and wait until the daemon is gone."),
 }
 """The commands. Only the module of the called command is imported: imports are slow."""
 
@@ -179,7 +179,7 @@ def cli(ctx: click.Context) -> None:
 
     keep_freed_memory()
     if sys.stderr.isatty() and not sys.stdout.isatty():
-        from kafkafs.cli.printing.progress import Progress
+        from kafkafs.cli.printing.terminal.progress import Progress
 
         # Covers work that the command does not count; on a terminal the output itself shows the progress.
         ctx.with_resource(Progress(f"{ctx.invoked_subcommand}: working"))
@@ -233,7 +233,7 @@ def _run(arguments: list[str]) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         if is_helper_call(sys.argv[0], arguments):
-            from kafkafs.cli.mounting import mount_as_helper
+            from kafkafs.cli.daemons.mounting import mount_as_helper
 
             _start_collector()
             mount_as_helper(arguments)

@@ -29,20 +29,20 @@ from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.output import fail, write_output
-from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.terminal.output import fail, write_output
+from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.tree.node import Directory, File, Link, Node
 
 if TYPE_CHECKING:
-    from engine.log.log_bound import LogRange
     from engine.log.log_directory import LogSource
-    from engine.log.log_view import LogView
     from engine.log.partition_choice import PartitionChoice
+    from engine.log.view.log_bound import LogRange
+    from engine.log.view.log_view import LogView
     from kafkafs.decode.record_format import RecordFormat
     from kafkafs.decode.searching.apart import Apart
     from kafkafs.decode.searching.search import Search
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
     from kafkafs.tree.tree import Tree
 
 _ERROR_LINE = re.compile(rb'\{"error":\{.*?"kind":"(\w+)"')
@@ -127,7 +127,7 @@ def cat(
             tree.source, choice, extent, failures, may_be_empty=bool(apart)
         )
         if form is not None or masks or apart:
-            from kafkafs.schemas.known_schemas import KnownSchemas
+            from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
             known = KnownSchemas(tree.source, schemas)
         if form is not None or masks:

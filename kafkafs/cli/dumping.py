@@ -14,13 +14,13 @@ from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.output import write_output
-from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.verbosity import detail
+from kafkafs.cli.printing.terminal.output import write_output
+from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.verbosity import detail
 
 if TYPE_CHECKING:
-    from engine.log.log_bound import LogRange
     from engine.log.partition_choice import PartitionChoice
+    from engine.log.view.log_bound import LogRange
     from kafkafs.dump.dump_options import DumpOptions
 
 STRING_DECODERS = (

@@ -33,21 +33,21 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.output import fail, sentence_of
-from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.verbosity import note
+from kafkafs.cli.printing.terminal.output import fail, sentence_of
+from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.verbosity import note
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 from kafkafs.export.file_formats import CODECS, FORMATS
 
 if TYPE_CHECKING:
-    from engine.log.log_bound import LogRange
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import Choosable, PartitionChoice
     from engine.log.partition_log import PartitionLog
+    from engine.log.view.log_bound import LogRange
     from engine.units import TopicPartition
     from kafkafs.export.export import ExportOptions, TaskRunner
     from kafkafs.export.summary import ExportSummary
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
     from kafkafs.spark.executors import Executors
     from kafkafs.table.row_options import DecoderOf
 
@@ -249,7 +249,7 @@ def _options(
     **given: Any,  # noqa: ANN401 - options of the export
 ) -> ExportOptions:
     from kafkafs.export.export import ExportOptions
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
     usual = "auto" if form == "jsonl" else "text"
     allowed = {"jsonl": VALUE_MODES, "csv": ("text", "base64")}.get(form, ())
@@ -375,7 +375,7 @@ def _missing(package: str, extra: str) -> NothingMatchedError:
 
 def _print(summary: ExportSummary, *, as_json: bool) -> None:
     from kafkafs.cli.printing.job_tables import show
-    from kafkafs.cli.printing.table import print_json
+    from kafkafs.cli.printing.terminal.table import print_json
 
     if as_json:
         print_json(summary.facts())

@@ -33,15 +33,15 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report
-from kafkafs.cli.printing.output import fail, write_output
-from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.verbosity import note
+from kafkafs.cli.printing.terminal.output import fail, write_output
+from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.verbosity import note
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
-    from engine.log.log_view import LogView
     from engine.log.partition_log import PartitionLog
+    from engine.log.view.log_view import LogView
     from kafkafs.decode.record_format import RecordFormat
     from kafkafs.decode.searching.apart import Apart
     from kafkafs.decode.searching.key_search import KeyFindings, KeySearch, Passed
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kafkafs.decode.searching.search import DamageFacts, Match
     from kafkafs.decode.searching.wanted_key import WantedKey
     from kafkafs.masking.line_mask import LineMask
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
 _JSON = "json"
 _FORMATS = ("text", "hex", "base64", _JSON)
@@ -148,7 +148,7 @@ def get(
     masks.refuse(lines["values"], lines["form"], value=only_value)
     masks.refuse_key(topic)
     from kafkafs.decode.searching.wanted_key import KeyOfBytes
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
     sought_in = choice_of((topic,), chosen_partitions).takes
     reads = LostRead(sought_in, EXIT_CANNOT_READ) if count is None else None

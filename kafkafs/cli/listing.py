@@ -22,7 +22,7 @@ from kafkafs.cli.options.emptiness import logs_of_path, no_records, selects_noth
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.paths import node_at
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.output import write_line
+from kafkafs.cli.printing.terminal.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node

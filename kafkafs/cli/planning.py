@@ -18,9 +18,9 @@ from kafkafs.amounts import counted
 from kafkafs.cli.arguments import report_unread, source_argument, source_paths
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.table import print_json
-from kafkafs.cli.printing.verbosity import detail
+from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.table import print_json
+from kafkafs.cli.printing.terminal.verbosity import detail
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from kafkafs.cli.options.partitions import (
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
 from kafkafs.cli.printing.losses import report_lost_partitions
-from kafkafs.cli.printing.output import fail, sentence_of, write_line, write_output
-from kafkafs.cli.printing.verbosity import note
+from kafkafs.cli.printing.terminal.output import fail, sentence_of, write_line, write_output
+from kafkafs.cli.printing.terminal.verbosity import note
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ def _print_csv(header: Sequence[str], blocks: Iterator[list[tuple[Any, ...]]]) -
 
 
 def _print_table(header: Sequence[str], blocks: Iterator[list[tuple[Any, ...]]]) -> None:
-    from kafkafs.cli.printing.table import print_table
+    from kafkafs.cli.printing.terminal.table import print_table
 
     is_empty = True
     for rows in blocks:

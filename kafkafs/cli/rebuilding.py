@@ -19,13 +19,13 @@ from kafkafs.cli.options.partitions import choice_of, pairs_of, partition_texts,
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.rebuild_report import closing_lines, print_partitions
-from kafkafs.cli.printing.table import print_json
-from kafkafs.cli.printing.verbosity import detail, verbosity
+from kafkafs.cli.printing.terminal.table import print_json
+from kafkafs.cli.printing.terminal.verbosity import detail, verbosity
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from engine.log.log_bound import LogRange
+    from engine.log.view.log_bound import LogRange
     from engine.rebuild.options import RebuildOptions
 
 
@@ -118,7 +118,7 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
 def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     from engine.rebuild.errors import RebuildRefusedError
     from engine.rebuild.rebuilding import rebuild as run
-    from engine.rebuild.rebuilt import EmptyResultError
+    from engine.rebuild.target.rebuilt import EmptyResultError
 
     options = _options(source, given)
     for path in (*source_paths((source,)), *given["merge"]):
@@ -249,7 +249,7 @@ class RebuildProgress:
 
     def advance(self, step: str, count: int) -> None:
         """Count bytes that were read, written or verified."""
-        from kafkafs.cli.printing.progress import Progress
+        from kafkafs.cli.printing.terminal.progress import Progress
 
         with self._lock:
             self._bytes[step] += count
@@ -261,7 +261,7 @@ class RebuildProgress:
                 self._line.advance(count)
 
     def __exit__(self, *_: object) -> None:
-        from kafkafs.cli.printing.progress import size
+        from kafkafs.cli.printing.terminal.progress import size
 
         self._end_line()
         for step, count in self._bytes.items():
@@ -274,7 +274,7 @@ class RebuildProgress:
 
 
 def _verify(log_dir: str, *, as_json: bool) -> None:
-    from engine.rebuild.manifest import compare, read_manifest
+    from engine.rebuild.target.manifest import compare, read_manifest
 
     found = list(compare(log_dir, read_manifest(log_dir)))
     for each in found:

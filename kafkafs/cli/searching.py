@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from engine import kernel
-from engine.log.log_bound import LogRange
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
 from engine.log.partition_choice import Choosable, NamedPartition, PartitionChoice
+from engine.log.view.log_bound import LogRange
+from engine.log.view.log_view import LogView
 from kafkafs import amounts
 from kafkafs.cli.arguments import (
     LostRead,
@@ -40,15 +40,15 @@ from kafkafs.cli.options.partitions import (
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import quiet_option, verbose_option
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
-from kafkafs.cli.printing.output import fail
-from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.verbosity import verbosity
+from kafkafs.cli.printing.terminal.output import fail
+from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.verbosity import verbosity
 from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import ALL_FIELDS, Query, Search
 from kafkafs.decode.searching.where import Where, WhereError
 from kafkafs.exit_codes import EXIT_CANNOT_READ
-from kafkafs.schemas.known_schemas import KnownSchemas
+from kafkafs.schemas.sources.known_schemas import KnownSchemas
 from kafkafs.tree.selection import Selection, select, select_in
 
 COUNT = click.IntRange(min=0)

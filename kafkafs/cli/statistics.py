@@ -24,8 +24,8 @@ from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
-from kafkafs.cli.printing.output import fail, sentence_of
-from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.terminal.output import fail, sentence_of
+from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.decode.error_line import shown_facts
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
@@ -169,7 +169,7 @@ def _print_keys(
     from kafkafs.cli.printing.key_report import KeyReport, decoded_key, masked_key
     from kafkafs.decode.key_counts import KeyCounts
     from kafkafs.decode.searching.apart import Apart
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
     output = KeyReport(as_json=as_json)
     places, is_read = 0, True

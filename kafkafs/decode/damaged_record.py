@@ -10,7 +10,7 @@ from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, exception_facts
 
 if TYPE_CHECKING:
-    from engine.log.log_view import LogView
+    from engine.log.view.log_view import LogView
 
 
 class DamagedRecordError(CorruptRecordError):

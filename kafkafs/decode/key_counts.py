@@ -18,10 +18,10 @@ import numpy as np
 
 from engine import kernel
 from engine.columns.columns import Columns
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.log.view.log_view import LogView
 from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.decode.searching.apart import Apart

@@ -9,11 +9,11 @@ from engine.arrays import np
 from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem
 from engine.files.source_files import SourceFile
-from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage, Disorder
+from engine.log.view.log_view import LogView
 from engine.record.fate import Fate, Fates
 from engine.units import Offset, Position
 from kafkafs.decode.batch_lines import TextPiece

@@ -11,9 +11,9 @@ from engine.budgets import Budgets, MiB
 from engine.columns.batch_table import BatchProblem
 from engine.files.source_files import SourceFile
 from engine.lines.lines_result import NO_BOUND
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, ScanItem, scan
+from engine.log.view.log_view import LogView
 from engine.memory_gate import LARGE
 from engine.record.fate import Fates
 from engine.units import MAX_INT64, Offset, Position

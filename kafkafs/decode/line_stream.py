@@ -21,8 +21,8 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from engine.files.source_files import SourceFile
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
+from engine.log.view.log_view import LogView
 from engine.units import Offset, Position
 from kafkafs.decode.chunk_cache import ChunkCache, Text
 from kafkafs.decode.failures import Cancelled, ChangedFileError

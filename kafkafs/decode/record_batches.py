@@ -35,8 +35,8 @@ from kafkafs.decode.error_line import problem_facts
 from kafkafs.decode.rendered_batch import MOST_TEXT, RenderedBatch
 
 if TYPE_CHECKING:
-    from engine.log.log_view import LogView
     from engine.log.segment.log_segment import LogSegment
+    from engine.log.view.log_view import LogView
 
 WINDOW = 128
 _REMEMBERED = 64

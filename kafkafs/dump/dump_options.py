@@ -17,7 +17,7 @@ from engine.units import MAX_INT32
 
 if TYPE_CHECKING:
     from kafkafs.masking.policy import MaskPolicy
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
 DEFAULT_MESSAGE_SIZE = 5 * 1024 * 1024
 DECODERS = {

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from engine.errors import SourceError
 from engine.log.log_directory import LogSource, open_source
 from kafkafs.dump.inputs import matches
-from kafkafs.schemas.known_schemas import AUTO, NONE, KnownSchemas
+from kafkafs.schemas.sources.known_schemas import AUTO, NONE, KnownSchemas
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine.errors import KafkaStorageError, SourceError
-from engine.log.log_bound import LogRange
 from engine.log.log_directory import open_source
+from engine.log.view.log_bound import LogRange
 from engine.units import MAX_INT64, Offset
 
 

@@ -17,11 +17,11 @@ from engine.files.read_failures import error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
 from engine.files.tries import tried
 from engine.log.foreign_sources import MOUNT_FIRST
-from engine.log.log_bound import LogRange
 from engine.log.log_dirs_below import is_partition_name
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
 from engine.log.source_identity import identify
 from engine.log.tiered.folders import candidates, folders_of_copies
+from engine.log.view.log_bound import LogRange
 from engine.units import Offset
 from kafkafs.dump.dump_file import SEGMENT_KINDS, DumpFile, kind_of
 from kafkafs.dump.extent import offsets_in, why_beside

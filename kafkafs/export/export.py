@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.errors import SourceGoneError
-from engine.log.log_bound import LogRange
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_bound import LogRange
+from engine.log.view.log_view import LogView
 from engine.processes import in_any_order
 from engine.units import Offset, TopicPartition
 from kafkafs.decode.searching.apart import Apart, Deleted

@@ -12,9 +12,9 @@ from engine.budgets import Budgets
 from engine.columns.batch_table import Table, holds_control
 from engine.columns.columns import Columns
 from engine.columns.left_out import left_out
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.record.fate import Fates
 from engine.units import MAX_INT64, Offset
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 from engine.replay.bounded_cache import BoundedCache
 from engine.replay.log_replay import MOST_INSTANTS
 from engine.units import Offset, Position, Timestamp
-from kafkafs.schemas.collected import Associations, Change, Settings
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Form, Framing
+from kafkafs.schemas.registry.collected import Associations, Change, Settings
 from kafkafs.schemas.schema import (
     DEFAULT_CONTEXT,
     Candidate,

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.errors import DamagedFileError, KafkaStorageError, SourceError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT
-from engine.log import stable_offset
 from engine.log.partition_choice import PartitionChoice
 from engine.log.partition_log import PartitionLog
 from engine.log.renames import NO_RENAMES, renamed
+from engine.log.view import stable_offset
 from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 from engine.units import NO_PARTITION_LEADER_EPOCH, TopicPartition

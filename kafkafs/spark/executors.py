@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from engine.budgets import MiB
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import ProblemEntry
+from engine.log.view.log_view import LogView
 from engine.processes import portable
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.spark.source.planning.volume import Volume

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from engine.columns.batch_table import BatchProblem
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.searching.apart import Apart

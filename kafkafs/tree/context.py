@@ -12,7 +12,7 @@ from engine.replay.internal_logs import InternalLogs
 from engine.units import Timestamp
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
-from kafkafs.schemas.known_schemas import AUTO, KnownSchemas
+from kafkafs.schemas.sources.known_schemas import AUTO, KnownSchemas
 from kafkafs.tree.listing import FolderSlots
 from kafkafs.tree.made_once import made_once
 from kafkafs.tree.owner import Owner

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from engine.log.log_bound import LogBound, LogRange
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
+from engine.log.view.log_bound import LogBound, LogRange
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.tree.path_names import OffsetRange, Period
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.lookups import (
     end_offset,

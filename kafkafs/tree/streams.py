@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeAlias
 
 from engine import kernel
 from engine.budgets import Budgets, MiB
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
-from engine.log.transactions import OngoingTxn
+from engine.log.view.log_view import LogView
+from engine.log.view.transactions import OngoingTxn
 from engine.units import MAX_INT64, Offset
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.damaged_record import refuse_lost

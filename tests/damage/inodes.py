@@ -28,7 +28,7 @@ from engine.errors import KafkaStorageError
 from engine.files.tries import FAILURES
 from engine.files.unreadable import UNREADABLE_FILES
 from kafkafs.cli import cli
-from kafkafs.cli.printing.output import sentence_of
+from kafkafs.cli.printing.terminal.output import sentence_of
 from tests.fixtures_data import log_dir
 from tests.unreadable import FailingDisk, Fault
 

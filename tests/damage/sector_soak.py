@@ -24,8 +24,8 @@ from engine import kernel
 from engine.errors import DamagedFileError
 from engine.files.unreadable import UNREADABLE_FILES
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from kafkafs.decode.searching.search import Match, Query
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree

@@ -18,10 +18,10 @@ import pytest
 from engine.checkpoint.offset_checkpoint import parse_offset_checkpoint, render_offset_checkpoint
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from engine.log.log_bound import LogBound
+from engine.log.view.log_bound import LogBound
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.rebuilt import Rebuilt
+from engine.rebuild.target.rebuilt import Rebuilt
 from engine.units import TopicPartition
 from tests.fixtures_data import TruthRecord
 from tests.kafka import clients

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from tests.engine.log.folders import offsets_of
 from tests.engine.log.test_finished_swap import CONFIG, NOW, records_files
 from tests.kafka.conftest import SEED

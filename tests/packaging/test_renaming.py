@@ -102,7 +102,7 @@ def test_the_commands_work_there(installed: Path) -> None:
     public = _run(
         installed, "from kafkafs.engine import LogView, __all__; print(LogView.__module__)"
     )
-    assert public.stdout == "kafkafs.engine.log.log_view\n", public.stderr
+    assert public.stdout == "kafkafs.engine.log.view.log_view\n", public.stderr
 
 
 def test_the_code_for_spark_has_the_engine_inside_kafkafs(installed: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from engine.index.offset_index import OffsetIndex
 from engine.index.time_index import TimeIndex
 from engine.index.transaction_index import TransactionIndex
 from engine.log.log_directory import open_source
-from engine.rebuild.manifest import parse_manifest, render_manifest
+from engine.rebuild.target.manifest import parse_manifest, render_manifest
 from engine.record.memory_records import MemoryRecords
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.state.producer_snapshot import ENTRY, HEADER, ProducerSnapshot

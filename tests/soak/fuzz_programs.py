@@ -35,8 +35,8 @@ from kafkafs.schemas.decoders.protobuf import ProtobufDecoder
 from kafkafs.schemas.decoders.value_decoder import DecodedJson, ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Message, framings, payload
-from kafkafs.schemas.opened import open_schemas
 from kafkafs.schemas.schema import SchemaKind
+from kafkafs.schemas.sources.opened import open_schemas
 from kafkafs.schemas.store import SchemaStore
 from tests.kafkafs.schemas.decoders import test_avro_program, test_protobuf_program
 from tests.kafkafs.schemas.decoders.test_protobuf_program import sized, tag, varint

@@ -6,7 +6,8 @@ from engine.broker.log.aborted_transactions import aborted_between
 from engine.broker.log.log_state import LogState
 from engine.errors import OffsetOutOfRangeError
 from engine.index.transaction_index import AbortedTxn
-from engine.log.listed_offset import (
+from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
+from engine.log.view.listed_offset import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -14,7 +15,6 @@ from engine.log.listed_offset import (
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
 )
-from engine.log.segment.fetch import FetchDataInfo, FetchIsolation
 from engine.record.record_batch import RecordBatch
 from engine.units import (
     NO_PARTITION_LEADER_EPOCH,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from engine.check.rules.breach import Breach
 from engine.units import Offset, Position
-from engine.verdict.gaps import OffsetGap
+from engine.verdict.gap_causes.gaps import OffsetGap
 
 Table: TypeAlias = npt.NDArray[Any]
 

@@ -10,8 +10,8 @@ from engine.check.partition_under_check import PartitionUnderCheck, SegmentUnder
 from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.units import Offset
-from engine.verdict.gap_evidence import compare_keys
-from engine.verdict.gaps import Evidence, OffsetGap, Verdict, classify, without
+from engine.verdict.gap_causes.gap_evidence import compare_keys
+from engine.verdict.gap_causes.gaps import Evidence, OffsetGap, Verdict, classify, without
 
 
 def gap_findings(

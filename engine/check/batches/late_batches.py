@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.record.batch_frame import CRC_POSITION, HEADER, MAGIC_POSITION
 from engine.units import Offset
 

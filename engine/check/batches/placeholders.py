@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.check.partition_under_check import Table
 from engine.check.rules.breach import Breach
-from engine.verdict.compaction_marks import is_placeholder
+from engine.verdict.gap_causes.compaction_marks import is_placeholder
 
 
 class Placeholders:

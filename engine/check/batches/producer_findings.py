@@ -8,8 +8,8 @@ from engine.check.batches.batch_order import Gaps
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding
 from engine.units import Offset
-from engine.verdict.gaps import Evidence
-from engine.verdict.producer_sequences import Producers, SequenceBreak, breaks_without
+from engine.verdict.gap_causes.gaps import Evidence
+from engine.verdict.gap_causes.producer_sequences import Producers, SequenceBreak, breaks_without
 
 
 def producer_findings(

@@ -20,7 +20,7 @@ from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.log.segment.scan import BatchRun
 from engine.record.attributes import TIMESTAMP_TYPE_MASK
 from engine.units import NO_TIMESTAMP, Offset
-from engine.verdict.wrappers import Wrappers, wrappers_in
+from engine.verdict.gap_causes.wrappers import Wrappers, wrappers_in
 
 Table: TypeAlias = npt.NDArray[Any]
 

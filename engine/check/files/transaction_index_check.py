@@ -24,7 +24,7 @@ from engine.errors import DamagedFileError
 from engine.files.file_names import transaction_index_name
 from engine.index.transaction_index import CURRENT_VERSION, ENTRY, AbortedTxn
 from engine.log.segment.damage import DamageKind
-from engine.log.transactions import may_have_taken_a_marker
+from engine.log.view.transactions import may_have_taken_a_marker
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.control_records import ControlRecordType
 from engine.units import MAX_INT64, Offset, Position

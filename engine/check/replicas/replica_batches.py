@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy.typing as npt
 
 from engine import kernel
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, ScanItem
+from engine.log.view.log_view import LogView
 from engine.record.attributes import COMPRESSION_MASK, CONTROL_MASK, TRANSACTIONAL_MASK
 from engine.units import Offset, Position
 

@@ -8,7 +8,7 @@ from engine.check.log_check import PartitionSummary
 from engine.check.replicas.replica_batches import ReplicaBatch
 from engine.check.rules.finding import Finding, found
 from engine.check.rules.rules import Severity
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.topics.topic_names import INTERNAL_TOPICS
 from engine.units import Offset
 

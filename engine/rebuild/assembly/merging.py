@@ -7,9 +7,9 @@ from functools import partial
 from itertools import pairwise
 
 from engine.files.file_names import FileState
-from engine.log.log_view import LogView
-from engine.log.proven_end import proven_end
-from engine.log.stable_offset import leader_epochs
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import proven_end
+from engine.log.view.stable_offset import leader_epochs
 from engine.rebuild.assembly.cut import cut
 from engine.rebuild.assembly.differing import Differing, differing_batches
 from engine.rebuild.assembly.filling import fill

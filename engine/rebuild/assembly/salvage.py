@@ -23,10 +23,10 @@ from engine.budgets import MiB
 from engine.columns.batch_table import BatchRows, holds_control
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, parse_file_name
-from engine.log.log_view import LogView
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan
+from engine.log.view.log_view import LogView
 from engine.rebuild.assembly.differing import Fingerprints
 from engine.rebuild.assembly.filling import fill
 from engine.rebuild.assembly.pieces import (
@@ -48,7 +48,7 @@ from engine.record.control_records import (
 )
 from engine.record.record_batch import make_batch
 from engine.units import MAX_INT32, MAX_INT64, NO_PRODUCER_ID, Offset
-from engine.verdict.compaction_marks import marked_to
+from engine.verdict.gap_causes.compaction_marks import marked_to
 
 Table: TypeAlias = npt.NDArray[Any]
 

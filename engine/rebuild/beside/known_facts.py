@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from engine.check.files.topic_id_check import METADATA_TOPIC_ID
 from engine.errors import KafkaStorageError
-from engine.log import stable_offset
 from engine.log.log_directory import LogSource
+from engine.log.view import stable_offset
 from engine.replay.cluster import ClusterReplay
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.verdict.source_evidence import evidence_of

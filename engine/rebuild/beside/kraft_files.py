@@ -11,8 +11,8 @@ from engine.errors import DamagedFileError, LimitExceededError
 from engine.files.file_names import QUORUM_STATE, kraft_checkpoint_name
 from engine.files.read_failures import failure_text
 from engine.log.folder_listing import KRaftSnapshot
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, scan
+from engine.log.view.log_view import LogView
 from engine.rebuild.assembly.pieces import ScannedBytes
 from engine.rebuild.selection import LeftOut
 from engine.record.control_records import ControlRecordType

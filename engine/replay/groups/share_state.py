@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.errors import LimitExceededError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.replay.groups.state_batches import BatchesOfRecord, StateBatch, merged
 from engine.replay.keyed_state import not_a_key, owner_of
 from engine.replay.log_replay import MOST_UNREADABLE

@@ -31,7 +31,7 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.table import print_json, print_table, replaying, warn
+from kafkafs.cli.printing.terminal.table import print_json, print_table, replaying, warn
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 

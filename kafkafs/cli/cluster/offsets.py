@@ -8,7 +8,9 @@ from operator import attrgetter
 
 import click
 
-from engine.log.listed_offset import (
+from engine.log.partition_choice import Choosable, PartitionChoice
+from engine.log.partition_log import PartitionLog
+from engine.log.view.listed_offset import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -17,10 +19,8 @@ from engine.log.listed_offset import (
     MAX_TIMESTAMP,
     listed_offset,
 )
-from engine.log.log_view import LogView
-from engine.log.partition_choice import Choosable, PartitionChoice
-from engine.log.partition_log import PartitionLog
-from engine.log.proven_end import LostEnd, lost_end
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 from kafkafs.cli.arguments import (
     json_option,
@@ -36,9 +36,9 @@ from kafkafs.cli.options.partitions import (
 from kafkafs.cli.options.times import time_of, zone_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.losses import report_lost_partitions
-from kafkafs.cli.printing.output import fail, write_line, write_output
-from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.table import print_json
+from kafkafs.cli.printing.terminal.output import fail, write_line, write_output
+from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.time_grammar import FORMS

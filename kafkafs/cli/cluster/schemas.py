@@ -18,8 +18,8 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.output import write_output
-from kafkafs.cli.printing.table import moment, print_json, print_table, replaying, warn
+from kafkafs.cli.printing.terminal.output import write_output
+from kafkafs.cli.printing.terminal.table import moment, print_json, print_table, replaying, warn
 from kafkafs.decode.shown_text import printable, printable_lines
 from kafkafs.exit_codes import EXIT_FINDINGS
 
@@ -101,9 +101,9 @@ def schemas(
 
 def _opened(source: str, registry_topic: str | None) -> SchemaStore:
     from kafkafs.schemas.files.schema_files import read_schema_files
-    from kafkafs.schemas.opened import is_log_source
-    from kafkafs.schemas.registry_records import SCHEMAS_TOPIC
-    from kafkafs.schemas.source_schemas import SourceSchemas
+    from kafkafs.schemas.registry.registry_records import SCHEMAS_TOPIC
+    from kafkafs.schemas.sources.opened import is_log_source
+    from kafkafs.schemas.sources.source_schemas import SourceSchemas
     from kafkafs.schemas.store import SchemaStore
 
     topic = registry_topic or SCHEMAS_TOPIC

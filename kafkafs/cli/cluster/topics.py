@@ -18,7 +18,7 @@ from kafkafs.cli.completing import names as completing
 from kafkafs.cli.options.partitions import choice_of, require_partitions, topic_option
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.table import print_json, replaying, warn
+from kafkafs.cli.printing.terminal.table import print_json, replaying, warn
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 

@@ -17,7 +17,7 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.table import (
+from kafkafs.cli.printing.terminal.table import (
     duration,
     moment,
     print_json,

@@ -124,7 +124,7 @@ def _groups(context: click.Context, _: str) -> list[str]:
 
 
 def _subjects(context: click.Context, _: str) -> list[str]:
-    from kafkafs.schemas.opened import open_schemas
+    from kafkafs.schemas.sources.opened import open_schemas
 
     paths = [path for text in _sources(context) for path in source_paths(text)]
     topic = context.params.get("registry_topic")

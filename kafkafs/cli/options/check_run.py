@@ -24,7 +24,7 @@ from kafkafs.cli.options.check_scope import CheckExtent
 from kafkafs.cli.options.evidence import EvidenceFile
 from kafkafs.cli.options.outputs import refuse_inside
 from kafkafs.cli.printing.check_report import CheckReport
-from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from kafkafs.spark.executors import Executors

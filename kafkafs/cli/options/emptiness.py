@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from engine.errors import KafkaStorageError
 
 if TYPE_CHECKING:
-    from engine.log.log_bound import LogRange
     from engine.log.log_directory import LogSource
-    from engine.log.log_view import LogView
     from engine.log.partition_choice import PartitionChoice
     from engine.log.partition_log import PartitionLog
+    from engine.log.view.log_bound import LogRange
+    from engine.log.view.log_view import LogView
 
 _MOST = 3
 
@@ -83,7 +83,7 @@ def _held(log: PartitionLog) -> str:
 
 def _times(view: LogView) -> str:
     """Return the times of the first record and of the newest one; nothing if they are not known."""
-    from kafkafs.cli.printing.table import moment
+    from kafkafs.cli.printing.terminal.table import moment
 
     try:
         first, newest = view.offset_for_time(0, records_only=True), view.max_timestamp

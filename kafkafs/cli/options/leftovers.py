@@ -11,13 +11,13 @@ import click
 
 from kafkafs import amounts
 from kafkafs.cli.arguments import Command
-from kafkafs.cli.printing.verbosity import note, verbosity
+from kafkafs.cli.printing.terminal.verbosity import note, verbosity
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
-    from engine.log.log_view import LogView
     from engine.log.partition_choice import PartitionChoice
     from engine.log.partition_log import PartitionLog
+    from engine.log.view.log_view import LogView
     from kafkafs.decode.searching.apart import Apart, Deleted
 
 OPTION = "--deleted"

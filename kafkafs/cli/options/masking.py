@@ -10,8 +10,8 @@ import click
 
 from kafkafs.cli.arguments import Command, clean_path
 from kafkafs.cli.completing import names
-from kafkafs.cli.printing.output import fail
-from kafkafs.cli.printing.verbosity import verbosity
+from kafkafs.cli.printing.terminal.output import fail
+from kafkafs.cli.printing.terminal.verbosity import verbosity
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from engine.log.partition_choice import Choosable, NamePattern, PartitionChoice
 from kafkafs.cli.arguments import Command
 from kafkafs.cli.completing import names
 from kafkafs.cli.printing.losses import CHOICE
-from kafkafs.cli.printing.verbosity import detail
+from kafkafs.cli.printing.terminal.verbosity import detail
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from kafkafs.tree.errors import NotADirectory, NotFound
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
-    from engine.log.log_view import LogView
+    from engine.log.view.log_view import LogView
     from kafkafs.tree.node import Node
     from kafkafs.tree.tree import Tree
 
@@ -70,7 +70,7 @@ def explained(source: LogSource, path: str, error: NotFound) -> NotFound:
 
 def _offsets(view: LogView | None, parts: list[str]) -> str | None:
     """Return the offsets or times of a log, for a path in offset/ or time/."""
-    from kafkafs.cli.printing.table import moment
+    from kafkafs.cli.printing.terminal.table import moment
     from kafkafs.tree.path_names import parse_instant, parse_offset, parse_period, parse_range
 
     if view is None or len(parts) < 3:

@@ -15,7 +15,7 @@ from kafkafs.cli.arguments import Command
 from kafkafs.time_grammar import FORMS, TimeGrammar
 
 if TYPE_CHECKING:
-    from engine.log.log_bound import LogBound, LogRange
+    from engine.log.view.log_bound import LogBound, LogRange
     from engine.units import Timestamp
 
 _IS_LOCAL = "kafkafs.cli.is_local"
@@ -100,7 +100,7 @@ def range_of(start: str | None, stop: str | None, *, may_be_empty: bool = False)
         click.BadParameter: a text is neither an offset nor a time.
         click.UsageError: the range ends before it begins.
     """
-    from engine.log.log_bound import LogRange
+    from engine.log.view.log_bound import LogRange
 
     found = LogRange(bound_of(start, "--from"), bound_of(stop, "--to"))
     if found.is_backwards and not may_be_empty:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from kafkafs.cli.arguments import Command
-from kafkafs.cli.printing.verbosity import Verbosity, detail, verbosity
+from kafkafs.cli.printing.terminal.verbosity import Verbosity, detail, verbosity
 
 QUIET_HELP = "Print no progress and no notes on standard error; errors remain."
 

@@ -21,9 +21,9 @@ from engine.verdict.holes import Hole
 from engine.verdict.loss import Loss
 from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
-from kafkafs.cli.printing.bars import strip
 from kafkafs.cli.printing.losses import print_losses
-from kafkafs.cli.printing.table import print_json, print_table
+from kafkafs.cli.printing.terminal.bars import strip
+from kafkafs.cli.printing.terminal.table import print_json, print_table
 from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import FORGETS, NEXT_STEP, closing
 

@@ -16,7 +16,7 @@ from engine.log.segment.scan import BatchRun, ScanItem
 from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.cli.printing.damage import report
-from kafkafs.cli.printing.output import write_output
+from kafkafs.cli.printing.terminal.output import write_output
 from kafkafs.decode.searching.search import DamageFacts, Match, Search
 from kafkafs.decode.searching.search_context import ContextSearch
 from kafkafs.decode.shown_text import json_text, printable
@@ -24,7 +24,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.segment.log_segment import LogSegment
-    from kafkafs.cli.printing.progress import Progress
+    from kafkafs.cli.printing.terminal.progress import Progress
     from kafkafs.spark.executors import Executors
 
 Item: TypeAlias = Match | DamageFacts | int

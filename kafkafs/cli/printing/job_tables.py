@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.printing.table import cell, print_table
+from kafkafs.cli.printing.terminal.table import cell, print_table
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

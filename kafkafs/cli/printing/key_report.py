@@ -12,13 +12,13 @@ from engine.lines.record_line import LineOptions, internal_decoder, record_line
 from engine.record.attributes import TimestampType
 from engine.record.record import Record
 from engine.units import NO_TIMESTAMP
-from kafkafs.cli.printing.table import print_json, print_table
+from kafkafs.cli.printing.terminal.table import print_json, print_table
 from kafkafs.decode.key_counts import WHOLE_KEY, KeyCounts
 from kafkafs.decode.shown_text import json_text
 
 if TYPE_CHECKING:
     from kafkafs.masking.line_mask import LineMask
-    from kafkafs.schemas.known_schemas import KnownSchemas
+    from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
 ShowKey: TypeAlias = "Callable[[bytes], dict[str, object]]"
 

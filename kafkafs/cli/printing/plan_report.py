@@ -13,9 +13,9 @@ from engine.plan.kept_records import KeptRecords
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_dir_plan import LogDirPlan
 from engine.plan.log_plan import LogPlan
-from engine.plan.lost_folders import LostFolder
 from engine.plan.lost_records import Losses
 from engine.plan.overlay.file_changes import ChangeKind, FileChange
+from engine.plan.placing.lost_folders import LostFolder
 from engine.plan.start_plan import StartPlan
 from engine.units import EpochEntry, Timestamp, TopicPartition
 from engine.verdict.loss import Loss

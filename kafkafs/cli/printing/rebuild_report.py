@@ -15,7 +15,7 @@ from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import FORGETS, time_span
 
 if TYPE_CHECKING:
-    from engine.rebuild.rebuilt import Rebuilt
+    from engine.rebuild.target.rebuilt import Rebuilt
 
 _MOST_SHOWN = 5
 

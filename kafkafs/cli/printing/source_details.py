@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from kafkafs.amounts import counted
-from kafkafs.cli.printing.verbosity import detail
+from kafkafs.cli.printing.terminal.verbosity import detail
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource

@@ -20,9 +20,9 @@ from engine.check.rules.finding import Finding
 from engine.verdict.loss import Loss
 from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
-from kafkafs.cli.printing.bars import sparkline
 from kafkafs.cli.printing.check_report import UNREAD
-from kafkafs.cli.printing.table import duration, moment, print_json, print_table
+from kafkafs.cli.printing.terminal.bars import sparkline
+from kafkafs.cli.printing.terminal.table import duration, moment, print_json, print_table
 from kafkafs.loss_words import closing
 
 _HEADER = (

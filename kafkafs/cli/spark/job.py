@@ -16,7 +16,7 @@ from kafkafs.cli.arguments import Command
 from kafkafs.cli.options.executors import pairs, spark_session
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.job_tables import show
-from kafkafs.cli.printing.table import print_json
+from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.cli.spark.progress import shown_progress
 
 if TYPE_CHECKING:

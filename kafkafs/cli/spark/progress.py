@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.printing.progress import Progress, is_terminal
-from kafkafs.cli.printing.verbosity import verbosity
+from kafkafs.cli.printing.terminal.progress import Progress, is_terminal
+from kafkafs.cli.printing.terminal.verbosity import verbosity
 
 if TYPE_CHECKING:
     from kafkafs.spark.jobs.progress import JobProgress, OnProgress

@@ -9,7 +9,7 @@ import click
 
 from engine.coding.compression import CODEC_NAMES
 from kafkafs.cli.options.executors import pairs
-from kafkafs.cli.printing.verbosity import detail
+from kafkafs.cli.printing.terminal.verbosity import detail
 from kafkafs.cli.spark.job import job_options, run_job
 
 FORMATS = ("parquet", "json", "csv", "orc")

@@ -11,9 +11,9 @@ from engine import kernel
 from engine.lines.json_text import string_json
 from engine.log.leftover_logs import leftover_logs
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from kafkafs.records.visible import Indices
 
 _END = b"}\n"

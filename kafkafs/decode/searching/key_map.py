@@ -15,9 +15,9 @@ from engine.coding.hashed_slots import BYTES_PER_SLOT
 from engine.columns.batch_table import holds_control
 from engine.columns.columns import Columns
 from engine.index.offset_map import NOT_THERE, HashedOffsetMap
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Disorder, ScanItem
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from engine.verdict.log_runs import is_large, runs
 from engine.workers import Workers

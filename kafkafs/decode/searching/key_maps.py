@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.searching.key_map import KeyMap

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from engine import kernel
 from engine.budgets import MiB
-from engine.log.log_view import LogView
 from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
 from engine.log.segment.segment_cuts import pieces_from_the_end
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from engine.verdict.log_losses import losses_of, wanted
 from engine.verdict.log_runs import is_large

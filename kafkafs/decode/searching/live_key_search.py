@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.searching.key_search import KeyFindings, KeySearch, Passed
 from kafkafs.decode.searching.search import DamageFacts, Match

@@ -24,9 +24,9 @@ from engine.columns.columns import RECORD_ROW, Column
 from engine.columns.matching import Automaton, Fields
 from engine.lines.json_text import Values
 from engine.lines.line_decoder import LineDecoder, decoded_texts
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.log.view.log_view import LogView
 from engine.verdict.log_runs import runs
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts, shown_facts

@@ -32,7 +32,7 @@ from kafkafs.schemas.catalog import CATALOG, parse_catalog
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.files.mapping_file import MAPPING_SUFFIX, Target, TopicMapping, parse_mapping
 from kafkafs.schemas.files.proto_files import described_files, imports_of
-from kafkafs.schemas.guid import guid_of
+from kafkafs.schemas.registry.guid import guid_of
 from kafkafs.schemas.schema import Origin, Reference, Schema, SchemaKind
 from kafkafs.schemas.store import SchemaProblem, SchemaStore
 from kafkafs.schemas.topic_subjects import NEWEST_VERSION, Mapped

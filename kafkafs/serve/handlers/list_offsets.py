@@ -6,7 +6,8 @@ import logging
 from collections import Counter
 
 from engine.errors import KafkaStorageError, UnsupportedCodecError
-from engine.log.listed_offset import (
+from engine.log.partition_log import PartitionLog
+from engine.log.view.listed_offset import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -15,8 +16,7 @@ from engine.log.listed_offset import (
     MAX_TIMESTAMP,
     listed_offset,
 )
-from engine.log.log_view import LogView
-from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.units import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, FoundTimestamp, Timestamp
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode

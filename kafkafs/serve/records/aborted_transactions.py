@@ -12,9 +12,9 @@ from typing import NamedTuple
 from engine.columns.batch_table import holds_control
 from engine.errors import DamagedFileError
 from engine.index.transaction_index import AbortedTxn
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.record.fate import Fate
 from engine.units import Offset, OffsetPosition, Position
 

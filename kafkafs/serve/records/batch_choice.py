@@ -6,9 +6,9 @@ from errno import ENOENT
 from typing import NamedTuple, TypeAlias
 
 from engine.files.source_files import SourceFile
-from engine.log.log_view import LogView
 from engine.log.segment.fetch import offset_metadata
 from engine.log.segment.log_segment import LogSegment
+from engine.log.view.log_view import LogView
 from engine.units import Offset, Position
 from engine.verdict.log_losses import losses_of
 from kafkafs.serve.records.partition_look import PartitionLook

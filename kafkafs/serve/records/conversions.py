@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeAlias
 
 from engine.budgets import Budgets, MiB
 from engine.errors import DamagedFileError
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.record.attributes import TimestampType
 from engine.record.encoding.conversion import converted
 from engine.record.record import Record

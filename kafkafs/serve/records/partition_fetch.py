@@ -8,8 +8,8 @@ from threading import Lock
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.record.attributes import TimestampType
 from engine.record.encoding.batch_encoding import encode_empty_batch
 from engine.units import (

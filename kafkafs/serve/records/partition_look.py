@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from weakref import ref
 
 from engine.files.source_files import SourceFile
-from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE, PartitionLog
 from engine.log.segment.log_segment import LogSegment
+from engine.log.view.log_view import LogView
 from engine.units import Offset, Position
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.quick import extension

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 
 from engine.clock import SYSTEM_CLOCK
 from engine.disk.disk import DISK, TEMPORARY_SUFFIX, Disk
-from engine.rebuild import staging
 from engine.rebuild.errors import RebuildRefusedError
+from engine.rebuild.target import staging
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink.job_owner import JobOwner, this_owner
 from kafkafs.spark.sink.task_writer import TASKS

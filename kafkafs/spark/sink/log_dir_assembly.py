@@ -38,7 +38,7 @@ from engine.files.file_names import (
 )
 from engine.index import offset_index, time_index
 from engine.rebuild.errors import RebuildFailedError
-from engine.rebuild.staging import sync_tree
+from engine.rebuild.target.staging import sync_tree
 from engine.rebuild.writing import load_and_close, write_file
 from engine.record.attributes import TimestampType
 from engine.record.encoding.batch_encoding import BATCH_OVERHEAD, encode_empty_batch

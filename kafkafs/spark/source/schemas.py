@@ -10,7 +10,7 @@ from engine.log.log_directory import LogSource
 from kafkafs.masking.policy import MaskPolicy, MaskPolicyError, require_topics
 from kafkafs.records.row_mask import RowMask
 from kafkafs.schemas.errors import SchemaFileError
-from kafkafs.schemas.known_schemas import KnownSchemas
+from kafkafs.schemas.sources.known_schemas import KnownSchemas
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import DECODED
 from kafkafs.spark.source.options.partition_choice import choose

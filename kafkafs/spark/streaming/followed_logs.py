@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from time import sleep
 from typing import NamedTuple
 
-from engine.log.log_contents import LogContext
 from engine.log.log_directory import LogSource
-from engine.log.log_view import LogView
 from engine.log.partition_log import MAX_AGE
+from engine.log.view.log_contents import LogContext
+from engine.log.view.log_view import LogView
 from engine.units import TopicPartition
 from kafkafs.spark.source.options.partition_choice import choose
 from kafkafs.spark.source.options.read_options import ReadOptions

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import Offset, TopicPartition
 from kafkafs.spark.errors import (
     DataLossError,

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.records.row_mask import RowMask
 from kafkafs.spark.source.options.offset_limits import EARLIEST, Extreme

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.segment_cuts import Cut, cut
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
 from engine.verdict.log_losses import losses_of
 from kafkafs.table.errors import LostRecordsError

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from engine.budgets import MiB
 from engine.errors import SourceError
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.log_losses import losses_of, wanted
 from engine.verdict.log_runs import runs

@@ -13,8 +13,8 @@ from functools import partial
 from typing import NamedTuple
 
 from engine.errors import CorruptRecordError, KafkaStorageError
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.topics.topic_names import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
 from engine.units import Offset
 from kafkafs.escaped_names import name_of
@@ -72,7 +72,7 @@ def _stated_policy(context: Context, topic: str) -> frozenset[str] | None:
     if not context.internal_logs.of(CLUSTER_METADATA):
         return None
     # Imported here because replays are large, and most sources need none.
-    from engine.verdict.cleanup_policies import policy_in
+    from engine.verdict.gap_causes.cleanup_policies import policy_in
 
     cluster = context.state.cluster
     return policy_in(cluster.image(), topic) if cluster.exists else None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from engine.coding.compression import CompressionType
 from engine.columns.columns import Columns
 from engine.errors import DamagedFileError, UnsupportedCodecError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.memory_gate import LARGE
 from engine.record.attributes import (
     COMPRESSION_MASK,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, Timestamp
 from kafkafs.tree.errors import BYTES, NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, README, entry, fixed_entries

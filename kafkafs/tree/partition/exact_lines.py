@@ -18,7 +18,7 @@ from itertools import groupby
 from threading import Lock
 from typing import NamedTuple
 
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset
 from kafkafs.decode.failures import Cancelled, ChangedFileError
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of

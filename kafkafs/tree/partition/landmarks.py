@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.record_batches import FoundBatch
 from kafkafs.tree.errors import NotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import NO_TIMESTAMP
 from kafkafs.decode.line_stream import LineReader, LineStream
 from kafkafs.decode.shown_text import plain_json

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from engine.checkpoint.leader_epoch_checkpoint import render
 from engine.errors import KafkaStorageError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, log_file_name
-from engine.log.log_view import LogView
 from engine.log.segment.batch_search import first_offset
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.units import NO_TIMESTAMP, Offset, Position
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound

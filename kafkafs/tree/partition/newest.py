@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import tables
+from engine.log.view.log_view import LogView
 from engine.units import NO_TIMESTAMP, Offset, Position, Timestamp
 from kafkafs.tree.lookups import first_on_disk
 

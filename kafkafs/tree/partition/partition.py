@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar, cas
 
 from engine.errors import DamagedFileError, SourceGoneError, SourceRefusedError
 from engine.kernel import LineOptions
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from engine.units import Timestamp
 from kafkafs.decode.record_batches import RecordBatches
 from kafkafs.tree.context import Context

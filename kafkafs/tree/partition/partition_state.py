@@ -10,7 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import producer_snapshot_name
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
 from kafkafs.decode.error_line import exception_facts, shown_facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from kafkafs.decode.shown_text import printable_lines
 from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.partition.landmarks import first_offset, last_offset

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.errors import KafkaStorageError
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import NO_TIMESTAMP, Timestamp
 from kafkafs.tree.lookups import first_on_disk
 from kafkafs.tree.node import Attrs, mtime_of

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from engine.errors import SourceRefusedError
 from engine.files.file_names import FileKind, FileState, parse_file_name
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
+from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.tree.content import FileContent
 from kafkafs.tree.errors import NotFound

@@ -18,7 +18,7 @@ from engine.check.rules.rules import Severity
 from engine.coding.compression import CompressionType
 from engine.files.source_files import SourceFile
 from engine.log.log_directory import open_source
-from engine.verdict.gaps import Evidence, OffsetGap, classify, without
+from engine.verdict.gap_causes.gaps import Evidence, OffsetGap, classify, without
 from tests.builders import Rec, any_batch, batch, values
 from tests.engine.check.logs import (
     Clock,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog, Shared
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun
 from engine.log.source_checkpoints import SourceCheckpoints
+from engine.log.view.log_view import LogView
 from engine.units import TopicPartition
 from tests.builders import Producer, Rec, batch, end_marker, last_offset, segment_files
 

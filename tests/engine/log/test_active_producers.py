@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.files.file_names import producer_snapshot_name
-from engine.log.active_producers import active_producers
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
+from engine.log.view.active_producers import active_producers
+from engine.log.view.log_view import LogView
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
 from tests.fixtures_data import copy_of, log_dir

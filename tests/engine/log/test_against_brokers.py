@@ -10,9 +10,9 @@ import pytest
 
 from engine import kernel
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from engine.log.stable_offset import epochs_of_batches
+from engine.log.view.log_view import LogView
+from engine.log.view.stable_offset import epochs_of_batches
 from engine.record.attributes import CONTROL_MASK
 from engine.record.fate import Fate
 from tests.fixtures_data import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.files.change_watch import ChangeWatch
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from tests.engine.log.folders import LogWriter, live_log, offsets_of
 
 TIMES = 20

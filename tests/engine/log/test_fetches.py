@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 from engine.errors import OffsetOutOfRangeError
-from engine.log.log_view import LogView
 from engine.log.segment.fetch import (
     FetchDataInfo,
     FetchIsolation,
@@ -18,6 +17,7 @@ from engine.log.segment.fetch import (
     read_up_to,
 )
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT32
 from tests.builders import CompressionType, Rec, batch, last_offset
 from tests.engine.log.folders import LogWriter

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from engine.files.file_names import log_file_name
-from engine.log import log_follower
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
-from engine.log.proven_end import orphan_indexes
 from engine.log.segment.scan import BatchRun
+from engine.log.view import log_follower
+from engine.log.view.log_view import LogView
+from engine.log.view.proven_end import orphan_indexes
 from tests.builders import patched
 from tests.engine.log.folders import offsets_of
 from tests.plan_answers import planned

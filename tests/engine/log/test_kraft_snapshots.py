@@ -8,7 +8,7 @@ import pytest
 
 from engine.files.file_names import kraft_checkpoint_name
 from engine.log.folder_listing import KRaftSnapshot
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from tests.engine.log.folders import LogWriter
 
 NAME = "__cluster_metadata-0"

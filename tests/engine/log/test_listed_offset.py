@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.log.listed_offset import (
+from engine.log.log_directory import open_source
+from engine.log.view.listed_offset import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -13,7 +14,6 @@ from engine.log.listed_offset import (
     MAX_TIMESTAMP,
     listed_offset,
 )
-from engine.log.log_directory import open_source
 from tests.fixtures_data import WITH_TRUTH, log_dir, truth_offsets, truth_partitions, truth_records
 
 PARTITIONS = [(kind, name) for kind in WITH_TRUTH for name in truth_partitions(kind)]

@@ -16,11 +16,11 @@ from engine.clock import SYSTEM_CLOCK
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.log.folder_listing import FolderListing
 from engine.log.log_directory import open_source
-from engine.log.log_follower import LogFollower
 from engine.log.partition_log import PartitionLog
 from engine.log.segment import active_tail
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
+from engine.log.view.log_follower import LogFollower
 from engine.record.batch_frame import HEADER
 from tests.builders import Rec, batch, last_offset, patched
 from tests.engine.log.folders import LogWriter, live_log, offsets_of

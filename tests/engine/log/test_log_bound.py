@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.log.log_bound import LogBound, LogRange
+from engine.log.view.log_bound import LogBound, LogRange
 from tests.builders import Rec
 from tests.engine.log.folders import LogWriter
 

@@ -16,12 +16,12 @@ from engine.errors import (
 )
 from engine.files.file_names import parse_folder_name
 from engine.lines.record_line import LineOptions
-from engine.log import stable_offset
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage
-from engine.log.stable_offset import transaction_state
-from engine.log.transactions import TransactionState
+from engine.log.view import stable_offset
+from engine.log.view.log_view import LogView
+from engine.log.view.stable_offset import transaction_state
+from engine.log.view.transactions import TransactionState
 from engine.units import MAX_INT64, LogOffsetMetadata
 from tests.builders import Producer, Rec, batch, end_marker, offset_index, values
 from tests.engine.log.folders import LogWriter, offsets_of

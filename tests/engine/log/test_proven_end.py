@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.log.log_directory import open_source
-from engine.log.proven_end import lost_end, orphan_indexes, proven_end
+from engine.log.view.proven_end import lost_end, orphan_indexes, proven_end
 from tests.builders import offset_index, producer_snapshot, time_index
 from tests.engine.log.folders import LogWriter
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.log.segment.log_segment import LogSegment
-from engine.log.stable_offset import transaction_state
-from engine.log.transactions import OngoingTxn
+from engine.log.view.stable_offset import transaction_state
+from engine.log.view.transactions import OngoingTxn
 from tests.builders import Producer, Rec, SnapshotEntry, batch, producer_snapshot
 from tests.engine.log.folders import LogWriter
 

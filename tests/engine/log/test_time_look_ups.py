@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
+from engine.log.view.log_view import LogView
 from engine.units import FoundTimestamp, TimestampOffset
 from tests.builders import Producer, Rec, batch, end_marker, time_index
 from tests.engine.log.folders import LogWriter

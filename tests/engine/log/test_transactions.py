@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
-from engine.log.transactions import FateFinder, MarkerCache, OngoingTxn, TransactionState, events
+from engine.log.view.log_view import LogView
+from engine.log.view.transactions import (
+    FateFinder,
+    MarkerCache,
+    OngoingTxn,
+    TransactionState,
+    events,
+)
 from engine.record.fate import Fate
 from tests.builders import (
     Aborted,

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from engine.log.log_bound import LogBound
 from engine.log.log_directory import open_source
+from engine.log.view.log_bound import LogBound
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.rebuilt import Rebuilt
+from engine.rebuild.target.rebuilt import Rebuilt
 from engine.units import EpochEntry, Offset
 from tests.engine.rebuild.made_logs import MadeLog, facts_of, holes, make_log, offsets_of
 

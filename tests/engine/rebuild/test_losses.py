@@ -10,7 +10,7 @@ import pytest
 
 from engine.log.log_directory import open_source
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.rebuilt import Rebuilt
+from engine.rebuild.target.rebuilt import Rebuilt
 from tests import builders, fixtures_data
 from tests.builders import Rec
 from tests.engine.rebuild.made_logs import facts_of, holes

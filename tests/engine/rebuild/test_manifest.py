@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from engine.rebuild.manifest import (
+from engine.rebuild.target.manifest import (
     COMPLETE,
     FORMAT,
     compare,

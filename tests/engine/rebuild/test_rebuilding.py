@@ -25,14 +25,14 @@ from engine.files.file_names import (
     log_file_name,
 )
 from engine.files.source_files import SourceFile, SourceRoot
-from engine.log.log_bound import LogBound
 from engine.log.log_directory import open_source
+from engine.log.view.log_bound import LogBound
 from engine.rebuild.broker_mode import copy_file
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
-from engine.rebuild.manifest import MANIFEST, read_manifest
 from engine.rebuild.options import Mode, RebuildOptions
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.rebuilt import Rebuilt
+from engine.rebuild.target.manifest import MANIFEST, read_manifest
+from engine.rebuild.target.rebuilt import Rebuilt
 from engine.units import TopicPartition
 from tests import builders
 from tests.builders import Producer, Rec

@@ -11,8 +11,8 @@ import pytest
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.rebuilt import Rebuilt
 from engine.rebuild.start import planned_start
+from engine.rebuild.target.rebuilt import Rebuilt
 from tests import builders, fixtures_data
 from tests.builders import Rec
 from tests.fixtures_data import copy_of

@@ -22,9 +22,9 @@ from engine.errors import CorruptCheckpointError
 from engine.files.file_names import LOCK
 from engine.rebuild import writing
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
-from engine.rebuild.manifest import MANIFEST, compare, files_below, read_manifest
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.staging import Staging, remove_leftovers
+from engine.rebuild.target.manifest import MANIFEST, compare, files_below, read_manifest
+from engine.rebuild.target.staging import Staging, remove_leftovers
 from engine.writing.log_config import LogConfig
 from tests.crash.failing import FailingDisk, Failures
 from tests.crash.recording import (

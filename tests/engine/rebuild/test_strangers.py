@@ -10,7 +10,7 @@ import pytest
 from engine.rebuild.errors import RebuildRefusedError
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.rebuilt import Rebuilt
+from engine.rebuild.target.rebuilt import Rebuilt
 from tests import builders
 from tests.builders import Rec
 from tests.engine.rebuild.made_logs import TOPIC_ID, facts_of, make_log

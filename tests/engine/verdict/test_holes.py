@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.verdict.holes import Hole, HoleMap
 from tests import fixtures_data
 from tests.builders import batch, patched

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkafs.cli import cli, main
-from kafkafs.cli.printing.table import duration, moment
+from kafkafs.cli.printing.terminal.table import duration, moment
 from tests.builders import Producer, batch, end_marker, values
 from tests.fixtures_data import copy_of, log_dir
 from tests.replayed_bytes import (

@@ -88,7 +88,7 @@ with kafkafs.open(sys.argv[1]) as tree:
 HELPER = """
 import gc, sys
 sys.argv = ["mount.kafkafs", "/data", "/mnt", "-o", "ro"]
-from kafkafs.cli import mounting
+from kafkafs.cli.daemons import mounting
 mounting.mount_as_helper = lambda words: sys.exit(0 if gc.isenabled() else 9)
 from kafkafs.__main__ import main
 main()

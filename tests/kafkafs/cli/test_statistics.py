@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from engine.coding.compression import CompressionType
 from kafkafs.cli import cli
-from kafkafs.cli.printing.bars import sparkline, strip
+from kafkafs.cli.printing.terminal.bars import sparkline, strip
 from tests import builders
 from tests.builders import Rec
 from tests.fixtures_data import copy_of, log_dir, truth_records

@@ -25,7 +25,7 @@ from engine.kernel import compiled
 from kafkafs.cli import COMMANDS, cli
 from kafkafs.cli.completing.shells import script
 from kafkafs.cli.printing import version
-from kafkafs.cli.printing.progress import Progress, size
+from kafkafs.cli.printing.terminal.progress import Progress, size
 from tests.fixtures_data import log_dir
 
 SAMPLE = str(log_dir("sample"))

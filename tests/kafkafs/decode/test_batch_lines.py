@@ -13,9 +13,9 @@ from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.lines.record_line import LineOptions
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, scan
+from engine.log.view.log_view import LogView
 from engine.record.attributes import CONTROL_MASK
 from kafkafs.decode import batch_lines, line_measuring, line_rendering
 from kafkafs.decode.chunk_cache import ChunkCache

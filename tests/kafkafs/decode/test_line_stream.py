@@ -13,7 +13,7 @@ import pytest
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from kafkafs.decode import batch_lines, line_chunks, line_measuring, line_stream
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.failures import Cancelled, ChangedFileError

@@ -9,7 +9,7 @@ import pytest
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from kafkafs.decode.damaged_record import DamagedRecordError
 from kafkafs.decode.record_batches import WINDOW, BatchCache, RecordBatches
 from kafkafs.decode.rendered_batch import RenderedBatch

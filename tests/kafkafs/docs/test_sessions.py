@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kafkafs.cli.printing.progress import Progress
+from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.spark.jobs.progress import JobProgress
 from tests.doc_sessions import (

@@ -13,9 +13,9 @@ from engine.record.record import Header
 from kafkafs.schemas.catalog import facts, state_of
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Framing, framings, payload
-from kafkafs.schemas.opened import open_schemas
 from kafkafs.schemas.schema import Schema, SchemaKind
-from kafkafs.schemas.source_schemas import SourceSchemas
+from kafkafs.schemas.sources.opened import open_schemas
+from kafkafs.schemas.sources.source_schemas import SourceSchemas
 from kafkafs.schemas.store import SchemaStore
 from tests.fixtures_data import DATA
 

@@ -8,8 +8,8 @@ import pytest
 
 from engine.record.record import Header
 from kafkafs.schemas.framing import Form, Framing, framings, payload
-from kafkafs.schemas.opened import open_schemas
 from kafkafs.schemas.schema import Schema
+from kafkafs.schemas.sources.opened import open_schemas
 from kafkafs.schemas.store import SchemaStore
 from tests.schema_truth import SchemaRecord, schema_files, schema_records, schema_topics
 

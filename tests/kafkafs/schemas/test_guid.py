@@ -3,7 +3,7 @@
 from hashlib import md5
 from uuid import UUID
 
-from kafkafs.schemas.guid import guid_of
+from kafkafs.schemas.registry.guid import guid_of
 from kafkafs.schemas.schema import Reference
 
 

@@ -17,7 +17,7 @@ import pytest
 from engine.lines.line_decoder import DecodedField
 from engine.record.record import Header
 from kafkafs.schemas.decoders.cache import DecoderCache
-from kafkafs.schemas.opened import open_schemas
+from kafkafs.schemas.sources.opened import open_schemas
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
 from tests.schema_truth import (

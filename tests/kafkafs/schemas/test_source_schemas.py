@@ -11,7 +11,7 @@ from engine.budgets import Budgets
 from engine.log.log_directory import open_source
 from kafkafs.schemas.exporting import import_requests
 from kafkafs.schemas.schema import Reference, Schema, SchemaKind
-from kafkafs.schemas.source_schemas import SourceSchemas
+from kafkafs.schemas.sources.source_schemas import SourceSchemas
 from tests.builders import Rec, batch, patched, write_segment
 from tests.schema_records import (
     LONG,

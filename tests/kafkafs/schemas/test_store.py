@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from engine.log.partition_choice import NamePattern
-from kafkafs.schemas.collected import Change
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Form, Framing, framings
+from kafkafs.schemas.registry.collected import Change
 from kafkafs.schemas.schema import Candidate, Origin, Reference, Schema, SchemaKind
 from kafkafs.schemas.store import MOST_REFERENCES, SchemaStore
 from kafkafs.schemas.topic_subjects import NEWEST_VERSION, Mapped

@@ -22,9 +22,9 @@ import kafkafs
 from engine.log.log_directory import open_source
 from kafkafs.cli import cli
 from kafkafs.schemas.errors import SchemaFileError
-from kafkafs.schemas.fixed_schemas import FixedSchemas
-from kafkafs.schemas.known_schemas import KnownSchemas
-from kafkafs.schemas.opened import open_schemas
+from kafkafs.schemas.sources.fixed_schemas import FixedSchemas
+from kafkafs.schemas.sources.known_schemas import KnownSchemas
+from kafkafs.schemas.sources.opened import open_schemas
 from tests.builders import Rec
 from tests.schema_records import LONG, schema_record, write_topic
 

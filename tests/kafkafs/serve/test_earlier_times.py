@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.log.listed_offset import LATEST_TIMESTAMP, MAX_TIMESTAMP, listed_offset
 from engine.log.log_directory import open_source
+from engine.log.view.listed_offset import LATEST_TIMESTAMP, MAX_TIMESTAMP, listed_offset
 from engine.record.attributes import CONTROL_MASK
 from kafkafs.serve.error_codes import ErrorCode
 from tests.fixtures_data import copy_of, log_dir, logs, truth_partitions, truth_records

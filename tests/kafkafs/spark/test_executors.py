@@ -14,8 +14,8 @@ from engine.check.log_dir_check import CheckOptions, PartitionDone, SourceCheck
 from engine.check.rules.finding import Finding
 from engine.errors import DamagedFileError
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from tests.engine.check.logs import plain, write
 from tests.fixtures_data import log_dir
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from kafkafs.records.row_mask import RowMask
-from kafkafs.schemas.known_schemas import AUTO, NONE
+from kafkafs.schemas.sources.known_schemas import AUTO, NONE
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.offset_limits import (
     EARLIEST,

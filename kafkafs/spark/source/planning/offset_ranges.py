@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.units import Offset, Timestamp, TopicPartition
 from kafkafs.spark.errors import (
     OptionError,

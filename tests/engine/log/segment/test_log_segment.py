@@ -12,11 +12,11 @@ from hypothesis import given, strategies as st
 from engine.budgets import Budgets
 from engine.errors import CorruptRecordError, UnsupportedCodecError
 from engine.files.source_files import SourceFile, SourceRoot
-from engine.log.log_view import LogView
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import OpenSegments, SegmentFiles, WalkedHints
 from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage
+from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, FoundTimestamp, TimestampOffset
 from kafkafs.tree.partition.newest import newest_between
 from tests.builders import (

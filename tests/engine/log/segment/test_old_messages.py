@@ -7,7 +7,7 @@ import pytest
 from engine.budgets import DEFAULT_BUDGETS
 from engine.columns.batch_table import holds_control, holds_transactional
 from engine.log.segment.scan import BatchRun, scan
-from engine.log.transactions import events
+from engine.log.view.transactions import events
 from engine.rebuild.assembly.pieces import ScannedBytes
 from engine.replay.partition_records import ReplayedRecord, records_of_run
 from tests import builders

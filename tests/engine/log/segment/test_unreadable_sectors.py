@@ -9,8 +9,8 @@ import pytest
 from engine.errors import CorruptRecordError
 from engine.files.unreadable import Stretch
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun, Damage
+from engine.log.view.log_view import LogView
 from tests.builders import CompressionType, Rec, batch, write_segment
 from tests.unreadable import unreadable_bytes
 

@@ -16,7 +16,7 @@ from engine.check.log_dir_check import SourceCheck
 from engine.check.rules.finding import Finding
 from engine.errors import CorruptRecordError, SourceError
 from engine.log.log_directory import LogSource, open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.plan.start_plan import StartPlan
 from engine.rebuild.rebuilding import rebuild
 from engine.units import TopicPartition

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from engine.coding.compression import CompressionType
-from engine.log.log_bound import LogBound
+from engine.log.view.log_bound import LogBound
 from engine.rebuild.assembly.cut import cut_batch
 from engine.rebuild.options import RebuildOptions
 from engine.rebuild.rebuilding import rebuild

@@ -14,7 +14,7 @@ from engine.columns.batch_table import BATCH_ROW
 from engine.disk.disk import DISK
 from engine.rebuild.assembly.salvage import heaviest_chain
 from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.rebuilt import Rebuilt
+from engine.rebuild.target.rebuilt import Rebuilt
 from engine.record.file_records import FileRecords
 from engine.record.record_batch import RecordBatch, batch_at
 from tests import builders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkafs.cli.printing.columns import cut_to, shown_width, table_lines
+from kafkafs.cli.printing.terminal.columns import cut_to, shown_width, table_lines
 
 ROWS = [
     ["PARTITION", "BYTES", "FIRST", "NOTE"],

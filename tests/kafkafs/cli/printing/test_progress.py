@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafkafs.cli.printing.progress import Progress
-from kafkafs.cli.printing.verbosity import Verbosity
+from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.verbosity import Verbosity
 from kafkafs.cli.rebuilding import RebuildProgress
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine import kernel
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from kafkafs.decode.searching.search import DamageFacts, Match, Query, Search
 
 

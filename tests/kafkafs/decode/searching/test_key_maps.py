@@ -12,8 +12,8 @@ from engine.budgets import MiB
 from engine.errors import DamagedFileError
 from engine.kernel import LineOptions
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.searching import key_map
 from kafkafs.decode.searching.key_maps import KeyMaps

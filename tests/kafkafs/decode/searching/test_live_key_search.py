@@ -9,7 +9,7 @@ import pytest
 
 from engine.kernel import LineOptions
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from kafkafs.decode.searching.key_search import KeySearch
 from kafkafs.decode.searching.live_key_search import LiveKeySearch
 from kafkafs.decode.searching.search import Match

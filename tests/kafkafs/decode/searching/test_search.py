@@ -19,7 +19,7 @@ from engine import kernel
 from engine.coding.compression import CompressionType
 from engine.lines.record_line import LineOptions
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from engine.topics.topic_names import CONSUMER_OFFSETS
 from kafkafs.decode.searching.search import ALL_FIELDS, Match, Query, Search
 from tests import builders

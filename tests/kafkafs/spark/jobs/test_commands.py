@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kafkafs.cli import cli
 from kafkafs.cli.options.executors import failure_of
-from kafkafs.cli.printing.verbosity import verbosity
+from kafkafs.cli.printing.terminal.verbosity import verbosity
 from kafkafs.cli.spark import commands as spark_group
 from kafkafs.cli.spark.progress import shown_progress
 from kafkafs.job_summary import percent, size

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkafs.schemas.fixed_schemas import FixedSchemas
+from kafkafs.schemas.sources.fixed_schemas import FixedSchemas
 from tests.builders import Rec, batch
 from tests.fixtures_data import log_dir
 from tests.kafkafs.built_logs import BuiltLog

@@ -14,8 +14,8 @@ from hypothesis import given, strategies as st
 import kafkafs
 from engine.coding.varint import encode_varint, encode_varlong
 from kafkafs.cli import cli
-from kafkafs.schemas.guid import guid_of
 from kafkafs.schemas.programs import extension
+from kafkafs.schemas.registry.guid import guid_of
 from tests.builders import Rec, batch
 from tests.kafkafs.built_logs import BuiltLog
 from tests.schema_records import schema_record, write_topic

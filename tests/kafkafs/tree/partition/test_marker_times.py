@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
+from engine.log.view.log_view import LogView
 from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.path_names import Period
 from kafkafs.tree.selection import select

@@ -9,8 +9,8 @@ import pytest
 
 from engine.budgets import MiB
 from engine.log.log_directory import open_source
-from engine.log.log_view import LogView
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
 from engine.units import TopicPartition
 from kafkafs.spark.errors import DataLossError, OptionError
 from kafkafs.spark.source.options.partition_choice import choose

@@ -1,0 +1,1 @@
+"""Offsets that no batch has: what explains them."""

@@ -1,0 +1,1 @@
+"""Commands of what goes on running: mounts, servers, and a look at them."""

@@ -1,0 +1,251 @@
+"""`kafkafs serve`: a read-only broker over log dirs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.arguments import Address, source_argument, source_paths
+from kafkafs.cli.options.client_security import ClientSecurity, security_options
+from kafkafs.cli.options.partitions import pairs_of, partition_options, rename_option
+from kafkafs.cli.options.times import at_option
+from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.terminal.output import write_line
+from kafkafs.cli.printing.terminal.verbosity import verbosity
+from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from engine.log.log_directory import LogSource
+    from engine.log.partition_choice import PartitionChoice
+    from engine.units import Timestamp
+    from kafkafs.serve.budgets import ServeBudgets
+
+_STOP_SECONDS = 30.0
+
+
+def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] | None) -> None:
+    """End a server on this machine, and exit."""
+    if address is None or context.resilient_parsing:
+        return
+    from kafkafs.serve.control.control_client import NoServerError, stop
+
+    try:
+        is_ended = stop(*address, _STOP_SECONDS)
+    except (NoServerError, OSError) as error:
+        click.echo(f"kafkafs: {error}", err=True)
+        context.exit(EXIT_CANNOT_READ)
+    if not is_ended:
+        click.echo(f"kafkafs: the server still runs after {_STOP_SECONDS:.0f} seconds", err=True)
+        context.exit(EXIT_CANNOT_READ)
+    context.exit(0)
+
+
+@click.command()
+@source_argument
+@click.option(
+    "--listen",
+    type=Address(),
+    default="127.0.0.1:9092",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address for clients; port 0 for a free one. Without --password-file or --tls-client-ca "
+    "whoever reaches the address reads the records.",
+)
+@click.option(
+    "--advertise",
+    type=Address(),
+    metavar="HOST:PORT",
+    help="Address that clients are told to connect to; by default the one under which each client "
+    "reached the server.",
+)
+@click.option(
+    "-f/-b",
+    "--foreground/--background",
+    default=True,
+    help="Stay in the foreground until Ctrl-C, which is the default, or return when clients can "
+    "connect, and serve in the background.",
+)
+@click.option(
+    "--stop",
+    type=Address(),
+    metavar="HOST:PORT",
+    is_eager=True,
+    expose_value=False,
+    callback=_stop,
+    help="End the server that listens on this address of this machine, wait for its end, and exit.",
+)
+@partition_options
+@click.option(
+    "--snapshot",
+    is_flag=True,
+    help="Serve the files as they are now, even when a broker writes or deletes them later.",
+)
+@at_option
+@click.option(
+    "--nodes",
+    "shows_nodes",
+    is_flag=True,
+    help="Show the brokers and topics of the cluster's metadata in place of one broker. All brokers have this "
+    "server's address; partitions without a log in SOURCE have no leader.",
+)
+@click.option(
+    "--only-present",
+    is_flag=True,
+    help="Tell clients nothing of partitions that SOURCE lacks. Without it they have no leader, and programs that "
+    "read whole topics, such as Flink, end with an error.",
+)
+@click.option(
+    "--skip-damaged",
+    is_flag=True,
+    help="Pass over damaged batches as over compacted ones; without it a consumer gets the error "
+    "CORRUPT_MESSAGE there.",
+)
+@click.option(
+    "--old-formats",
+    type=click.Choice(["as-is", "convert", "refuse"]),
+    default="as-is",
+    show_default=True,
+    help="Batches of magic 0 and 1: send them as they are, as a broker does, send them as batches of "
+    "magic 2, or answer the error UNSUPPORTED_FOR_MESSAGE_FORMAT.",
+)
+@rename_option
+@click.option(
+    "--commit-to",
+    metavar="FILE",
+    help="Keep the offsets that groups commit in this file, too, and go on from them at the next start. Without it "
+    "they are kept until the server ends. SOURCE is never changed.",
+)
+@security_options
+@click.option(
+    "-o",
+    "limits",
+    multiple=True,
+    metavar="OPT,…",
+    help="Limits, comma-separated: request_bytes=4M, pending_bytes=64M, fetch_bytes=64M, "
+    "connections=2000, idle_seconds=600, workers=16, …: see kafkafs help serve.",
+)
+@click.option(
+    "--print-config",
+    is_flag=True,
+    help="Print the properties for clients on standard output, once they can connect.",
+)
+@click.option("--log-file", metavar="FILE", help="Write the log to this file, too.")
+@click.option("--debug", is_flag=True, help="Log also connections that end.")
+@verbosity_options
+def serve(
+    sources: tuple[str, ...],
+    listen: tuple[str, int],
+    advertise: tuple[str, int] | None,
+    choice: PartitionChoice,
+    renames: tuple[str, ...],
+    at: Timestamp | None,
+    skip_damaged: bool,
+    old_formats: str,
+    security: ClientSecurity,
+    limits: tuple[str, ...],
+    print_config: bool,
+    **chosen: Any,  # noqa: ANN401
+) -> None:
+    """Serve SOURCE to Kafka clients as a read-only broker, until Ctrl-C.
+
+    \b
+    kafkafs serve /var/lib/kafka/data
+    kafkafs serve /disk1/kafka /disk2/kafka --listen 127.0.0.1:19092
+    kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
+    kafkafs serve mailed/payments.log --rename payments=orders-3
+    kafkafs serve /var/lib/kafka/data -b --print-config > client.properties
+    kcat -b 127.0.0.1:9092 -t orders -C -e
+    kafkafs top 127.0.0.1:9092
+    kafkafs serve --stop 127.0.0.1:9092
+
+    One broker leads all partitions. Record bytes go from the files to the clients as
+    they are; their checksums are checked before the first time. Requests that write
+    are refused. A live directory is followed. See kafkafs help serve.
+
+    Exit status: 0 ended by a signal, or in the background, 2 usage, 3 SOURCE cannot be
+    read, or the address cannot be listened on.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("trio") is None or find_spec("re2") is None:
+        raise click.ClickException("serve needs trio and re2: pip install 'kafkafs[serve]'")
+    from kafkafs.serve.daemon import run
+    from kafkafs.serve.records.conversions import OldFormats
+    from kafkafs.serve.records.partition_fetch import FetchRules
+    from kafkafs.serve.server import ServeOptions
+
+    names = pairs_of("--rename", renames)
+    options = ServeOptions(
+        host=listen[0],
+        port=listen[1],
+        advertised=advertise,
+        choice=choice,
+        renames=names,
+        before=None if at is None else at + 1,
+        rules=FetchRules(skip_damaged=skip_damaged, old_formats=OldFormats(old_formats)),
+        budgets=_budgets(limits),
+        tls=security.tls,
+        logins=security.logins,
+        quiet=verbosity().is_quiet,
+        **chosen,
+    )
+    security.warn_if_open(*listen)
+
+    def ready(host: str, port: int) -> None:
+        if print_config:
+            for line in security.properties(*(advertise or (host, port))):
+                write_line(line)
+            sys.stdout.flush()
+
+    sys.exit(
+        run(
+            source_paths(sources),
+            options,
+            check=lambda source: _check(choice, names, source),
+            ready=ready,
+        )
+    )
+
+
+def _check(choice: PartitionChoice, renames: dict[str, str], source: LogSource) -> None:
+    """Check that there is something to serve.
+
+    Raises:
+        StartError: an item of the choice matches nothing, or a rename is none.
+        SourceError: the source has no partition.
+    """
+    from kafkafs.cli.options.partitions import (
+        NothingMatchedError,
+        require_choice,
+        require_partitions,
+    )
+    from kafkafs.serve.daemon import StartError
+
+    try:
+        require_choice(choice, require_partitions(source))
+    except NothingMatchedError as error:
+        raise StartError(error.message, EXIT_USAGE) from None
+    from engine.errors import InvalidNameError
+    from engine.log.renames import renamed, unknown_name
+
+    logs = source.partitions().values()
+    try:
+        places = [renamed(log, renames) for log in logs if choice.takes(log)]
+    except InvalidNameError as error:
+        raise StartError(f"--rename: {error}", EXIT_USAGE) from None
+    unknown = unknown_name(renames, logs)
+    if unknown is not None:
+        raise StartError(f"--rename: there is no topic or partition {unknown}", EXIT_USAGE)
+    if renames and len(set(places)) < len(places):
+        raise StartError("--rename: two partitions have one name", EXIT_USAGE)
+
+
+def _budgets(limits: tuple[str, ...]) -> ServeBudgets:
+    from kafkafs.serve.budgets import BudgetError, parse_budgets
+
+    try:
+        return parse_budgets(limits)
+    except BudgetError as error:
+        raise click.BadParameter(str(error), param_hint="-o") from None

@@ -1,0 +1,1 @@
+"""Text for terminals and pipes: tables, bars, progress."""

@@ -1,0 +1,1 @@
+"""A registry's topic: its records, and what they add up to."""
