@@ -134,7 +134,7 @@ def compare_keys(view: LogView, gaps: Iterable[OffsetGap], evidence: Evidence) -
     unsure = []
     for gap in gaps:
         verdict = classify(gap, evidence)
-        if not verdict.is_certain and verdict.rule in ("gap-compaction", "gap-unexplained"):
+        if not verdict.is_certain and (not verdict.is_loss or evidence.first_keyless() is None):
             unsure.append(gap)
     if unsure:
         evidence.repeated = first_repeated_key(view, max(gap.first_offset for gap in unsure))

@@ -8,6 +8,7 @@ import random
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from engine.check.rules.rules import Severity
 from engine.coding.compression import CompressionType
 from engine.files.source_files import SourceFile
 from engine.log.log_directory import open_source
+from engine.verdict.gap_causes.gap_evidence import gather
 from engine.verdict.gap_causes.gaps import Evidence, OffsetGap, classify, without
 from tests.builders import Rec, any_batch, batch, values
 from tests.engine.check.logs import (
@@ -212,6 +214,12 @@ def test_a_summary_counts_what_was_looked_at(tmp_path: Path) -> None:
         ({"cleaned_to": 20, "orphans": (12,)}, "gap-loss", True),
         ({"orphans": (15,)}, "gap-unexplained", False),
         ({"policy": frozenset({"delete"})}, "gap-loss", False),
+        ({"policy": frozenset({"delete"}), "has_unique_keys": True}, "gap-unexplained", False),
+        (
+            {"policy": frozenset({"delete"}), "keyless": 40, "has_unique_keys": True},
+            "gap-loss",
+            False,
+        ),
         ({"keyless": 40}, "gap-loss", False),
         ({"topic": "__consumer_offsets"}, "gap-compaction", False),
         ({}, "gap-unexplained", False),
@@ -236,6 +244,24 @@ def test_many_gaps_of_a_log_whose_keys_are_unique_are_taken_for_compactions(tmp_
     folder = write(tmp_path / "t-0", {0: [plain(base) for base in range(0, 200, 10)]})
     (finding,) = [each for each in found(folder) if each.rule.startswith("gap-")]
     assert (finding.rule, finding.facts["certain"]) == ("gap-compaction", False)
+
+
+@pytest.mark.parametrize(
+    ("batches", "rule"),
+    [
+        ([plain(base) for base in range(0, 200, 10)], "gap-unexplained"),
+        ([batch([Rec(b"value", b"key")], base) for base in range(0, 200, 10)], "gap-loss"),
+    ],
+    ids=["unique keys", "repeated keys"],
+)
+def test_a_topic_that_is_not_compacted_now_may_have_been_if_no_key_is_repeated(
+    tmp_path: Path, batches: list[bytes], rule: str
+) -> None:
+    write(tmp_path / "t-0", {0: batches})
+    with closing(open_source([str(tmp_path)])) as source:
+        view = source.partitions()["t-0"].view()
+        evidence, gaps = gather(view, frozenset({"delete"}))
+        assert {classify(gap, evidence).rule for gap in gaps} == {rule}
 
 
 def test_legacy_wrappers_that_lost_records_tell_of_compaction(tmp_path: Path) -> None:
