@@ -22,6 +22,7 @@ LAYERS = (
     "engine",
     "engine/index",
     "engine/checkpoint",
+    "engine/rights",
     "engine/state",
     "engine/log/segment",
     "engine/log/tiered",

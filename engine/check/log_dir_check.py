@@ -11,15 +11,18 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from engine import processes
 from engine.budgets import MiB
 from engine.check.evidence import FileRead, Opened, OpenedFiles
+from engine.check.files import side_files
 from engine.check.files.folder_check import check_folder
-from engine.check.files.side_files import LOG_DIR_CHECKS, PARTITION_CHECKS, SEGMENT_CHECKS
+from engine.check.files.side_files import PARTITION_CHECKS, SEGMENT_CHECKS, LogDirCheck
 from engine.check.log_check import LogCheck, PartitionSummary
 from engine.check.partition_under_check import PartitionUnderCheck, SegmentCheck
+from engine.check.rights_check import check_rights
 from engine.check.rules.finding import Finding, failed_read, found
 from engine.check.rules.finding_limit import FindingLimit
 from engine.check.rules.rules import RULES, Severity
@@ -33,6 +36,7 @@ from engine.log.log_directory import LogSource, OtherEntry
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import ProblemEntry
 from engine.log.view.log_view import LogView
+from engine.rights.broker_user import BrokerUser
 from engine.units import Offset
 from engine.verdict.gap_causes.cleanup_policies import PolicyOf
 from engine.verdict.loss import Loss
@@ -130,6 +134,7 @@ class CheckOptions:
         opened: the files that are opened; the check hashes them.
         takes_missing: returns whether to tell of a partition without a folder.
         elsewhere: checks partitions in other processes, and yields the events; None for this machine's.
+        broker_user: the broker's user; None for that of one that runs, else the owner of each log dir.
     """
 
     jobs: int = 1
@@ -147,6 +152,7 @@ class CheckOptions:
     opened: OpenedFiles | None = None
     takes_missing: Callable[[MissingFolder], bool] = _every
     elsewhere: RemoteChecks | None = None
+    broker_user: BrokerUser | None = None
 
 
 class SourceCheck:
@@ -257,8 +263,10 @@ class SourceCheck:
             yield from _other(entry)
         for log in self._chosen():
             yield from _folder(log)
-        for log_dir in self.source.log_dirs:
-            for check in LOG_DIR_CHECKS if log_dir is not None else ():
+        user, takes = self.options.broker_user, self.options.takes
+        rights: LogDirCheck = partial(check_rights, user=user, takes=takes)
+        for log_dir in filter(None, self.source.log_dirs):
+            for check in (*side_files.LOG_DIR_CHECKS, rights):
                 yield from self._log_dir(check, log_dir)
         for missing in filter(self.options.takes_missing, absent_partitions(self.source)):
             if missing.absence is Absence.LOST:
@@ -266,10 +274,7 @@ class SourceCheck:
             if missing.is_certain:
                 yield missing.loss()
 
-    def _log_dir(
-        self, check: Callable[..., Iterator[Finding]], log_dir: SourceRoot | None
-    ) -> Iterator[Finding]:
-        assert log_dir is not None
+    def _log_dir(self, check: LogDirCheck, log_dir: SourceRoot) -> Iterator[Finding]:
         try:
             findings = list(check(self.source, log_dir))
             if findings and log_dir.broker_pid() is not None:

@@ -84,6 +84,12 @@ class LogPlan:
         """Whether the failure takes the log dir offline at once, not only after all logs are loaded."""
         return BrokerFailure(self.outcome, self.java, self.reason).at_once
 
+    @staticmethod
+    def of(log: LogToLoad) -> LogPlan:
+        """Return the plan of a log that nothing is known of yet."""
+        name = os.path.basename(log.path)
+        return LogPlan(name, log.partition, log.state, log.clean, log.recovery_point)
+
     def failed(self, failure: BrokerFailure) -> LogPlan:
         """Return the plan with a failure as its outcome."""
         return replace(self, outcome=failure.outcome, java=failure.java, reason=failure.reason)
@@ -158,9 +164,7 @@ def plan_log(
         on_read: called with the number of bytes of such records.
     """
     loading = BrokerLoading(log, version.rules, disk, config=config, clock=clock)
-    plan = LogPlan(
-        os.path.basename(log.path), log.partition, log.state, log.clean, log.recovery_point
-    )
+    plan = LogPlan.of(log)
     try:
         plan = replace(
             plan, epochs_before=_epochs_in(disk, log.path), notes=tuple(_links(disk, log))

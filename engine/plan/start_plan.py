@@ -14,7 +14,7 @@ from engine.files.file_names import FileKind, FileState, FolderState, parse_file
 from engine.files.read_failures import failure_text
 from engine.files.source_files import SourceRoot
 from engine.log.partition_choice import ALL_PARTITIONS, NamedPartition, PartitionChoice
-from engine.plan.loading.broker_failure import BrokerFailure, Outcome
+from engine.plan.loading.broker_failure import BrokerFailure, Outcome, denied
 from engine.plan.loading.broker_loading import LogToLoad
 from engine.plan.loading.broker_versions import BrokerVersion, broker_version
 from engine.plan.log_dir_owners import Owners, check_owners
@@ -33,6 +33,8 @@ from engine.plan.start_sources import StartSources, open_log_dirs
 from engine.plan.stated_ends import StatedEnds, sentences
 from engine.plan.topic_ids import read_topic_id
 from engine.replay.cluster import ClusterImage, ReadAtStart
+from engine.rights.broker_user import BrokerUser
+from engine.rights.file_rights import FileRights, write_problem
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.writing.log_config import LogConfig
 
@@ -49,6 +51,7 @@ class StartPlan:
         config: configuration of topics that the metadata log does not have; None for the defaults.
         on_loaded: called after the loading of each log, with the overlay and the folder's path on it.
         clock: the broker's clock.
+        broker_user: the broker's user; None for that of one that runs, else the owner of each log dir.
 
     Attributes:
         log_dirs: plan of each log dir before its logs are loaded.
@@ -70,6 +73,7 @@ class StartPlan:
         config: LogConfig | None = None,
         on_loaded: Callable[[LogPlan, OverlayDisk, str], None] | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        broker_user: BrokerUser | None = None,
     ) -> None:
         self.version = version or broker_version()
         self._clock = clock
@@ -91,6 +95,7 @@ class StartPlan:
         try:
             self._sources = open_log_dirs(paths)
             roots, only = self._sources
+            self._rights = {root.path: FileRights(root, broker_user) for root in roots}
             self._disk = OverlayDisk(
                 {os.path.abspath(root.path): root for root in roots}, self._budget
             )
@@ -278,6 +283,8 @@ class StartPlan:
     def _plan_dir(self, root: SourceRoot, clean: bool | None) -> LogDirPlan:
         owners = self._owners
         failure = owners.offline.get(root.path)
+        if failure is None and self._sources.only is None:
+            failure = denied(self._rights[root.path].log_dir(), [])
         if failure is not None:
             plan = LogDirPlan(root.path)
             plan.abandon(failure)
@@ -290,6 +297,9 @@ class StartPlan:
         )
         if root.path in owners.new_directory_ids:
             plan.notes.append("meta.properties gets a directory.id")
+        problem = write_problem(root)
+        if problem is not None:
+            plan.notes.append(problem.sentence)
         return plan
 
     def _plan_metadata(self) -> PlannedCluster:
@@ -355,6 +365,11 @@ class StartPlan:
             0 if is_metadata else log_dir.log_starts.get(partition, 0),
             log_dir.is_offline and not is_metadata,
         )
+        recovers_from = None if log.clean else log.recovery_point
+        rights = self._rights[root.path].log(folder.name, recovers_from)
+        failure = denied(rights, log_dir.risks)
+        if failure is not None:
+            return LogPlan.of(log).failed(failure)
         plan = plan_log(
             self._disk,
             log,

@@ -16,6 +16,7 @@ from kafkafs.cli.arguments import (
     source_paths,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.broker_user import broker_user_option
 from kafkafs.cli.options.check_scope import CheckExtent, scope_options
 from kafkafs.cli.options.evidence import evidence_option
 from kafkafs.cli.options.executors import SparkMaster, spark_options
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
     from engine.log.partition_log import PartitionLog
+    from engine.rights.broker_user import BrokerUser
     from kafkafs.cli.printing.check_report import CheckReport, FindingFilter
 
 SEVERITIES = ("note", "warning", "error")
@@ -71,6 +73,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
     help="Compare SOURCE with this replica instead: report where the two diverge, by epoch "
     "and offset. Repeatable.",
 )
+@broker_user_option
 @evidence_option
 @scope_options
 @click.option(
@@ -96,6 +99,7 @@ def check(
     severity: str,
     jobs: int,
     replicas: tuple[str, ...],
+    broker_user: BrokerUser | None,
     evidence: str | None,
     asked: CheckExtent,
     as_json: bool,
@@ -138,13 +142,15 @@ def check(
         spark.executors("check", source, paths) as executors,
     ):
         require_choice(choice, source.partitions())
+        if broker_user is not None and None in source.log_dirs:
+            raise click.UsageError("--broker-user is about log dirs: name one, not a part of it")
         if replicas:
             _take(_comparison(source, replicas, choice.takes), report, progress)
             report.end()
         else:
             with CheckRun(source, paths, choice.takes, asked, evidence, executors) as run:
                 run.take_finished(report)
-                _take(run.events(jobs, progress), report, progress)
+                _take(run.events(jobs, progress, broker_user), report, progress)
                 report.scope, report.not_looked_at = run.scope, run.not_looked_at
                 is_whole = run.scope is None and not (choice or run.not_looked_at)
                 report.forgets_topics = is_whole and forgets_topics(source)

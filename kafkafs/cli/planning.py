@@ -16,6 +16,7 @@ import engine
 from engine.errors import KafkaStorageError
 from kafkafs.amounts import counted
 from kafkafs.cli.arguments import report_unread, source_argument, source_paths
+from kafkafs.cli.options.broker_user import broker_user_option
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.progress import Progress
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from engine.log.log_directory import Unread
     from engine.log.partition_choice import PartitionChoice
     from engine.plan.start_plan import StartPlan
+    from engine.rights.broker_user import BrokerUser
     from engine.verdict.loss import Loss
 
 
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Read and check the records that the broker does not read.",
 )
+@broker_user_option
 @click.option("--files", is_flag=True, help="Print all logs and every file that changes.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object for each log and log dir."
@@ -65,6 +68,7 @@ def plan(
     clean: bool | None,
     broker_version: str,
     verify: bool,
+    broker_user: BrokerUser | None,
     files: bool,
     as_json: bool,
 ) -> None:
@@ -98,7 +102,12 @@ def plan(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--broker-version") from error
     with StartPlan(
-        source_paths(sources), version, clean=clean, verifies=verify, choice=choice
+        source_paths(sources),
+        version,
+        clean=clean,
+        verifies=verify,
+        choice=choice,
+        broker_user=broker_user,
     ) as start:
         folders = {each.name: each for log_dir in start.log_dirs for each in log_dir.folders}
         for each in start.log_dirs:

@@ -30,11 +30,19 @@ class JudgeError(Exception):
 
 
 class Judge:
-    """One JVM; a context manager."""
+    """One JVM; a context manager.
 
-    def __init__(self, version: str = jars.CURRENT, source: Path = SOURCE) -> None:
+    Args:
+        version: Kafka's.
+        source: the program.
+        before: a command that runs Java, with its arguments.
+    """
+
+    def __init__(
+        self, version: str = jars.CURRENT, source: Path = SOURCE, before: Sequence[str] = ()
+    ) -> None:
         self.version = version
-        command = jars.java_command(version, str(source), options=OPTIONS)
+        command = [*before, *jars.java_command(version, str(source), options=OPTIONS)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )

@@ -15,10 +15,16 @@ Answer = dict[str, Any]
 
 
 class NodeJudge:
-    """One JVM after the other: a node that does not start leaves threads behind; a context manager."""
+    """One JVM after the other: a node that does not start leaves threads behind; a context manager.
 
-    def __init__(self, version: str = jars.CURRENT) -> None:
+    Args:
+        version: Kafka's.
+        before: a command that runs Java, with its arguments.
+    """
+
+    def __init__(self, version: str = jars.CURRENT, before: Sequence[str] = ()) -> None:
         self._version = version
+        self._before = before
         self._judge: Judge | None = None
 
     def __enter__(self) -> Self:
@@ -39,7 +45,7 @@ class NodeJudge:
 
     def _ask(self, command: str, **fields: Any) -> Answer:
         if self._judge is None:
-            self._judge = Judge(self._version, SOURCE)
+            self._judge = Judge(self._version, SOURCE, self._before)
         return self._judge.ask(command, **fields)
 
     def format(self, properties: Path, cluster: str) -> None:

@@ -14,6 +14,7 @@ from engine.files.file_names import FolderState
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.loading.broker_versions import broker_version
 from engine.plan.start_plan import StartPlan
+from engine.rights.broker_user import BrokerUser
 from tests.hurt_nodes import METADATA, HurtNode
 from tests.kafka import jars
 from tests.kafka.conftest import SEED
@@ -51,8 +52,9 @@ def sound_clusters(judge: NodeJudge, top: Path) -> list[Cluster]:
 class PlannedNode:
     """Our plan of a node's start, in the form of the judge's answer."""
 
-    def __init__(self, log_dirs: list[Path]) -> None:
-        with StartPlan([str(each) for each in log_dirs], broker_version(jars.CURRENT)) as plan:
+    def __init__(self, log_dirs: list[Path], user: BrokerUser | None = None) -> None:
+        paths, version = [str(each) for each in log_dirs], broker_version(jars.CURRENT)
+        with StartPlan(paths, version, broker_user=user) as plan:
             logs = [(log_dir.path, log) for log_dir, log in plan.logs()]
             self.outcome, self.reason = plan.verdict()
             self.forgets = plan.forgets_topics

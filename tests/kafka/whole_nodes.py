@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ class Cluster:
         nodes = [self.properties(each) for each in (*others, role)]
         return judge.start(nodes, **more)
 
-    def fill(self, judge: NodeJudge, crashed: Path) -> Answer:
+    def fill(self, judge: NodeJudge, crashed: Path, topics: Sequence[Answer] = TOPICS) -> Answer:
         """Format the log dirs, write records, copy them to `crashed`, and stop."""
         self.top.mkdir(parents=True)
         for role in self.roles:
@@ -100,7 +100,7 @@ class Cluster:
         return self.run(
             judge,
             self.roles[-1],
-            fill=TOPICS,
+            fill=topics,
             bootstrap=f"127.0.0.1:{self._ports[0]}",
             copies=[(self.top, crashed)],
             wait_ms=8000,

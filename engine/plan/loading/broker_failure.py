@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from engine.errors import (
@@ -24,6 +25,7 @@ from engine.errors import (
 from engine.files.file_names import PARTITION_METADATA, FileKind
 from engine.files.read_failures import failure_text
 from engine.files.unreadable import MEDIA_ERRORS
+from engine.rights.file_rights import Denied
 
 
 class Outcome(Enum):
@@ -41,6 +43,7 @@ class Outcome(Enum):
     UNKNOWN = "unknown"
 
 
+_DENIED = "AccessDeniedException"
 _AT_ONCE = ("IOException", "MalformedInputException")
 """Exceptions of checkpoints and partition.metadata; those of the loader only count when all logs are loaded."""
 
@@ -61,6 +64,11 @@ class BrokerFailure(Exception):
         self.reason = reason
 
     @property
+    def is_denied(self) -> bool:
+        """Whether the broker's user may not use a file."""
+        return self.java == _DENIED
+
+    @property
     def at_once(self) -> bool:
         """Whether the log dir goes offline at once, not only after all logs are loaded."""
         return self.outcome is Outcome.LOG_DIR_OFFLINE and self.java in _AT_ONCE
@@ -74,6 +82,28 @@ def stops(java: str, reason: str) -> BrokerFailure:
 def offline(java: str, reason: str) -> BrokerFailure:
     """Return a failure that takes the log dir offline."""
     return BrokerFailure(Outcome.LOG_DIR_OFFLINE, java, reason)
+
+
+def denied(found: Iterable[Denied], risks: list[str]) -> BrokerFailure | None:
+    """Return the failure of a broker whose user may not use files.
+
+    None if there are none, or if they cannot be looked at, which is told where they are read. What a broker meets
+    only after its start is added to `risks`.
+    """
+    try:
+        files = list(found)
+    except OSError:
+        return None
+    late = [each for each in files if each.is_late]
+    if late:
+        risks.append(f"{_denied(late)}: the log dir goes offline once the broker looks into it")
+    at_start = [each for each in files if not each.is_late]
+    return offline(_DENIED, _denied(at_start)) if at_start else None
+
+
+def _denied(files: Sequence[Denied]) -> str:
+    more = f"; so with {len(files) - 1} more: kafkafs check names them" if files[1:] else ""
+    return f"{files[0].path}: {files[0].sentence}{more}"
 
 
 def unreadable(error: Exception, *, ends_start: bool = False) -> BrokerFailure:

@@ -27,6 +27,7 @@ from kafkafs.cli.printing.check_report import CheckReport
 from kafkafs.cli.printing.terminal.progress import Progress
 
 if TYPE_CHECKING:
+    from engine.rights.broker_user import BrokerUser
     from kafkafs.spark.executors import Executors
 
 
@@ -118,7 +119,9 @@ class CheckRun:
                 if self._opened is not None:
                     self._opened.mark_hashed(file)
 
-    def events(self, jobs: int, progress: Progress) -> Iterator[Event]:
+    def events(
+        self, jobs: int, progress: Progress, broker_user: BrokerUser | None
+    ) -> Iterator[Event]:
         """Check what is left, and yield the events of the check."""
         check = SourceCheck(
             self._source,
@@ -132,6 +135,7 @@ class CheckRun:
                 fingerprints=self._progress is not None,
                 opened=self._opened,
                 elsewhere=self._elsewhere(),
+                broker_user=broker_user,
             ),
         )
         if progress.active or not self._asked.is_everything:

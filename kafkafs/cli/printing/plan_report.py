@@ -250,6 +250,12 @@ def closing_lines(start: StartPlan, summary: PlanSummary) -> Iterator[str]:
         yield closing(summary.lost_before, "before any start")
     if summary.lost_before.partitions or not (summary.is_harmless and start.starts):
         source = quote(",".join(each.path for each in start.log_dirs))
+        if any(each.is_denied for each in start.failures):
+            yield (
+                f"next: kafkafs check --rule file-rights {printable(source)} names the files that the"
+                " broker's user may not use; plan again once it may"
+            )
+            return
         yield f"next: kafkafs rebuild {printable(source)} TARGET writes all that can be read to a new log dir"
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from engine.check.rules.rules import RULES
 from kafkafs.cli import cli, main
 from tests.fixtures_data import copy_of, log_dir
+from tests.open_folders import let_all_enter, share
 
 ORDERS = str(log_dir("sample") / "orders-0")
 LOG = "00000000000000000000.log"
@@ -83,6 +84,49 @@ def test_rule_and_severity_choose_findings_and_the_status_goes_by_them(hurt: Pat
     assert run(str(hurt), "--severity", "error").exit_code == 1
     notes = objects(str(log_dir("current")), "--severity", "warning")
     assert not [each for each in notes if each.get("severity") == "note"]
+
+
+def test_files_that_the_brokers_user_may_not_use_are_errors_with_their_owner(
+    tmp_path: Path,
+) -> None:
+    folder = copy_of("sample", tmp_path)
+    let_all_enter(folder)
+    share(folder, folders=0o777, files=0o666)
+    (folder / "orders-0" / LOG).chmod(0o640)
+    assert run(str(folder), "--rule", "file-rights").exit_code == 0
+    result = run(str(folder), "--broker-user", "4711", "--rule", "file-rights")
+    assert result.exit_code == 1
+    assert "file-rights: 4711 may not read or write it (" in result.stdout
+    assert f"{folder}/orders-0/{LOG}\n" in result.stdout
+    given = objects(str(folder), "--broker-user", "4711", "--rule", "file-rights")
+    (facts,) = (each["facts"] for each in given if each["type"] == "finding")
+    assert facts == {"user": "4711", "missing": "read or write"}
+
+
+def test_a_write_protected_log_dir_is_a_note(tmp_path: Path) -> None:
+    folder = copy_of("sample", tmp_path)
+    share(folder, folders=0o555, files=0o444)
+    result = run(str(folder), "--rule", "file-system")
+    share(folder, folders=0o755, files=0o644)
+    assert (
+        "note    file-system: write-protected: a broker starts only where it may write"
+        in result.stdout
+    )
+    assert result.exit_code == 0
+
+
+def test_the_files_of_one_partition_are_compared_too(tmp_path: Path) -> None:
+    folder = copy_of("sample", tmp_path)
+    let_all_enter(folder)
+    share(folder, folders=0o777, files=0o666)
+    (folder / "orders-0" / LOG).chmod(0o644)
+    result = run(str(folder / "orders-0"), "--broker-user", "4711", "--rule", "file-rights")
+    assert f"{folder}/orders-0/{LOG}\n" in result.stdout
+    (tmp_path / "mail").mkdir()
+    mailed = shutil.copy(folder / "orders-0" / LOG, tmp_path / "mail" / "mailed.log")
+    alone = run(str(mailed), "--broker-user", "4711")
+    assert alone.exit_code == 2
+    assert "--broker-user is about log dirs" in alone.stderr
 
 
 def test_topics_are_chosen_by_pattern(hurt: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from engine.errors import SourceError
 from kafkafs.cli import cli
 from tests.fixtures_data import copy_of
+from tests.open_folders import let_all_enter, share
 from tests.replayed_bytes import write_metadata_log
 
 RECORD_BYTES = 417_867
@@ -32,6 +33,7 @@ def objects(*arguments: str) -> list[dict[str, Any]]:
 def sound(tmp_path: Path) -> Path:
     """The sample's log dir, with a metadata log."""
     made = copy_of("sample", tmp_path / "data")
+    let_all_enter(made)
     write_metadata_log(made)
     return made
 
@@ -203,6 +205,44 @@ def test_the_source_stays_as_it_was_even_where_all_changes(hurt: Path) -> None:
         os.chmod(path, 0o555 if os.path.isdir(path) else 0o444)
         assert facts
     assert run(str(hurt), "--unclean").exit_code == 1
+
+
+def test_a_user_who_may_not_write_to_the_log_dir_cannot_start_a_broker_on_it(sound: Path) -> None:
+    share(sound, folders=0o755, files=0o644)
+    result = run(str(sound), "--broker-user", "4711")
+    assert result.exit_code == 1
+    assert f"the broker does not use it: {sound}" in result.stdout
+    assert "4711 may not write it (" in result.stdout
+    assert result.stdout.splitlines()[-1] == (
+        f"next: kafkafs check --rule file-rights {sound} names the files that the broker's user may not use;"
+        " plan again once it may"
+    )
+    assert run(str(sound)).exit_code == 0
+
+
+def test_a_file_that_the_user_may_not_write_takes_its_log_dir_offline(sound: Path) -> None:
+    share(sound, folders=0o777, files=0o666)
+    (sound / SECOND).chmod(0o644)
+    result = run(str(sound), "--broker-user", "4711")
+    reason = f"AccessDeniedException: {sound / SECOND}: 4711 may not write it"
+    assert f"orders-0: its log dir goes offline: {reason}" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_an_index_that_is_opened_after_the_start_is_a_risk(sound: Path) -> None:
+    share(sound, folders=0o777, files=0o666)
+    (sound / "orders-0" / f"{0:020}.index").chmod(0o644)
+    result = run(str(sound), "--broker-user", "4711")
+    assert "may not write it" in result.stdout
+    assert "the log dir goes offline once the broker looks into it" in result.stdout
+    assert "A 4.4.0 broker starts with 4 logs: with the risks above" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_a_user_that_this_machine_lacks_needs_its_number(sound: Path) -> None:
+    result = run(str(sound), "--broker-user", "nobody-here")
+    assert result.exit_code == 2
+    assert "this machine has no user nobody-here" in result.stderr
 
 
 def test_names_with_bytes_for_a_terminal_are_shown_harmless(sound: Path) -> None:
