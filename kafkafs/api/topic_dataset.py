@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from engine.lines.record_line import internal_decoder
+from kafkafs.api.read_report import ReadReport
 from kafkafs.api.scan import Scan
 from kafkafs.api.scan_options import Partitioner
 from kafkafs.api.source_logs import SourceLogs
@@ -29,43 +28,10 @@ if TYPE_CHECKING:
 COLUMNS = tuple(name for name in RECORD_FIELDS if name != CORRUPT)
 _LEAST_MILLISECONDS = -9_223_372_022_400_000
 """The first of DuckDB's timestamps, in 290309 before Christ."""
-MOST_DAMAGE = 20
-"""Damaged places that are kept; all are counted."""
 _FINER: dict[pa.DataType, pa.DataType] = {
     pa.timestamp("ms", "UTC"): pa.timestamp("us", "UTC"),
     pa.timestamp("ms"): pa.timestamp("us"),
 }
-
-
-class ReadReport:
-    """What the queries on some datasets have read.
-
-    Attributes:
-        scans: each scan that was made, by topic.
-        typed: the typed columns, by topic, with what did not fit.
-        damage: facts of the first damaged places.
-        places: number of damaged places.
-        failure: the error that ended a scan.
-        untimed: number of timestamps that are null because DuckDB does not hold them, by topic.
-    """
-
-    def __init__(self) -> None:
-        self.scans: list[tuple[str, Scan]] = []
-        self.typed: dict[str, CountedMisfits] = {}
-        self.damage: list[dict[str, Any]] = []
-        self.places = 0
-        self.failure: Exception | None = None
-        self.untimed = Counter[str]()
-
-    def add_damage(self, text: str) -> None:
-        """Count a damaged place.
-
-        Args:
-            text: its facts as JSON.
-        """
-        self.places += 1
-        if len(self.damage) < MOST_DAMAGE:
-            self.damage.append(json.loads(text))
 
 
 def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> CountedMisfits | None:

@@ -6,7 +6,9 @@ import base64
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -45,11 +47,14 @@ if TYPE_CHECKING:
     import duckdb
 
     from engine.log.partition_choice import Choosable, PartitionChoice
+    from kafkafs.api.read_report import ReadReport
     from kafkafs.api.source_logs import SourceLogs
-    from kafkafs.api.topic_dataset import ReadReport
 
 _ROWS = 1000
 """Rows that are fetched at a time; the columns of a table keep their widths for as many."""
+_QUERY = re.compile(r"\s*(select|from|with|pivot|explain|values|\()", re.IGNORECASE)
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Names that SQL takes without quotes."""
 _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
 
 
@@ -123,6 +128,7 @@ def sql(
     Exit status: 0 all was read, 1 all but damaged places, 2 the query is refused,
     3 cannot read.
     """
+    query, sources = _in_order(query, sources)
     masks.refuse(None)
     if masks and given["allow_files"]:
         raise click.UsageError(
@@ -131,8 +137,8 @@ def sql(
     try:
         import duckdb
 
+        from kafkafs.api.read_report import ReadReport
         from kafkafs.api.source_logs import SourceLogs
-        from kafkafs.api.topic_dataset import ReadReport
     except ImportError:
         raise NothingMatchedError(_MORE) from None
     from kafkafs.masking.policy import MaskPolicyError
@@ -158,7 +164,8 @@ def sql(
                 if read.failure is not None:
                     fail(sentence_of(read.failure))
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
-                raise NothingMatchedError(_one_line(str(error))) from error
+                said = f"{_one_line(str(error)).rstrip('.')}{_quotes(query, logs.topics())}"
+                raise NothingMatchedError(said) from error
         is_lost = report_lost_partitions(logs.source, partial(_is_read, read, choice))
         unread = report_unread(logs.source.unread() + logs.source.unread_folders())
     for topic, typed in read.typed.items():
@@ -226,7 +233,7 @@ def _run(
         connection.execute("set temp_directory = ''")
         connection.execute("set enable_external_access = false")
         connection.execute("set lock_configuration = true")
-    _register(connection, logs, views, read)
+    _register(connection, logs, views, read, query)
     connection.execute(query)
     if explain:
         while connection.fetchmany(_ROWS):
@@ -258,15 +265,21 @@ def _check(connection: duckdb.DuckDBPyConnection, query: str, *, allow_files: bo
     if len(statements) != 1:
         raise NothingMatchedError(f"name one statement, not {len(statements)}")
     kind = statements[0].type.name
+    if kind == "MULTI" and "pivot" in query.lower():
+        return  # it first looks for the values that become columns
     if kind not in ("SELECT", "EXPLAIN", *(["COPY"] if allow_files else [])):
         way = "; --allow-files lets COPY write a file" if kind == "COPY" else ""
         raise NothingMatchedError(f"kafkafs sql only reads, and {kind} would change something{way}")
 
 
 def _register(
-    connection: duckdb.DuckDBPyConnection, logs: SourceLogs, views: _Views, read: ReadReport
+    connection: duckdb.DuckDBPyConnection,
+    logs: SourceLogs,
+    views: _Views,
+    read: ReadReport,
+    query: str,
 ) -> None:
-    """Make a view of each chosen topic.
+    """Make a view of each chosen topic that a query may name.
 
     Raises:
         NothingMatchedError: the choice takes nothing.
@@ -274,7 +287,6 @@ def _register(
     """
     from engine.log.partition_choice import NamedPartition
     from engine.units import TopicPartition
-    from kafkafs.api.topic_dataset import TopicDataset, typed_values
 
     choice, count = views.choice, views.partition_count
     require_choice(choice, require_partitions(logs.source))
@@ -291,7 +303,11 @@ def _register(
     by_name: dict[str, list[str]] = {}
     for topic in chosen:
         by_name.setdefault(topic.lower(), []).append(topic)
-    for same in by_name.values():
+    for name, same in by_name.items():
+        if not _may_name(query, name):
+            continue
+        from kafkafs.api.topic_dataset import TopicDataset, typed_values
+
         if len(same) > 1:
             note(
                 f"SQL does not tell {' and '.join(same)} apart: none of these is a view; choose one with --topic"
@@ -318,6 +334,39 @@ def _register(
             threads=views.threads,
         )
         connection.register(topic, dataset)
+
+
+def _may_name(query: str, name: str) -> bool:
+    """Return whether a query may name a view; DuckDB's own lists of views name all.
+
+    Args:
+        query: the query.
+        name: the view's name, in lower case.
+    """
+    text = query.lower()
+    return name in text or '"' in name or "information_schema" in text or "duckdb_" in text
+
+
+def _in_order(query: str, sources: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return the query and the sources, which may be given the other way round."""
+    if not os.path.exists(query):
+        return query, sources
+    queries = [each for each in sources if _QUERY.match(each) and not os.path.exists(each)]
+    if len(queries) != 1:
+        return query, sources
+    return queries[0], (query, *(each for each in sources if each != queries[0]))
+
+
+def _quotes(query: str, topics: Iterable[str]) -> str:
+    """Return what to write in quotes, to follow DuckDB's message; "" for nothing."""
+    bare = re.sub(r"""'[^']*'|"[^"]*\"""", "", query)
+    names = [name for name in topics if not _BARE.fullmatch(name) and name in bare]
+    if re.search(r"\boffset\b(?!\s+[0-9])", bare, re.IGNORECASE):
+        names.append("offset")
+    if not names:
+        return ""
+    quoted = " and ".join(f'"{name}"' for name in names)
+    return f" Write {quoted} with the double quotes"
 
 
 def _explained(read: ReadReport) -> Iterator[str]:

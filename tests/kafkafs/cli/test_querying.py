@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,65 @@ def test_a_topic_has_the_records_that_a_consumer_got(committed: bool) -> None:
             for row in found
         ]
         assert shown == wanted
+
+
+@pytest.mark.parametrize(
+    ("query", "quoted"),
+    [
+        ("select offset from orders", '"offset"'),
+        ("select count(*) from payments.eu", '"payments.eu"'),
+        ("select offset, key from pay-de", '"pay-de" and "offset"'),
+    ],
+)
+def test_the_error_of_a_name_without_quotes_says_how_to_write_it(
+    tmp_path: Path, query: str, quoted: str
+) -> None:
+    for topic in ("orders", "payments.eu", "pay-de"):
+        BuiltLog(tmp_path, f"{topic}-0").segment([batch([Rec(b"a", b"k")])], 0)
+    done = sql(query, tmp_path)
+    assert done.exit_code == 2
+    assert done.stderr.rstrip().endswith(f" Write {quoted} with the double quotes")
+    good = query.replace("payments.eu", '"payments.eu"').replace("pay-de", '"pay-de"')
+    assert sql(good.replace("offset", '"offset"'), tmp_path).exit_code == 0
+
+
+def test_an_error_that_quotes_do_not_mend_does_not_name_them() -> None:
+    done = sql("select nothing from orders limit 1 offset 3", SAMPLE)
+    assert done.exit_code == 2
+    assert "double quotes" not in done.stderr
+
+
+def test_source_and_query_may_be_given_the_other_way_round() -> None:
+    done = CliRunner().invoke(cli, ["sql", str(SAMPLE), "from txn select count(*) as n", "--json"])
+    assert json.loads(done.stdout) == rows("from txn select count(*) as n", SAMPLE)[0]
+
+
+def test_a_pivot_only_reads() -> None:
+    (row,) = rows("pivot orders on partition using count(*) group by topic", SAMPLE)
+    assert row == {"topic": "orders", "0": 1000, "1": 1000}
+
+
+@pytest.mark.parametrize("topic", ["duckdb_tables", "duckdb_settings", "sqlite_master"])
+def test_a_topic_may_have_the_name_of_a_table_of_duckdb(tmp_path: Path, topic: str) -> None:
+    for name in ("orders", topic):
+        BuiltLog(tmp_path, f"{name}-0").segment([batch([Rec(b"a", b"k")])], 0)
+    assert rows(f"select topic from {topic}", tmp_path) == [{"topic": topic}]
+    assert rows("select topic from orders", tmp_path) == [{"topic": "orders"}]
+
+
+def test_a_query_that_names_no_topic_needs_no_pyarrow() -> None:
+    code = (
+        "import sys; from kafkafs.cli import cli\n"
+        f"cli(['sql', 'select 1 as one', {str(SAMPLE)!r}, '--csv'], standalone_mode=False)\n"
+        "assert 'pyarrow' not in sys.modules"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "one\n1\n"), ran.stderr
+
+
+def test_the_lists_of_views_name_every_topic() -> None:
+    names = rows("select table_name from information_schema.tables order by 1", SAMPLE)
+    assert [each["table_name"] for each in names] == ["orders", "txn"]
 
 
 def test_decoded_values_are_those_of_the_record_lines() -> None:
