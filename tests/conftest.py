@@ -2,7 +2,8 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -110,11 +111,24 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+@cache
 def layer_of(path: Path) -> int:
     """The place in LAYERS of the longest prefix that matches the test file's folder."""
     folder = path.parent.relative_to(TESTS).as_posix()
     fits = [name for name in LAYERS if folder == name or folder.startswith(name + "/")]
     return LAYERS.index(max(fits, key=len)) if fits else len(LAYERS)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect without the garbage collector, and let it leave alone afterwards what there is: it would look at each
+    test thousands of times."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
