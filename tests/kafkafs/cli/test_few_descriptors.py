@@ -1,4 +1,4 @@
-"""A partition of 2,000 segments in a process with few descriptors: every command reads it, and a rebuild writes it."""
+"""A partition of 600 segments in a process with few descriptors: every command reads it, and a rebuild writes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.checkpoint.base64_uuid import random_uuid
 from tests import builders
 from tests.builders import Rec
 
-SEGMENTS, RECORDS = 2000, 3
+SEGMENTS, RECORDS = 600, 3
 LIMIT = 256
 
 PEAK = """
@@ -78,7 +78,7 @@ COMMANDS = {
     "offsets": 0,
     "ls": 0,
     "dump": 0,
-    "cat -- SOURCE orders-0/offset/2990..3010": 0,
+    "cat -- SOURCE orders-0/offset/890..910": 0,
     "cp SOURCE orders-0/records TARGET": 0,
     "grep -c v17 SOURCE": 0,
     "export SOURCE TARGET": 0,

@@ -14,7 +14,7 @@ from tests.fixtures_data import DATA, WITH_TRUTH, log_dir, truth_partitions, tru
 from tests.kafkafs.built_logs import BuiltLog
 
 SAMPLE = log_dir("sample")
-MOST_KEYS = 12
+MOST_KEYS = 4
 
 
 def get(source: Path, *arguments: object) -> Result:

@@ -133,13 +133,19 @@ def test_what_the_time_did_not_allow_is_status_3(tmp_path: Path) -> None:
     assert check(data / "orders-0", "--max-duration", "1h").exit_code == 0
 
 
+@pytest.fixture(scope="module")
+def checked(hurt: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], bytes]:
+    """What a check in two processes finds, and its file of progress."""
+    kept = tmp_path_factory.mktemp("checked") / "progress"
+    return objects(hurt, "--jobs", "2", "--resume", kept), kept.read_bytes()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_check_that_was_stopped_anywhere_goes_on_and_reports_the_same(
-    hurt: Path, tmp_path: Path, seed: int
+    hurt: Path, checked: tuple[list[Any], bytes], tmp_path: Path, seed: int
 ) -> None:
     rng, kept = random.Random(seed), tmp_path / "progress"
-    whole = objects(hurt, "--jobs", "2", "--resume", kept)
-    written = kept.read_bytes()
+    whole, written = checked
     cut = rng.randrange(len(written) - len(written.splitlines()[-1]))
     kept.write_bytes(written[:cut])
     if not cut or b"\n" not in written[:cut]:

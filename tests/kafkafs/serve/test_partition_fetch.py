@@ -88,11 +88,11 @@ def test_an_answer_states_the_offsets_of_the_real_broker(kind, name):
     ("kind", "name"), [("current", "txn-0"), ("current", "compacted-0"), ("legacy", "upgraded-0")]
 )
 @pytest.mark.parametrize("committed", [False, True], ids=["uncommitted", "committed"])
-def test_every_start_offset_gives_the_rest_of_the_records(kind, name, committed):
+def test_any_start_offset_gives_the_rest_of_the_records(kind, name, committed):
     consumer = Consumer(log_dir(kind))
     whole = truth(kind, name, committed=committed)
     known = truth_offsets(kind)[name]
-    for start in range(known["earliest"], known["latest"], 7):
+    for start in range(known["earliest"], known["latest"], 11):
         got = plain(facts(consumer.records(name, start, committed=committed)))
         assert got == [each for each in whole if each[0] >= start], start
 

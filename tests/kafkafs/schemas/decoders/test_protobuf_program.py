@@ -179,14 +179,14 @@ def fields(numbers: list[int]) -> st.SearchStrategy[bytes]:
 
 @pytest.mark.parametrize("name", list(DECODERS))
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_any_fields_have_the_json_of_the_twin(name: str, data: Any) -> None:
     check(DECODERS[name], data.draw(fields(NUMBERS[name])))
 
 
 @pytest.mark.parametrize("name", list(DECODERS))
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_damaged_bytes_have_the_json_or_the_reason_of_the_twin(name: str, data: Any) -> None:
     whole = bytearray(data.draw(fields(NUMBERS[name])))
     for _ in range(data.draw(st.integers(1, 3))):

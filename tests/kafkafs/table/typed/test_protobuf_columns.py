@@ -63,14 +63,14 @@ def check(name: str, data: bytes, *, is_read: bool | None = None) -> None:
 
 @pytest.mark.parametrize("name", list(DECODERS))
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_fields_have_the_columns_of_the_twin(name: str, data: Any) -> None:
     check(name, data.draw(fields(NUMBERS[name])))
 
 
 @pytest.mark.parametrize("name", list(DECODERS))
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_damaged_bytes_are_refused_where_the_twin_refuses_them(name: str, data: Any) -> None:
     whole = bytearray(data.draw(fields(NUMBERS[name])))
     for _ in range(data.draw(st.integers(1, 3))):
