@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[
 
 from tests.damage.split_soak import Soak
 
-HITS = int(os.environ.get("KAFKAFS_SPLIT_HITS", "50"))
+HITS = int(os.environ.get("KAFKAFS_SPLIT_HITS", "100"))
 
 
 def test_tasks_read_all_that_was_not_hit_however_a_log_is_divided(tmp_path: Path) -> None:
