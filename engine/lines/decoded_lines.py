@@ -153,35 +153,21 @@ class DecodedLines:
         Returns:
             the row and record before which the text was full, if it was; 0 for the first record of the row.
         """
-        options = self._options
-        offsets = columns.offset[start:end]
-        shown = start + np.flatnonzero(
-            (offsets >= options.from_offset) & (offsets < options.to_offset)
-        )
-        if not len(shown):
-            return None
-        start, end, written = int(shown[0]), int(shown[-1]) + 1, 0
-        while start < end and self._size < self._enough:
-            part = Columns(columns.table[start:end], columns.arena, [], 0)
-            most = min(self._enough - self._size, _MOST_TEXT)
-            texts = self._decoder.texts(part, options.mode, most)
-            self._is_plain = self._is_plain and texts.is_plain
-            start += len(texts.places)
-            part = Columns(part.table[: len(texts.places)], part.arena, [], 0)
-            made = self._column_lines(
-                self._table, part, options=options, fates=self._fates, measure=self._measure,
-                enough=self._enough - self._size, texts=texts,
-            )  # fmt: skip
-            if made.text is not None:
-                self._parts.append(made.text)
-            self._size += made.size
-            written += made.records
-        self._records += written
+        some = Columns(columns.table[start:end], columns.arena, [], 0)
+        made = decoded_column_lines(
+            self._column_lines, self._table, some, options=self._options, fates=self._fates,
+            measure=self._measure, enough=self._enough - self._size,
+        )  # fmt: skip
+        self._is_plain = self._is_plain and made.is_plain
+        if made.text is not None:
+            self._parts.append(made.text)
+        self._size += made.size
+        self._records += made.records
         if self._size < self._enough:
             return None
-        last_row = int(columns.row[shown[written - 1]])
-        if written < len(shown) and columns.row[shown[written]] == last_row:
-            return last_row, int(shown[written])
+        last_row = int(some.row[_in_range(some.table, self._options)[made.records - 1]])
+        if not made.rows_done and some.row[made.next_record] == last_row:
+            return last_row, start + made.next_record
         following = rows[rows > last_row]
         return (int(following[0]), 0) if len(following) else None
 
@@ -278,7 +264,7 @@ def decoded_column_lines(
     assert decoder is not None
     parts: list[bytes] = []
     size = records = 0
-    at, is_large = max(first_record, 0), False
+    at, is_large, is_plain = max(first_record, 0), False, True
     while at < len(columns) and size < enough:
         wanted = max(min(enough - size, _MOST_TEXT) // 2, _LEAST_AHEAD)
         ahead = min(wanted, _MOST_AHEAD)
@@ -300,6 +286,7 @@ def decoded_column_lines(
         stop = min(stop, first + int(np.searchsorted(ends, ahead)) + 1)
         part = Columns(window[first:stop], columns.arena, [], 0)
         texts = decoder.texts(part, options.mode, wanted)
+        is_plain = is_plain and texts.is_plain
         part = Columns(part.table[: len(texts.places)], part.arena, [], 0)
         made = column_lines(
             table, part, options=options, measure=measure, enough=enough - size, texts=texts, **fate
@@ -310,14 +297,10 @@ def decoded_column_lines(
         records += made.records
         at += first + (len(part) if made.rows_done else made.next_record)
     following = _next_in_range(columns.table, at, options)
+    text = None if measure else b"".join(parts)
+    is_done = following is None
     return LinesResult(
-        None if measure else b"".join(parts),
-        size,
-        int(following is None),
-        None,
-        records,
-        following or 0,
-        is_large,
+        text, size, int(is_done), None, records, following or 0, is_large, is_plain=is_plain
     )
 
 

@@ -22,6 +22,7 @@ class LinesResult(NamedTuple):
         next_record: if the text was full inside a row, the record of the row to continue with (as
             `first_record`); otherwise 0.
         is_large: whether the text ends before a row or record above `most`.
+        is_plain: whether a decoder was asked, and no record looked like one to decode.
     """
 
     text: bytes | None
@@ -31,3 +32,4 @@ class LinesResult(NamedTuple):
     records: int
     next_record: int = 0
     is_large: bool = False
+    is_plain: bool = False
