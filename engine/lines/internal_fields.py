@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from engine.lines.json_text import hide
-from engine.lines.line_decoder import DecodedField, LineDecoder
+from engine.lines.line_decoder import DecodedField, LineDecoder, Pair
 from engine.record.record import Header
 from engine.topics.decoded_record import JsonObject, TopicDecoder
 from engine.units import Timestamp
@@ -42,7 +42,7 @@ class InternalDecoder(LineDecoder):
         value: bytes | None,
         headers: Sequence[Header],
         timestamp: Timestamp,
-    ) -> tuple[DecodedField | None, DecodedField | None]:
+    ) -> Pair:
         found = self._topic.decode(key, value)
         if found.key is not None and key is not None and len(key) <= _LARGEST_KEPT:
             shown = _kept_key(self._topic, key)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from engine.arrays import np, npt
+from engine.budgets import MiB
 from engine.coding.layout import Buffer
 from engine.columns.columns import Columns
 from engine.lines.json_text import Values, bytes_json, string_json
 from engine.record.record import Header
 from engine.units import Timestamp
+
+MOST_DECODED = 16 * MiB
+"""Most bytes of a key and a value together that are decoded."""
 
 
 class Marks(NamedTuple):
@@ -53,6 +57,12 @@ class DecodedField(NamedTuple):
     made_by: object = None
 
 
+Pair: TypeAlias = tuple[DecodedField | None, DecodedField | None]
+"""The key and the value of a record; None for one that is shown as in any other topic."""
+
+BARE: Pair = (None, None)
+
+
 class FieldTexts(NamedTuple):
     """Keys and values of the first of some records as their lines show them.
 
@@ -91,6 +101,29 @@ class LineDecoder(ABC):
         """Return whether a record looks like one to decode."""
         return self.marks is None or self.marks.are_on(key, value, headers)
 
+    def shown(
+        self,
+        key: Buffer | None,
+        value: Buffer | None,
+        headers: Sequence[Header],
+        timestamp: Timestamp,
+    ) -> Pair:
+        """Return the key and the value of any record: decoded if it looks like one to decode.
+
+        A key and a value above MOST_DECODED bytes together are not decoded; a note says so of one that is above alone.
+        """
+        if not self.may_decode(key, value, headers):
+            return BARE
+        sizes = len(key or b""), len(value or b"")
+        if sum(sizes) > MOST_DECODED:
+            return _too_large(sizes[0]), _too_large(sizes[1])
+        return self.fields(
+            None if key is None else bytes(key),
+            None if value is None else bytes(value),
+            headers,
+            timestamp,
+        )
+
     @abstractmethod
     def fields(
         self,
@@ -98,7 +131,7 @@ class LineDecoder(ABC):
         value: bytes | None,
         headers: Sequence[Header],
         timestamp: Timestamp,
-    ) -> tuple[DecodedField | None, DecodedField | None]:
+    ) -> Pair:
         """Return the key and the value; None for one that is shown as in any other topic. Never raises for bad bytes."""
 
     def texts(
@@ -120,7 +153,7 @@ class LineDecoder(ABC):
             headers = columns.headers(done)
             if self.may_decode(key, value, headers):
                 is_plain = False
-                shown = self.fields(key, value, headers, int(columns.timestamp[done]))
+                shown = self.shown(key, value, headers, int(columns.timestamp[done]))
                 for at, data, field in zip((0, 2), (key, value), shown, strict=True):
                     name = b"value" if at else b"key"
                     text = shown_text(name, data, field, mode, is_bare=is_bare)
@@ -161,7 +194,7 @@ class HiddenFields(LineDecoder):
         value: bytes | None,
         headers: Sequence[Header],
         timestamp: Timestamp,
-    ) -> tuple[DecodedField | None, DecodedField | None]:
+    ) -> Pair:
         """Return two nulls."""
         return DecodedField(b"null"), DecodedField(b"null")
 
@@ -178,12 +211,10 @@ def decoded_json(
     mode: Values,
 ) -> bytes:
     """Return the key and value of a record line with all that belongs to them, without a leading comma."""
-    shown_key, shown_value = None, None
-    if decoder.may_decode(key, value, headers):
-        shown_key, shown_value = decoder.fields(key, value, headers, timestamp)
+    shown = decoder.shown(key, value, headers, timestamp)
     return b"%s,%s" % (
-        field_json(b"key", key, shown_key, mode),
-        field_json(b"value", value, shown_value, mode),
+        field_json(b"key", key, shown[0], mode),
+        field_json(b"value", value, shown[1], mode),
     )
 
 
@@ -195,9 +226,7 @@ def decoded_texts(
     timestamp: Timestamp,
 ) -> tuple[Sequence[bytes | None], Sequence[bytes | None]]:
     """Return what to search in of a key and of a value: decoded text, and bytes that the decoder does not own."""
-    shown: tuple[DecodedField | None, DecodedField | None] = (None, None)
-    if decoder.may_decode(key, value, headers):
-        shown = decoder.fields(key, value, headers, timestamp)
+    shown = decoder.shown(key, value, headers, timestamp)
     found: list[list[bytes]] = []
     for data, field in zip((key, value), shown, strict=True):
         texts = [] if data is None else [data]
@@ -205,6 +234,12 @@ def decoded_texts(
             texts = [field.text] if decoder.marks is None else [*texts, field.text]
         found.append(texts)
     return found[0], found[1]
+
+
+def _too_large(size: int) -> DecodedField | None:
+    if size <= MOST_DECODED:
+        return None
+    return DecodedField(None, note=f"{size} bytes are not decoded")
 
 
 def field_json(name: bytes, data: bytes | None, shown: DecodedField | None, mode: Values) -> bytes:

@@ -10,8 +10,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from engine.columns.columns import read_headers
-from engine.lines.json_text import bytes_json
-from engine.lines.line_decoder import DecodedField, LineDecoder
+from engine.lines.line_decoder import BARE, DecodedField, LineDecoder, Pair
 from engine.lines.record_line import internal_decoder
 from engine.record.attributes import TIMESTAMP_TYPE_MASK, TimestampType
 from engine.record.fate import STATES
@@ -19,6 +18,7 @@ from engine.record.record import Header
 from engine.units import Offset, Timestamp
 from kafkafs.api.moments import datetime_of
 from kafkafs.api.notebook import html_table
+from kafkafs.records.decoded import json_of
 from kafkafs.records.rows import Rows
 
 
@@ -74,12 +74,11 @@ class ConsumerRecord:
                 topics.
         """
         decoder = decoder or self._decoder or internal_decoder(self.topic)
-        shown: Sequence[DecodedField | None] = (None, None)
+        shown = BARE
         if decoder is not None:
             headers = [Header(name.encode(), value) for name, value in self.headers]
-            if decoder.may_decode(self.key, self.value, headers):
-                shown = decoder.fields(self.key, self.value, headers, self.timestamp)
-        return Decoded(_object_of(self.key, shown[0]), _object_of(self.value, shown[1]))
+            shown = decoder.shown(self.key, self.value, headers, self.timestamp)
+        return Decoded(*map(_object_of, (self.key, self.value), shown))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the fields, key and value decoded."""
@@ -107,7 +106,7 @@ class ShownFields(LineDecoder):
         value: bytes | None,
         headers: Sequence[Header],
         timestamp: Timestamp,
-    ) -> tuple[DecodedField | None, DecodedField | None]:
+    ) -> Pair:
         """Return the record's fields."""
         return self._fields
 
@@ -162,9 +161,5 @@ def _timestamp_type(magic: int, attributes: int) -> str:
 
 
 def _object_of(data: bytes | None, shown: DecodedField | None) -> Any:  # noqa: ANN401
-    if shown is not None and shown.text is not None:
-        return json.loads(shown.text)
-    if data is None:
-        return None
-    text, encoding = bytes_json(data)
-    return data if encoding == "base64" else json.loads(text)
+    text = json_of(data, shown)
+    return data if text is None else json.loads(text)

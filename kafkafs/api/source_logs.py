@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from engine.files.file_names import FolderState
 from engine.lines.line_decoder import LineDecoder
-from engine.lines.record_line import internal_decoder
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog
@@ -126,7 +125,7 @@ class SourceLogs:
 
     def decoder(self, topic: str) -> LineDecoder | None:
         """Return the decoder of a topic's keys and values; None if they are shown by their bytes."""
-        return internal_decoder(topic) or self.tree.context.schemas.decoder(topic)
+        return self.tree.context.schemas.decoder(topic)
 
     @cached_property
     def row_mask(self) -> RowMask | None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from engine.units import TopicPartition
     from kafkafs.export.export import ExportOptions, TaskRunner
     from kafkafs.export.summary import ExportSummary
-    from kafkafs.schemas.sources.known_schemas import KnownSchemas
     from kafkafs.spark.executors import Executors
     from kafkafs.table.row_options import DecoderOf
 
@@ -282,15 +280,12 @@ def _options(
     known = KnownSchemas(source, schemas)
     if options.decode == "columns":
         options = replace(options, store=known.fixed().store)
+    decoder_of: DecoderOf = known.fixed() if is_sent else known.decoder
     if masks.policy is not None:
         from kafkafs.records.row_mask import RowMask
 
-        decoder_of: DecoderOf = known.fixed() if is_sent else partial(_decoder, known, "")
         options = replace(options, mask=RowMask(masks.policy, decoder_of))
-    if not options.decodes:
-        return options
-    decoder_of = known.fixed() if is_sent else partial(_decoder, known, form)
-    return replace(options, decoder_of=decoder_of)
+    return replace(options, decoder_of=decoder_of) if options.decodes else options
 
 
 def _runner(
@@ -318,14 +313,6 @@ def _runner(
         chunk_bytes = max(chunk_bytes, executors.cores * 4 * SPLIT_BYTES)
     options = replace(options, jobs=executors.cores, chunk_bytes=chunk_bytes)
     return ExecutorTasks(found, executors), options
-
-
-def _decoder(known: KnownSchemas, form: str, topic: str) -> Any:  # noqa: ANN401
-    from engine.lines.record_line import internal_decoder
-
-    # Record lines decode Kafka's own topics themselves.
-    own = None if form == "jsonl" else internal_decoder(topic)
-    return own or known.decoder(topic)
 
 
 def _chosen(

@@ -189,13 +189,10 @@ def _wanted_key(text: str, form: str, topic: str, known: KnownSchemas) -> Wanted
     Raises:
         click.BadParameter: the text does not have the form, or the type that the topic's keys have.
     """
-    from engine.lines.record_line import internal_decoder
     from kafkafs.decode.searching.wanted_key import wanted_key
 
     try:
-        return wanted_key(
-            text, form, known.key_type(topic), internal_decoder(topic) or known.decoder(topic)
-        )
+        return wanted_key(text, form, known.key_type(topic), known.decoder(topic))
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"not {form}: {error}", param_hint="KEY") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Self
 
 from engine import kernel
@@ -14,12 +14,11 @@ from engine.columns.batch_table import BatchProblem
 from engine.columns.columns import Column, read_headers
 from engine.columns.decoding import Row
 from engine.lines.json_text import Shown, Values
-from engine.lines.line_decoder import DecodedField, LineDecoder, details_json, field_json
+from engine.lines.line_decoder import BARE, details_json, field_json
 from engine.lines.line_writer import bare_record, batch_facts
 from engine.lines.record_line import LineOptions, line_end, line_start, named_field
 from engine.log.segment.scan import BatchRun
 from engine.memory_gate import DECODED, LARGE, batches_decoded
-from engine.record.record import Header
 from kafkafs.decode.error_line import problem_line
 
 PIECE_TEXT = 512 * 1024
@@ -27,8 +26,6 @@ PIECE_TEXT = 512 * 1024
 PIECE_BYTES = 1024 * 1024
 """Bytes of a large field per piece; their text has up to six times as many bytes."""
 _MOST_IN_CONTROL = 64 * 1024
-MOST_DECODED = 16 * 1024 * 1024
-"""Keys and values to decode above this size in bytes are shown as in topics without a decoder."""
 _Part = bytes | int
 """Text, or its size if it is only measured."""
 Measure = Callable[[], bool]
@@ -179,14 +176,18 @@ class BatchLines:
             yield b',"keySize":%d,"valueSize":%d' % (key_size, value_size)
         else:
             decoder = None if facts["is_control"] else self._options.decoder
-            headers = read_headers(arena, headers_at, count) if decoder is not None else ()
-            if decoder is not None and decoder.may_decode(key, value, headers):
-                timestamp = record.timestamp
-                yield from self._decoded(decoder, key, value, headers, timestamp, measure)
-            else:
-                for name, data in ((b"key", key), (b"value", value)):
-                    yield b","
-                    yield from field_pieces(name, data, mode, measure)
+            shown = BARE
+            if decoder is not None:
+                headers = read_headers(arena, headers_at, count)
+                shown = decoder.shown(key, value, headers, record.timestamp)
+            for name, data, field in ((b"key", key, shown[0]), (b"value", value, shown[1])):
+                yield b","
+                if field is not None and field.text is not None:
+                    yield field_json(name, b"", field, mode)
+                    continue
+                yield from field_pieces(name, data, mode, measure)
+                if field is not None:
+                    yield details_json(name, field)
         yield b',"headers":['
         for number in range(count):
             size, headers_at = read_varint(arena, headers_at)
@@ -203,34 +204,6 @@ class BatchLines:
             headers_at += max(size, 0)
             yield b"}"
         yield b"]" + line_end(record, self._options, fate=self._fate, **facts)
-
-    def _decoded(
-        self,
-        decoder: LineDecoder,
-        key: memoryview | None,
-        value: memoryview | None,
-        headers: Sequence[Header],
-        timestamp: int,
-        measure: Measure,
-    ) -> Iterator[_Part]:
-        """Yield both fields, each after a comma. They are decoded up to MOST_DECODED bytes together."""
-        mode = self._options.mode
-        shown: tuple[DecodedField | None, DecodedField | None] = (None, None)
-        is_small = len(key or b"") + len(value or b"") <= MOST_DECODED
-        if is_small:
-            plain_key = None if key is None else bytes(key)
-            plain_value = None if value is None else bytes(value)
-            shown = decoder.fields(plain_key, plain_value, headers, timestamp)
-        for name, data, field in ((b"key", key, shown[0]), (b"value", value, shown[1])):
-            yield b","
-            if field is not None and field.text is not None:
-                yield field_json(name, b"", field, mode)
-                continue
-            yield from field_pieces(name, data, mode, measure)
-            if field is not None:
-                yield details_json(name, field)
-            elif not is_small and len(data or b"") > MOST_DECODED:
-                yield b',"%sNote":"%d bytes are not decoded"' % (name, len(data or b""))
 
 
 def field_pieces(

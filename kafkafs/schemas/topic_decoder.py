@@ -14,6 +14,7 @@ from engine.lines.line_decoder import (
     FieldTexts,
     LineDecoder,
     Marks,
+    Pair,
     details_json,
     shown_text,
 )
@@ -169,7 +170,7 @@ class TopicSchemas(LineDecoder):
         value: bytes | None,
         headers: Sequence[Header],
         timestamp: Timestamp,
-    ) -> tuple[DecodedField | None, DecodedField | None]:
+    ) -> Pair:
         return (
             None if key is None else self.field(key, headers, timestamp, is_key=True),
             None if value is None else self.field(value, headers, timestamp, is_key=False),

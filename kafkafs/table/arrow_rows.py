@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,12 +14,13 @@ from engine.columns.binary_columns import BinaryColumn
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.record.fate import STATES
 from engine.units import MAX_INT64, NO_TIMESTAMP
+from kafkafs.records.decoded import decoded_parts
 from kafkafs.records.rows import Rows
 from kafkafs.table.decoded_rows import (
     BUILDERS,
     DECODED_FIELDS,
-    decoded_parts,
     refuse_misfits,
+    refuse_undecoded,
     shown_bytes,
 )
 from kafkafs.table.typed_values import TypedValues
@@ -51,7 +52,7 @@ def record_batches(
         typed: keys and values that become columns of their schema's type.
 
     Raises:
-        UndecodableRecordError: see `decoded_parts` and `refuse_misfits`.
+        UndecodableRecordError: see `refuse_undecoded` and `refuse_misfits`.
     """
     in_types = [] if typed is None else typed.made(schema.names)
     others = [name for name in schema.names if name not in in_types]
@@ -63,11 +64,9 @@ def record_batches(
         sides = [side for side in _SIDES if not _SHOWING[side].isdisjoint(others)]
     for part in _parts(rows):
         chosen = rows.some(part)
-        decoded = (
-            decoded_parts(chosen, strict=fail_on_undecodable, sides=sides)
-            if asks_decoded
-            else (chosen,)
-        )
+        decoded: Iterable[Rows] = decoded_parts(chosen, sides) if asks_decoded else (chosen,)
+        if fail_on_undecodable and asks_decoded and rows.fields is None:
+            decoded = map(refuse_undecoded, decoded)
         for some in decoded:
             if typed is None or not in_types:
                 yield _batch(schema, some, {})

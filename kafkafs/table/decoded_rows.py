@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 import numpy as np
@@ -12,8 +11,9 @@ import pyarrow.compute as pc
 
 from engine import kernel
 from engine.lines.json_text import Shown, Values
-from engine.lines.line_decoder import HIDDEN, DecodedField, LineDecoder
-from kafkafs.records.rows import Fields, Rows, are_marked
+from engine.lines.line_decoder import HIDDEN, DecodedField
+from kafkafs.records.decoded import embedded_json
+from kafkafs.records.rows import Rows
 from kafkafs.table.errors import NOT_FITTING, UndecodableRecordError
 
 DECODED_FIELDS: dict[str, pa.DataType] = {
@@ -31,52 +31,21 @@ that names its schema; the note.
 _TYPED = {"key": "key", "value": "value", "decodedKey": "key", "decodedValue": "value"}
 """Columns that may have types, and the sides that they show."""
 _SIDES = ("key", "value")
-_NOTHING: tuple[None, None] = (None, None)
 _NEITHER = "the bytes are neither text nor JSON, and name no schema"
-_JSON_STARTS = b"{[ \t\n\r"
-_MOST_BYTES = 16 * 1024 * 1024
-_FIELD_COST = 200
-"""Memory in bytes of a decoded key or value, besides its text."""
 
 
-def decoded_parts(
-    rows: Rows, *, strict: bool = False, sides: Collection[str] = _SIDES
-) -> Iterator[Rows]:
-    """Yield rows with their decoded fields, in parts of about 16 MiB of text, unless one record has more.
-
-    Args:
-        rows: the rows.
-        strict: fail at what does not decode.
-        sides: "key" and "value", or one of them, whose decoder does not need the other one.
+def refuse_undecoded(rows: Rows) -> Rows:
+    """Return the rows, of which each key and value that asks for a schema decodes.
 
     Raises:
-        UndecodableRecordError: `strict` is true, and a key or value asks for a schema and does not decode.
+        UndecodableRecordError: one does not.
     """
-    decoder = rows.decoder
-    if rows.fields is not None:
-        yield rows
-        return
-    if decoder is None:
-        nothing: list[DecodedField | None] = [None] * len(rows)
-        yield replace(rows, fields=(nothing, nothing))
-        return
-    start, cost = 0, 0
-    fields: Fields = ([], [])
-    may_decode = [True] * len(rows)
-    if decoder.marks is not None:
-        may_decode = are_marked(rows.columns, decoder.marks, rows.indices, sides).tolist()
-    for place, index in enumerate(rows.indices.tolist(), 1):
-        both = _decoded(rows, decoder, index, sides) if may_decode[place - 1] else _NOTHING
-        for found, field in zip(fields, both, strict=True):
-            found.append(field)
-            if strict and field is not None and field.text is None and field.note is not None:
-                side = "key" if found is fields[0] else "value"
+    for index, *both in zip(rows.indices.tolist(), *(rows.fields or ()), strict=True):
+        for side, field in zip(_SIDES, both, strict=True):
+            if field is not None and field.text is None and field.note is not None:
                 offset = int(rows.columns.offset[index])
                 raise UndecodableRecordError(rows.partition, offset, side, field.note)
-            cost += 0 if field is None else len(field.text or b"") + _FIELD_COST
-        if cost > _MOST_BYTES or place == len(rows):
-            yield replace(rows, indices=rows.indices[start:place], fields=fields)
-            start, cost, fields = place, 0, ([], [])
+    return rows
 
 
 def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:
@@ -102,18 +71,6 @@ def refuse_misfits(rows: Rows, made: Mapping[str, pa.Array]) -> None:
             raise UndecodableRecordError(rows.partition, offset, side, notes[place].as_py())
 
 
-def _decoded(
-    rows: Rows, decoder: LineDecoder, index: int, sides: Collection[str]
-) -> Sequence[DecodedField | None]:
-    columns = rows.columns
-    key = columns.key(index) if "key" in sides else None
-    value = columns.value(index) if "value" in sides else None
-    headers = columns.headers(index)
-    if not decoder.may_decode(key, value, headers):
-        return None, None
-    return decoder.fields(key, value, headers, int(columns.timestamp[index]))
-
-
 def shown_bytes(rows: Rows, side: int) -> pa.Array:
     """Return the decoded keys (0) or values (1), and as they are the bytes that are not decoded."""
     exact = rows.columns.value if side else rows.columns.key
@@ -122,22 +79,6 @@ def shown_bytes(rows: Rows, side: int) -> pa.Array:
         for index, field in zip(rows.indices.tolist(), _fields(rows, side), strict=True)
     ]
     return pa.array(shown, pa.binary())
-
-
-def embedded_json(data: bytes | None) -> bytes | None:
-    """Return the JSON of a record line for bytes that are one JSON object or array; None for others."""
-    if not data or data[0] not in _JSON_STARTS:
-        return None
-    if kernel.how_shown(data, Values.AUTO) != Shown.JSON:
-        return None
-    parts: list[bytes] = []
-    at, in_string = 0, False
-    while at < len(data):
-        text, _, at, in_string = kernel.text_piece(
-            data, at, _MOST_BYTES, Shown.JSON, in_string=in_string
-        )
-        parts.append(text or b"")
-    return b"".join(parts)
 
 
 def _texts(side: int) -> Callable[[Rows], pa.Array]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from engine.lines.record_line import LineOptions, internal_decoder, record_line
+from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import TimestampType
 from engine.record.record import Record
 from engine.units import NO_TIMESTAMP
@@ -104,13 +104,13 @@ def _shown(key: bytes) -> dict[str, object]:
 
 def decoded_key(topic: str, known: KnownSchemas) -> ShowKey:
     """Return a function that returns a key as its schema decodes it, or as Kafka's own."""
-    decoder = internal_decoder(topic) or known.decoder(topic)
+    decoder = known.decoder(topic)
 
     def show(key: bytes) -> dict[str, object]:
         # The end of a longer key was cut off, and is its digest.
-        if decoder is None or len(key) > WHOLE_KEY or not decoder.may_decode(key, None, ()):
+        if decoder is None or len(key) > WHOLE_KEY:
             return _shown(key)
-        field, _ = decoder.fields(key, None, (), NO_TIMESTAMP)
+        field, _ = decoder.shown(key, None, (), NO_TIMESTAMP)
         if field is None or field.text is None:
             return _shown(key)
         shown: dict[str, object] = {"key": json.loads(field.text)}

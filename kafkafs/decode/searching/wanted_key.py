@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from engine.columns.columns import Columns
-from engine.lines.json_text import bytes_json
 from engine.lines.line_decoder import LineDecoder
+from kafkafs.records.decoded import json_of
 from kafkafs.records.visible import Indices
 from kafkafs.schemas.topic_type import TopicType
 
@@ -78,21 +78,13 @@ class KeyOfJson:
 
     def _is_at(self, columns: Columns, index: int) -> bool:
         key = columns.key(index)
-        if key is None:
-            return False
-        key = bytes(key)
-        decoder = self._decoder
-        headers = columns.headers(index) if columns.headers_count[index] > 0 else []
-        if decoder is not None and decoder.may_decode(key, None, headers):
-            shown = decoder.fields(key, None, headers, int(columns.timestamp[index]))[0]
-            if shown is not None and shown.text is not None:
-                return self._is(shown.text)
-        text, encoding = bytes_json(key)
-        return encoding != "base64" and self._is(text)
-
-    def _is(self, text: bytes) -> bool:
+        field = None
+        if key is not None and self._decoder is not None:
+            headers, timestamp = columns.headers(index), int(columns.timestamp[index])
+            field = self._decoder.shown(key, None, headers, timestamp)[0]
+        text = json_of(key, field)
         try:
-            return _canonical(text) in self._wanted
+            return text is not None and _canonical(text) in self._wanted
         except (ValueError, RecursionError):  # Python's own bounds on numbers and depth
             return False
 

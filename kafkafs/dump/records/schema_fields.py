@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from engine.coding.layout import Buffer
 from engine.lines.json_text import Values
-from engine.lines.line_decoder import DecodedField, LineDecoder, details_json, field_json
+from engine.lines.line_decoder import LineDecoder, details_json, field_json
 from engine.record.record import Header
 from engine.units import Timestamp
-from kafkafs.decode.batch_lines import MOST_DECODED
 
 
 def decoded_member(
@@ -19,20 +18,8 @@ def decoded_member(
     headers: Sequence[Header],
     timestamp: Timestamp,
 ) -> bytes:
-    """Return the member "decoded" after a comma: the fields of a record line; empty without one.
-
-    As in record lines, a key and value above MOST_DECODED bytes together are not decoded.
-    """
-    if not decoder.may_decode(key, value, headers):
-        return b""
-    sizes = len(key or b""), len(value or b"")
-    shown: tuple[DecodedField | None, DecodedField | None]
-    if sum(sizes) <= MOST_DECODED:
-        plain_key = None if key is None else bytes(key)
-        plain_value = None if value is None else bytes(value)
-        shown = decoder.fields(plain_key, plain_value, headers, timestamp)
-    else:
-        shown = _too_large(sizes[0]), _too_large(sizes[1])
+    """Return the member "decoded" after a comma: the fields of a record line; empty without one."""
+    shown = decoder.shown(key, value, headers, timestamp)
     members = [
         details_json(name, field)[1:]
         if field.text is None
@@ -41,9 +28,3 @@ def decoded_member(
         if field is not None
     ]
     return b',"decoded":{%s}' % b",".join(members) if members else b""
-
-
-def _too_large(size: int) -> DecodedField | None:
-    if size <= MOST_DECODED:
-        return None
-    return DecodedField(None, note=f"{size} bytes are not decoded")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.lines.line_decoder import LineDecoder
+from engine.lines.record_line import internal_decoder
 from engine.log.log_directory import LogSource
 from kafkafs.schemas.topic_type import TopicType, type_by_name
 
@@ -61,7 +62,10 @@ class KnownSchemas:
             self._given = open_schemas(paths)
 
     def decoder(self, topic: str) -> LineDecoder | None:
-        """Return the decoder of a topic's records; None if there are no schemas."""
+        """Return the decoder of a topic's records, also of Kafka's own; None if there are no schemas."""
+        own = internal_decoder(topic)
+        if own is not None:
+            return own
         if self._given is None and not self._has_topic() and not self._is_typed(topic):
             return None
         with self._lock:
