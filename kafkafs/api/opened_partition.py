@@ -217,21 +217,25 @@ class OpenedPartition:
     def newest(self, key: bytes | str) -> ConsumerRecord | None:
         """Return the newest record of a key; None without one. Records of all transactions count, and tombstones.
 
+        Text is a key as its line shows it: "42" also where a mapping says that keys are numbers.
+
         The log is searched back from its end. Once look-ups have read as many bytes as it has, its keys are kept in
         memory, if they fit: from then on a look-up reads one batch, and what was appended meanwhile.
 
         Raises:
             CorruptBatchError: damage may hide a newer record of the key, or its batch is damaged.
-            ValueError: a mask of the source hides keys of the topic.
+            ValueError: a mask of the source hides keys of the topic, or text is no key of the type that its keys have.
         """
         from kafkafs.api.record_reading import newest_record
+        from kafkafs.records.wanted_keys import TopicKeys
 
         mask = self._logs.row_mask
         lines = None if mask is None else mask.of(self.topic)
         if lines is not None and lines.masks_keys:
             raise ValueError(f"the mask hides the keys of {self.topic}")
-        wanted = key.encode() if isinstance(key, str) else key
         context = self._logs.tree.context
+        (wanted,) = TopicKeys([key], context.schemas).of(self.topic)
+        assert wanted is not None
         decoder = self._logs.decoder(self.topic)
         return newest_record(self._log, wanted, context.key_maps, decoder, mask)
 

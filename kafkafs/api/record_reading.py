@@ -18,10 +18,10 @@ from kafkafs.api.reading import usual_threads
 from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeySearch
 from kafkafs.decode.searching.live_key_search import LiveKeySearch
-from kafkafs.decode.searching.wanted_key import KeyOfBytes
 from kafkafs.records.row_mask import RowMask
 from kafkafs.records.rows import Rows
 from kafkafs.records.visible import SeenRun, Wanted
+from kafkafs.records.wanted_keys import WantedKey
 from kafkafs.table.errors import CorruptBatchError
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.split_records import SplitRecords
@@ -70,7 +70,7 @@ def record_at(
 
 def newest_record(
     log: PartitionLog,
-    key: bytes,
+    key: WantedKey,
     maps: KeyMaps,
     decoder: LineDecoder | None,
     mask: RowMask | None = None,
@@ -91,7 +91,7 @@ def newest_record(
             to_offset=view.log_end_offset,
             mask=lines,
         )
-        return KeySearch(view, KeyOfBytes(key), options, usual_threads())
+        return KeySearch(view, key, options, usual_threads())
 
     def read(search: KeySearch, offset: Offset) -> ConsumerRecord | None:
         try:
@@ -99,7 +99,7 @@ def newest_record(
         except KeyError:  # compaction removed it
             return None
 
-    live = LiveKeySearch(log, make, lambda search: maps.newest(log, search, key))
+    live = LiveKeySearch(log, make, lambda search: maps.newest(log, search))
     findings, record = live.at_newest(live.newest(), read)
     if findings.damage:
         facts = findings.damage[0]

@@ -25,6 +25,7 @@ from kafkafs.api.scan_options import DEFAULTS, ScanOptions, Topics
 from kafkafs.api.scan_plan import ScanChoice, ScanPart
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.records.conditions import Every, KeyFilter, RowFilter
+from kafkafs.records.wanted_keys import TopicKeys
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.splits.header_walk import walk_headers
@@ -107,15 +108,16 @@ class Scan:
             mask=logs.row_mask,
         )
         keys = given["keys"]
-        self._keys = None if keys is None else tuple(map(_key, _several(keys)))
+        self._keys = None if keys is None else _several(keys)
         self._threads = _at_least(1, "threads", given["threads"], usual_threads())
         self._limit = _at_least(0, "limit", given["limit"], None)
         # A mask, or a decoder, gives the expression other keys than the log has.
         finds_keys = logs.row_mask is None and (decoder_of is None or keeps_bytes)
-        if self._keys is None and self._where is not None and finds_keys:
-            self._wanted_keys = self._where.keys
-        else:
-            self._wanted_keys = self._keys
+        wanted: Iterable[bytes | str | None] | None = self._keys
+        if wanted is None and self._where is not None and finds_keys:
+            wanted = self._where.keys
+        known = logs.tree.context.schemas
+        self._wanted_keys = None if wanted is None else TopicKeys(wanted, known)
         self._choice = ScanChoice(
             topics=topics,
             since=_instant(given["since"]),
@@ -364,10 +366,6 @@ def _several(keys: Iterable[bytes | str | None]) -> list[bytes | str | None]:
     if isinstance(keys, bytes | str):
         raise TypeError(f"keys is a list of keys: write keys=[{keys!r}]")
     return list(keys)
-
-
-def _key(key: bytes | str | None) -> bytes | None:
-    return key.encode() if isinstance(key, str) else key
 
 
 def _again(logs: SourceLogs, given: dict[str, Any]) -> Scan:

@@ -24,6 +24,7 @@ from kafkafs.table.splits.split import (
 )
 
 if TYPE_CHECKING:
+    from kafkafs.records.wanted_keys import TopicKeys
     from kafkafs.table.where_filter import WhereFilter
 
 
@@ -61,7 +62,7 @@ class ScanChoice:
     since: Timestamp | None = None
     until: Timestamp | None = None
     offsets: Offsets | None = None
-    keys: tuple[bytes | None, ...] | None = None
+    keys: TopicKeys | None = None
     partitioner: Partitioner | None = None
     committed: bool = False
     where: WhereFilter | None = None
@@ -177,11 +178,15 @@ class ScanChoice:
         ]
 
     def _may_hold_keys(self, logs: SourceLogs, log: PartitionLog) -> bool:
-        if self.keys is None or self.partitioner is None or None in self.keys:
-            return True
         topic, number = log.topic_partition
+        wanted = () if self.keys is None else self.keys.of(topic)  # a wrong key is an error now
+        if self.keys is None or self.partitioner is None:
+            return True
+        exact = [each.content for each in wanted if each is not None and each.is_exact]
+        if len(exact) < len(wanted):
+            return True
         count = partition_count(logs, topic, self.partitioner)
-        return any(partition_of_key(key, count) == number for key in self.keys if key is not None)
+        return any(partition_of_key(key, count) == number for key in exact)
 
 
 def partition_count(logs: SourceLogs, topic: str, partitioner: Partitioner) -> int:

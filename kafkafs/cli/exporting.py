@@ -280,7 +280,7 @@ def _options(
     known = KnownSchemas(source, schemas)
     if options.decode == "columns":
         options = replace(options, store=known.fixed().store)
-    decoder_of: DecoderOf = known.fixed() if is_sent else known.decoder
+    decoder_of: DecoderOf = (known.fixed() if is_sent else known).decoder
     if masks.policy is not None:
         from kafkafs.records.row_mask import RowMask
 

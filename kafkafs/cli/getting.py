@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from kafkafs.decode.searching.key_search import KeyFindings, KeySearch, Passed
     from kafkafs.decode.searching.live_key_search import LiveKeySearch
     from kafkafs.decode.searching.search import DamageFacts, Match
-    from kafkafs.decode.searching.wanted_key import WantedKey
     from kafkafs.masking.line_mask import LineMask
+    from kafkafs.records.wanted_keys import WantedKey
     from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
 _JSON = "json"
@@ -147,7 +147,6 @@ def get(
     masks: Masks = lines.pop("masks")
     masks.refuse(lines["values"], lines["form"], value=only_value)
     masks.refuse_key(topic)
-    from kafkafs.decode.searching.wanted_key import KeyOfBytes
     from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
     sought_in = choice_of((topic,), chosen_partitions).takes
@@ -161,7 +160,7 @@ def get(
         logs = _chosen_logs(opened, topic, chosen_partitions)
         known = KnownSchemas(opened, schemas)
         sought = _wanted_key(key, key_format, topic, known)
-        wanted = sought.content if isinstance(sought, KeyOfBytes) else None
+        wanted = sought.content if sought.is_exact else None
         if count is not None:
             if wanted is None:
                 raise click.UsageError("--partitioner needs the bytes of KEY: use hex or base64")
@@ -189,10 +188,10 @@ def _wanted_key(text: str, form: str, topic: str, known: KnownSchemas) -> Wanted
     Raises:
         click.BadParameter: the text does not have the form, or the type that the topic's keys have.
     """
-    from kafkafs.decode.searching.wanted_key import wanted_key
+    from kafkafs.records.wanted_keys import wanted_key
 
     try:
-        return wanted_key(text, form, known.key_type(topic), known.decoder(topic))
+        return wanted_key(text, topic, known, form)
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"not {form}: {error}", param_hint="KEY") from None
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from engine.columns.columns import Columns
 from engine.log.segment.scan import BatchRun
+from kafkafs.records.rows import Rows
 from kafkafs.records.visible import Indices
+from kafkafs.records.wanted_keys import TopicKeys
 
 
 class RowFilter(Protocol):
@@ -19,7 +21,7 @@ class RowFilter(Protocol):
     def narrowed(self, run: BatchRun) -> BatchRun:
         """Return the batches of a run that may hold a wanted record."""
 
-    def matching(self, columns: Columns, indices: Indices) -> Indices:
+    def matching(self, rows: Rows) -> Rows:
         """Return the wanted ones of some records, in order."""
 
 
@@ -39,53 +41,40 @@ class Every:
             run = each.narrowed(run)
         return run
 
-    def matching(self, columns: Columns, indices: Indices) -> Indices:
+    def matching(self, rows: Rows) -> Rows:
         """Return the wanted ones of some records."""
         for each in self._conditions:
-            indices = each.matching(columns, indices)
-        return indices
+            rows = each.matching(rows)
+        return rows
 
 
 class KeyFilter:
     """Filter on the keys of records.
 
     Args:
-        keys: the wanted keys, None among them for the null key; None for any.
+        keys: the wanted keys; None for any.
         pattern: regular expression to find in the key; a null key is searched as an empty one.
     """
 
-    def __init__(
-        self, keys: Collection[bytes | None] | None, pattern: re.Pattern[bytes] | None = None
-    ) -> None:
-        self._keys = None if keys is None else tuple(dict.fromkeys(keys))
+    def __init__(self, keys: TopicKeys | None, pattern: re.Pattern[bytes] | None = None) -> None:
+        self._keys = keys
         self._pattern = pattern
 
     def narrowed(self, run: BatchRun) -> BatchRun:
         """Return the run itself: only the records tell."""
         return run
 
-    def matching(self, columns: Columns, indices: Indices) -> Indices:
+    def matching(self, rows: Rows) -> Rows:
         """Return the wanted ones of some records."""
+        columns, indices = rows.columns, rows.indices
         if self._keys is not None:
-            parts = [_equal(columns, indices, key) for key in self._keys]
-            indices = np.sort(np.concatenate([indices[:0], *parts]))
+            nulls = indices[columns.key_size[indices] < 0]
+            wanted = self._keys.of(rows.partition.topic)
+            parts = [nulls if key is None else key.among(columns, indices) for key in wanted]
+            indices = np.unique(np.concatenate([indices[:0], *parts]))
         if self._pattern is not None:
             indices = _found(columns, indices, self._pattern)
-        return indices
-
-
-def _equal(columns: Columns, indices: Indices, key: bytes | None) -> Indices:
-    if key is None:
-        nulls: Indices = indices[columns.key_size[indices] < 0]
-        return nulls
-    indices = indices[columns.key_size[indices] == len(key)]
-    arena = np.frombuffer(columns.arena, np.uint8)
-    starts = columns.key_start
-    for place, byte in enumerate(key):  # byte by byte: the first bytes rule out most records
-        if not len(indices):
-            break
-        indices = indices[arena[starts[indices] + place] == byte]
-    return indices
+        return replace(rows, indices=indices)
 
 
 def _found(columns: Columns, indices: Indices, pattern: re.Pattern[bytes]) -> Indices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -121,10 +122,6 @@ class SplitRecords:
             fates = seen.fates
         decoder_of = self._options.decoder_of
         for columns, indices in seen.columns(self._options.budgets, table):
-            if self._wanted is not None:
-                indices = self._wanted.matching(columns, indices)
-            if apart is not None:
-                indices = apart.only_here(columns, indices)
             decoder = None if decoder_of is None else decoder_of(split.partition.topic)
             rows = Rows(
                 split.partition,
@@ -137,6 +134,10 @@ class SplitRecords:
                 self._options.keeps_bytes,
                 leftover=split.leftover,
             )
+            if self._wanted is not None:
+                rows = self._wanted.matching(rows)
+            if apart is not None:
+                rows = replace(rows, indices=apart.only_here(columns, rows.indices))
             if self._as_lines:
                 yield RowLines(rows, self._options.mask_of(split.partition.topic))
             else:

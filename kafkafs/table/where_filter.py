@@ -13,11 +13,10 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from engine.coding.compression import CODEC_NAMES
-from engine.columns.columns import Columns
 from engine.log.segment.scan import BatchRun
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
-from kafkafs.records.visible import Indices
+from kafkafs.records.rows import Rows
 from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 
 _FORMAT = ds.IpcFileFormat()
@@ -149,9 +148,9 @@ class WhereFilter:
         nulls = (None,) if self.may_match(key.is_null()) else ()
         return (*(each for each in found if self.may_match(key == each)), *nulls)
 
-    def matching(self, _: Columns, indices: Indices) -> Indices:
+    def matching(self, rows: Rows) -> Rows:
         """Return the records as they are: which ones are wanted, their columns tell; see `rows`."""
-        return indices
+        return rows
 
     def narrowed(self, run: BatchRun) -> BatchRun:
         """Return the batches of a run that may hold a wanted record, by their headers."""

@@ -42,14 +42,13 @@ class KeyMaps:
         return sum(each.size for each in list(self._logs.values()))
 
     def newest(
-        self, log: PartitionLog, search: KeySearch, key: bytes, cancel: Callable[[], bool] = never
+        self, log: PartitionLog, search: KeySearch, cancel: Callable[[], bool] = never
     ) -> KeyFindings:
-        """Look for the newest record of a key.
+        """Look for the newest record of a key. One whose bytes are not known is searched for.
 
         Args:
             log: the partition.
             search: a search for the key in a view of the log, from the log start to the log end.
-            key: the bytes of the key.
             cancel: called now and then; True ends the look-up.
 
         Raises:
@@ -57,8 +56,10 @@ class KeyMaps:
             FileNotFoundError: a segment was deleted or replaced since the view was made.
             OSError.
         """
+        if not search.key.is_exact:
+            return search.newest(cancel)
         known = self._known(log, search.view)
-        found = known.find(search.view, key, search.jobs, cancel)
+        found = known.find(search.view, search.key.content, search.jobs, cancel)
         self._drop_others(log)
         if found is not None:
             return KeyFindings(found[0])

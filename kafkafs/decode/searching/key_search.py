@@ -34,7 +34,7 @@ from kafkafs.decode.searching.search import (
     Query,
     Search,
 )
-from kafkafs.decode.searching.wanted_key import WantedKey
+from kafkafs.records.wanted_keys import WantedKey
 
 _MOST_PLACES = 20
 _FIRST_PIECE = 256 * 1024
@@ -104,7 +104,7 @@ class KeySearch:
         apart: set for records that are not part of a log.
 
     Attributes:
-        view, jobs: as given.
+        view, key, jobs: as given.
 
     Searches raise FileNotFoundError for a segment that was deleted or replaced since the view was made, other OSError.
     """
@@ -121,7 +121,7 @@ class KeySearch:
         self.view = view
         self._apart = apart
         self._form = form
-        self._key = key
+        self.key = key
         self._options = options
         self.jobs = jobs
         pattern = re.compile(re.escape(key.content), re.DOTALL)
@@ -255,6 +255,6 @@ class KeySearch:
             if not isinstance(found, Chunk):
                 yield found
                 continue
-            hits = self._key.among(found.columns, found.hits)
+            hits = self.key.among(found.columns, found.hits)
             if len(hits):
                 yield found._replace(hits=hits, shown=hits)

@@ -7,6 +7,7 @@ from engine.lines.record_line import internal_decoder
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
+from kafkafs.schemas.topic_type import TopicType
 
 
 class FixedSchemas:
@@ -26,7 +27,7 @@ class FixedSchemas:
     def __reduce__(self) -> tuple[type[FixedSchemas], tuple[SchemaStore | None, frozenset[str]]]:
         return FixedSchemas, (self.store, self._unnamed)
 
-    def __call__(self, topic: str) -> LineDecoder | None:
+    def decoder(self, topic: str) -> LineDecoder | None:
         """Return the decoder of a topic's keys and values; None if they are shown by their bytes."""
         found = internal_decoder(topic) or self._by_topic.get(topic)
         if found is None and self.store is not None:
@@ -42,3 +43,7 @@ class FixedSchemas:
             )
             self._by_topic[topic] = found
         return found
+
+    def key_type(self, topic: str) -> TopicType | None:
+        """Return the type of a topic's keys; None without one."""
+        return None if self.store is None else self.store.type_of(topic, is_key=True)

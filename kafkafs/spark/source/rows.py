@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from engine.errors import CorruptRecordError, SourceError
 from kafkafs.records.conditions import KeyFilter, RowFilter
-from kafkafs.spark.errors import could_not_read, topics_recreated
+from kafkafs.spark.errors import OptionError, could_not_read, topics_recreated
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.volume import another_log_dir, not_visible
 from kafkafs.table.batch_rows import BatchHeaderRows
@@ -77,11 +77,17 @@ class SegmentReader:
 
 
 def key_filter(options: ReadOptions) -> KeyFilter | None:
-    """Return the filter of keyEquals and keyPattern; None for every record."""
+    """Return the filter of keyEquals and keyPattern; None for every record.
+
+    Raises:
+        OptionError: there is a key, and the types of keys were not read.
+    """
     if options.key is None and options.key_pattern is None:
         return None
+    if options.key is not None and options.keys is None:
+        raise OptionError("'keyEquals': the types of keys were not read")
     pattern = None if options.key_pattern is None else re.compile(options.key_pattern.encode())
-    return KeyFilter(None if options.key is None else (options.key,), pattern)
+    return KeyFilter(options.keys, pattern)
 
 
 @contextmanager

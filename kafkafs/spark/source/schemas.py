@@ -9,6 +9,7 @@ from pyspark.sql.types import DataType, StructType
 from engine.log.log_directory import LogSource
 from kafkafs.masking.policy import MaskPolicy, MaskPolicyError, require_topics
 from kafkafs.records.row_mask import RowMask
+from kafkafs.records.wanted_keys import KeyTextError, TopicKeys
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.sources.known_schemas import KnownSchemas
 from kafkafs.spark.errors import OptionError
@@ -29,7 +30,7 @@ def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
     shows_decoded = options.decode and not DECODED.keys().isdisjoint(schema.names)
     shows_types = options.has_types and options.typed is None and shows_decoded
     policy = _policy(options)
-    if not shows_decoded and policy is None:
+    if not shows_decoded and policy is None and options.key is None:
         return options
     source = open_paths(options.paths)
     try:
@@ -37,18 +38,25 @@ def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
         if policy is not None:
             require_topics(source)
             _check_keys(options, policy, source)
-            options = replace(options, row_mask=RowMask(policy, known))
+            options = replace(options, row_mask=RowMask(policy, known.decoder))
         if shows_types:
             # Imported here: other queries need no decoders of the driver's.
             from kafkafs.spark.source.typed_values import typed_values
 
             topic = _one_topic(options, source)
             options = replace(options, typed=typed_values(topic, known.store, schema))
-        return replace(options, decoder_of=known) if shows_decoded else options
+        if options.key is not None:
+            keys = TopicKeys([options.key], known)
+            for topic in _topics(options, source):
+                keys.of(topic)
+            options = replace(options, keys=keys)
+        return replace(options, decoder_of=known.decoder) if shows_decoded else options
     except MaskPolicyError as error:
         raise OptionError(f"'mask': {error}") from None
     except SchemaFileError as error:
         raise OptionError(f"'schemas': {error}") from error
+    except KeyTextError as error:
+        raise OptionError(f"'keyEquals': {error}") from None
     finally:
         source.close()
 
@@ -71,14 +79,18 @@ def types_of(options: ReadOptions) -> dict[str, DataType]:
 
 
 def _one_topic(options: ReadOptions, source: LogSource) -> str:
-    chosen = choose(source.partitions(), options.choice, internal=options.internal)
-    topics = sorted({partition.topic for partition in chosen})
+    topics = _topics(options, source)
     if len(topics) != 1:
         names = f" ({', '.join(topics[:3])}{', …' if len(topics) > 3 else ''})" if topics else ""
         raise OptionError(
             f"decode='columns' has the types of one topic, and these are {len(topics)}{names}: name it with 'subscribe'"
         )
     return topics[0]
+
+
+def _topics(options: ReadOptions, source: LogSource) -> list[str]:
+    chosen = choose(source.partitions(), options.choice, internal=options.internal)
+    return sorted({partition.topic for partition in chosen})
 
 
 def _policy(options: ReadOptions) -> MaskPolicy | None:

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.records.row_mask import RowMask
+from kafkafs.records.wanted_keys import TopicKeys
 from kafkafs.spark.source.options.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.batch_plan import tasks_of
@@ -52,12 +53,13 @@ from kafkafs.table.typed_values import TypedValues
 
 @dataclass
 class StreamTask(InputPartition):
-    """The splits of one task, and the schemas, types and mask of their micro-batch, pickled by Spark."""
+    """The splits of one task, and the schemas, types, keys and mask of their micro-batch, pickled by Spark."""
 
     splits: tuple[Split, ...]
     decoder_of: DecoderOf | None = None
     row_mask: RowMask | None = None
     typed: TypedValues | None = None
+    keys: TopicKeys | None = None
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -197,7 +199,9 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # The policy stays that of the first micro-batch, and so do the schemas that give types.
         self._options = replace(self._options, row_mask=now.row_mask, typed=now.typed)
         tasks = tasks_of(splits, self._options)
-        return [StreamTask(task, now.decoder_of, now.row_mask, now.typed) for task in tasks]
+        return [
+            StreamTask(task, now.decoder_of, now.row_mask, now.typed, now.keys) for task in tasks
+        ]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: the checkpoint is Spark's."""
@@ -217,6 +221,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             decoder_of=partition.decoder_of,
             row_mask=partition.row_mask,
             typed=partition.typed,
+            keys=partition.keys,
         )
         reader = SplitReader(to_arrow_schema(self._schema, timezone="UTC"), options)
         for split in partition.splits:

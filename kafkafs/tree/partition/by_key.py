@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import CorruptRecordError, KafkaStorageError
 from engine.log.partition_log import PartitionLog
@@ -26,6 +26,9 @@ from kafkafs.tree.partition.landmarks import landmark_name
 from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.partition.readme import readme_file
 from kafkafs.tree.partition.record_folder import RecordFolder
+
+if TYPE_CHECKING:
+    from kafkafs.records.wanted_keys import WantedKey
 
 _COMPACTED = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 _README_KEY = "README%2Etxt"
@@ -47,8 +50,9 @@ as many bytes as the log has, its keys are kept in memory if they fit, and a loo
 A tombstone is a record: its line has "value":null. Transactions count whether committed or not.
 
 In a name, bytes that a file name cannot hold are %XX, the empty key is a lone %, and the key
-README.txt is {readme}. A name is at most 255 bytes long: for a longer key, and for one by its
-decoded form, use kafkafs get. If damage may hide a newer record, there is an input/output error.
+README.txt is {readme}. The name of a key with a type is what its line shows, such as 4711 for an
+int32. A name is at most 255 bytes long: for a longer key, and for one by the JSON of its schema,
+use kafkafs get. If damage may hide a newer record, there is an input/output error.
 """
 
 
@@ -98,7 +102,14 @@ class KeyFolder(RecordFolder):
         key = README if name == _README_KEY else name_of(name, ())
         if key is None:
             raise NotFound(path, "no key has this name")
-        return KeyLink(path, partition, key.encode("utf-8", "surrogateescape"))
+        # Imported here: most mounts search for no key.
+        from kafkafs.records.wanted_keys import wanted_key
+
+        topic, known = partition.log.topic_partition.topic, partition.context.schemas
+        try:
+            return KeyLink(path, partition, wanted_key(key, topic, known))
+        except (ValueError, RecursionError) as error:
+            raise NotFound(path, f"no key of the topic has this name: {error}") from None
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         return fixed_entries(self, [(README, Kind.FILE)], after)
@@ -115,7 +126,7 @@ class KeyLink(Link):
 
     slow = True
 
-    def __init__(self, path: str, partition: Partition, key: bytes) -> None:
+    def __init__(self, path: str, partition: Partition, key: WantedKey) -> None:
         super().__init__(path)
         self.partition = partition
         self._key = key
@@ -168,16 +179,15 @@ class KeyLink(Link):
             return None
         # Imported here: most mounts search for no key.
         from kafkafs.decode.searching.key_search import KeySearch, never
-        from kafkafs.decode.searching.wanted_key import KeyOfBytes
 
         options = replace(self.partition.options, from_offset=start, to_offset=view.log_end_offset)
         context = self.partition.context
-        search = KeySearch(view, KeyOfBytes(self._key), options, context.options.jobs)
+        search = KeySearch(view, self._key, options, context.options.jobs)
         if start > view.log_start_offset:
             findings = search.newest(cancel or never)
         else:
             log = self.partition.log
-            findings = context.key_maps.newest(log, search, self._key, cancel or never)
+            findings = context.key_maps.newest(log, search, cancel or never)
         if findings.damage:
             facts = findings.damage[0]
             raise CorruptRecordError(

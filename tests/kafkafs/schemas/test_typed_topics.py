@@ -21,6 +21,7 @@ from click.testing import CliRunner
 import kafkafs
 from engine.log.log_directory import open_source
 from kafkafs.cli import cli
+from kafkafs.escaped_names import escaped
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.sources.fixed_schemas import FixedSchemas
 from kafkafs.schemas.sources.known_schemas import KnownSchemas
@@ -161,6 +162,38 @@ def test_get_finds_a_key_as_the_line_shows_it(source: Path, topic: str) -> None:
     )
 
 
+@pytest.mark.parametrize("topic", TOPICS)
+def test_objects_scans_and_paths_take_the_key_that_get_takes(source: Path, topic: str) -> None:
+    key, exact = TOPICS[topic][1], TOPICS[topic][0].key or b""
+    text = key if isinstance(key, str) else json.dumps(key)
+    with kafkafs.open(source / "data", schemas=[source / "types.toml"]) as opened:
+        for sought in (text, exact):
+            found = opened[topic, 0].newest(sought)
+            assert found is not None
+            assert found.key == exact
+            assert opened.scan(topic, keys=[sought]).to_arrow()["key"].to_pylist() == [exact]
+        both = opened.scan(topic, keys=[exact, text, b"\xfe\xff"], columns=["offset"]).to_arrow()
+        assert both["offset"].to_pylist() == [0, 1]
+    names = [name for name in TOPICS if name != "bare"]
+    text_of_checkpoint = f"0\n{len(names)}\n" + "".join(f"{name} 0 1\n" for name in names)
+    (source / "data" / "cleaner-offset-checkpoint").write_text(text_of_checkpoint)
+    if topic in names:
+        found_line = run("cat", source, str(source / "data"), f"{topic}-0/key/{escaped(text)}")
+        assert json.loads(found_line) == line(source, topic)
+
+
+def test_text_that_is_no_key_of_the_type_is_refused_in_the_words_of_each_face(source: Path) -> None:
+    with kafkafs.open(source / "data", schemas=[source / "types.toml"]) as opened:
+        with pytest.raises(ValueError, match="'x42' is no key of zipped"):
+            opened["zipped", 0].newest("x42")
+        with pytest.raises(ValueError, match="'x42' is no key of zipped"):
+            opened.scan("zipped", keys=["x42"])
+        assert opened["zipped", 0].newest(b"x42") is None
+    (source / "data" / "cleaner-offset-checkpoint").write_text("0\n1\nzipped 0 1\n")
+    with pytest.raises(AssertionError, match="no key of the topic has this name"):
+        run("cat", source, str(source / "data"), "zipped-0/key/x42")
+
+
 def test_get_says_what_is_no_key_of_the_type_and_finds_the_partition_of_its_bytes(
     source: Path,
 ) -> None:
@@ -276,7 +309,7 @@ def test_tasks_of_other_processes_decode_alike(source: Path) -> None:
                 *(("zipped",) if chosen != ("auto",) else ()),
             ):
                 record, *_, encoding = TOPICS[topic]
-                decoder = fixed(topic)
+                decoder = fixed.decoder(topic)
                 assert decoder is not None
                 field = decoder.fields(record.key, record.value, (), 0)[1]
                 assert field is not None

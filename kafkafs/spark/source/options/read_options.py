@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from kafkafs.records.row_mask import RowMask
+from kafkafs.records.wanted_keys import TopicKeys
 from kafkafs.schemas.sources.known_schemas import AUTO, NONE
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.offset_limits import (
@@ -95,6 +96,7 @@ class ReadOptions:
         budgets: limits on memory and entries.
         ignored: options for brokers or streams, in lower case.
         decoder_of: decoders of topics, from `with_schemas`.
+        keys: the wanted key as the topics have it, from `with_schemas`.
         mask: path of a policy of what is shown of records; None without one.
         row_mask: the policy, from `with_schemas`.
         typed: the decoded columns that have types, from `with_schemas`.
@@ -120,7 +122,7 @@ class ReadOptions:
     schemas: tuple[str, ...] = (AUTO,)
     view: str = "records"
     internal: bool = False
-    key: bytes | None = None
+    key: str | None = None
     key_pattern: str | None = None
     max_offsets: int | None = None
     min_offsets: int | None = None
@@ -128,6 +130,7 @@ class ReadOptions:
     budgets: Budgets = DEFAULT_BUDGETS
     ignored: tuple[str, ...] = field(default=(), compare=False)
     decoder_of: DecoderOf | None = field(default=None, compare=False)
+    keys: TopicKeys | None = field(default=None, compare=False, repr=False)
     mask: str | None = None
     row_mask: RowMask | None = field(default=None, compare=False, repr=False)
     typed: TypedValues | None = field(default=None, compare=False, repr=False)
@@ -204,7 +207,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         schemas=_schemas(given),
         view=view,
         internal=flag(given, "includeInternalTopics"),
-        key=given["keyequals"].encode() if "keyequals" in given else None,
+        key=given.get("keyequals"),
         key_pattern=pattern(given, "keyPattern"),
         max_offsets=maximum,
         min_offsets=minimum,
@@ -259,7 +262,8 @@ def _mask(given: Mapping[str, str]) -> str | None:
 
 def _schemas(given: Mapping[str, str]) -> tuple[str, ...]:
     for name in ("schemas", "decodeMode"):
-        if name.lower() in given and _decode(given) == "false":
+        types_key = name == "schemas" and "keyequals" in given
+        if name.lower() in given and _decode(given) == "false" and not types_key:
             raise OptionError(f"'{name}' is for decode='true' or 'columns'")
     text = given.get("schemas", AUTO)
     return tuple(_list(text, "schemas") if text.startswith("[") else _separated(text)) or (NONE,)

@@ -18,7 +18,7 @@ from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.searching import key_map
 from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeyFindings, KeySearch
-from kafkafs.decode.searching.wanted_key import KeyOfBytes
+from kafkafs.records.wanted_keys import KeyOfBytes
 from tests.builders import Producer, Rec, batch, end_marker
 from tests.fixtures_data import WITH_TRUTH, log_dir, truth_partitions, truth_records
 from tests.kafkafs.built_logs import BuiltLog, after_a_tick
@@ -53,7 +53,7 @@ class Looked:
             return newest(*given)  # type: ignore[arg-type]
 
         search.newest = counted  # type: ignore[method-assign]
-        return self.maps.newest(self.log, search, key, lambda: cancelled)
+        return self.maps.newest(self.log, search, lambda: cancelled)
 
     def offsets(self, *keys: bytes) -> list[int | None]:
         return [self.find(key).offset for key in keys]

@@ -14,6 +14,7 @@ from kafkafs.schemas.sources.fixed_schemas import FixedSchemas
 from tests.builders import Rec, batch
 from tests.fixtures_data import log_dir
 from tests.kafkafs.built_logs import BuiltLog
+from tests.schema_records import write_topic
 from tests.schema_truth import schema_log_dir, schema_records
 from tests.spark_session import spark
 
@@ -134,7 +135,7 @@ def test_schemas_are_passed_on_with_their_states() -> None:
     source = KafkaLogDataSource({"path": str(CONFLUENT), "decode": "true"})
     reader = source.reader(source.schema())
     assert isinstance(reader, KafkaLogReader)
-    known = reader._options.decoder_of
+    known = getattr(reader._options.decoder_of, "__self__", None)
     assert isinstance(known, FixedSchemas)
     assert known.store is not None
     copy = pickle.loads(pickle.dumps(known))
@@ -180,3 +181,14 @@ def test_a_time_beyond_microseconds_is_null_and_its_number_is_there(tmp_path: Pa
     ]
     assert [row["timestampMillis"] for row in rows] == times
     assert [row["timestamp"] is None for row in rows] == [False, True, True]
+
+
+def test_a_key_is_text_as_the_lines_of_its_topic_show_it(tmp_path: Path) -> None:
+    write_topic(tmp_path, [Rec(b"a", bytes([0, 42])), Rec(b"b", b"42")], name="numbers-0")
+    write_topic(tmp_path, [Rec(b"c", bytes([0, 42])), Rec(b"d", b"42")], name="texts-0")
+    mapping = tmp_path / "types.toml"
+    mapping.write_text('[topics.numbers]\nkey = { type = "int16" }\n')
+    found = rows_of(tmp_path, keyEquals="42", schemas=str(mapping))
+    assert [row["value"] for row in found] == [b"a", b"d"]
+    with pytest.raises(OptionError, match="'keyEquals': 'x' is no key of numbers"):
+        rows_of(tmp_path, keyEquals="x", schemas=str(mapping), subscribe="numbers")

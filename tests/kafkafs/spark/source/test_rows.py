@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from engine.errors import CorruptRecordError
 from engine.log.log_directory import open_source
+from kafkafs.records.wanted_keys import TopicKeys
+from kafkafs.schemas.sources.fixed_schemas import FixedSchemas
 from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.offset_ranges import resolve_batch
@@ -46,7 +49,9 @@ def splits_of(folder: Path, **options: str) -> Iterator[Split]:
 def rows_of(folder: Path, schema: Any = SCHEMA, **options: str) -> list[dict[str, Any]]:
     from kafkafs.spark.source.rows import SplitReader
 
-    reader = SplitReader(schema, parse_options({"path": str(folder)} | options))
+    given = parse_options({"path": str(folder)} | options)
+    keys = None if given.key is None else TopicKeys([given.key], FixedSchemas(None))
+    reader = SplitReader(schema, replace(given, keys=keys))
     found = []
     for split in splits_of(folder, **options):
         for batch in reader.read(split):
