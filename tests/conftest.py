@@ -77,6 +77,7 @@ LAYERS = (
     "kafkafs/api",
     "kafkafs/serve/coordinator",
     "kafkafs/serve",
+    "kafkafs/records/conditions",
     "kafkafs/records",
     "kafkafs/spark/source/options",
     "kafkafs/spark/source/planning",

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from engine.arrays import np, npt
-from engine.budgets import MiB
 from engine.coding.layout import Buffer
 from engine.columns.columns import Columns
 from engine.lines.json_text import Values, bytes_json, string_json
 from engine.record.record import Header
 from engine.units import Timestamp
 
-MOST_DECODED = 16 * MiB
+MOST_DECODED = 16 * 1024 * 1024
 """Most bytes of a key and a value together that are decoded."""
 
 

@@ -227,7 +227,7 @@ class OpenedPartition:
             ValueError: a mask of the source hides keys of the topic, or text is no key of the type that its keys have.
         """
         from kafkafs.api.record_reading import newest_record
-        from kafkafs.records.wanted_keys import TopicKeys
+        from kafkafs.records.conditions.wanted_keys import TopicKeys
 
         mask = self._logs.row_mask
         lines = None if mask is None else mask.of(self.topic)

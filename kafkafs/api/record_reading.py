@@ -18,10 +18,10 @@ from kafkafs.api.reading import usual_threads
 from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeySearch
 from kafkafs.decode.searching.live_key_search import LiveKeySearch
+from kafkafs.records.conditions.wanted_keys import WantedKey
 from kafkafs.records.row_mask import RowMask
 from kafkafs.records.rows import Rows
 from kafkafs.records.visible import SeenRun, Wanted
-from kafkafs.records.wanted_keys import WantedKey
 from kafkafs.table.errors import CorruptBatchError
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.split_records import SplitRecords

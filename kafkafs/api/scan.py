@@ -24,8 +24,8 @@ from kafkafs.api.reading import row_options, usual_threads
 from kafkafs.api.scan_options import DEFAULTS, ScanOptions, Topics
 from kafkafs.api.scan_plan import ScanChoice, ScanPart
 from kafkafs.api.source_logs import SourceLogs
-from kafkafs.records.conditions import Every, KeyFilter, RowFilter
-from kafkafs.records.wanted_keys import TopicKeys
+from kafkafs.records.conditions.row_filters import Every, KeyFilter, RowFilter
+from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.splits.header_walk import walk_headers

@@ -24,7 +24,7 @@ from kafkafs.table.splits.split import (
 )
 
 if TYPE_CHECKING:
-    from kafkafs.records.wanted_keys import TopicKeys
+    from kafkafs.records.conditions.wanted_keys import TopicKeys
     from kafkafs.table.where_filter import WhereFilter
 
 

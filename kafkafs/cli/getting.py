@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kafkafs.decode.searching.live_key_search import LiveKeySearch
     from kafkafs.decode.searching.search import DamageFacts, Match
     from kafkafs.masking.line_mask import LineMask
-    from kafkafs.records.wanted_keys import WantedKey
+    from kafkafs.records.conditions.wanted_keys import WantedKey
     from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
 _JSON = "json"
@@ -188,7 +188,7 @@ def _wanted_key(text: str, form: str, topic: str, known: KnownSchemas) -> Wanted
     Raises:
         click.BadParameter: the text does not have the form, or the type that the topic's keys have.
     """
-    from kafkafs.records.wanted_keys import wanted_key
+    from kafkafs.records.conditions.wanted_keys import wanted_key
 
     try:
         return wanted_key(text, topic, known, form)

@@ -25,13 +25,8 @@ from engine.log.view.log_view import LogView
 from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.decode.searching.apart import Apart
-from kafkafs.decode.searching.search import (
-    ALL_FIELDS,
-    Chunk,
-    DamageFacts,
-    Query,
-    Search,
-)
+from kafkafs.decode.searching.search import Chunk, DamageFacts, Search
+from kafkafs.records.conditions.pattern import ALL_FIELDS, Query
 from kafkafs.records.visible import Indices
 
 KEPT_HASHES = 4096

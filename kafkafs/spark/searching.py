@@ -15,8 +15,8 @@ from kafkafs.decode.key_counts import KeyItem, counted, search_for_keys
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import DamageFacts, Match, Search
 from kafkafs.decode.searching.search_context import SEPARATOR, ContextSearch
-from kafkafs.decode.searching.where import Where, WhereCounts
 from kafkafs.masking.line_mask import LineMask
+from kafkafs.records.conditions.where import Where, WhereCounts
 from kafkafs.spark.executors import Executors
 from kafkafs.table.splits.split import QueryRange, Split, plan, plan_leftover
 from kafkafs.table.splits.split_scan import Scanned, scan_split

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from engine.log.partition_log import PartitionLog
 from kafkafs.decode.searching.apart import Apart
-from kafkafs.records.conditions import RowFilter
+from kafkafs.records.conditions.row_filters import RowFilter
 from kafkafs.records.rows import Rows
 from kafkafs.table.arrow_rows import one_row, record_batches, rows_without_columns
 from kafkafs.table.row_options import RowOptions

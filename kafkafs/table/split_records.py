@@ -16,7 +16,7 @@ from engine.log.view.log_view import LogView
 from engine.units import Offset
 from kafkafs.decode.error_line import damage_facts, problem_facts
 from kafkafs.decode.searching.apart import Apart
-from kafkafs.records.conditions import RowFilter
+from kafkafs.records.conditions.row_filters import RowFilter
 from kafkafs.records.line_texts import RowLines
 from kafkafs.records.rows import Rows
 from kafkafs.records.visible import SeenRun, Wanted

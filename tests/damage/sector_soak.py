@@ -26,7 +26,8 @@ from engine.files.unreadable import UNREADABLE_FILES
 from engine.log.log_directory import open_source
 from engine.log.segment.scan import BatchRun
 from engine.log.view.log_view import LogView
-from kafkafs.decode.searching.search import Match, Query
+from kafkafs.decode.searching.search import Match
+from kafkafs.records.conditions.pattern import Query
 from kafkafs.tree.node import File
 from kafkafs.tree.tree import Tree
 from tests import fixtures_data

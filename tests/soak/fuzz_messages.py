@@ -27,10 +27,10 @@ from engine.topics.internal_topics import decoder_for
 from engine.topics.message.decoding import read_message
 from engine.topics.message.encoding import write_message
 from engine.topics.message.schema import Message
-from kafkafs.decode.searching.regex_automaton import automaton_of
-from kafkafs.decode.searching.required_literal import required_literal
-from kafkafs.decode.searching.utf8_patterns import compile_pattern
 from kafkafs.decode.shown_text import plain_json, printable
+from kafkafs.records.conditions.regex_automaton import automaton_of
+from kafkafs.records.conditions.required_literal import required_literal
+from kafkafs.records.conditions.utf8_patterns import compile_pattern
 from kafkafs.tree import path_names
 from tests.internal_records import random_record
 from tests.messages import NAMED, VERSIONS, encode, random_fields

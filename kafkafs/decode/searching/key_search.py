@@ -26,15 +26,10 @@ from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.apart import Apart
-from kafkafs.decode.searching.required_literal import RequiredLiteral
-from kafkafs.decode.searching.search import (
-    Chunk,
-    DamageFacts,
-    Match,
-    Query,
-    Search,
-)
-from kafkafs.records.wanted_keys import WantedKey
+from kafkafs.decode.searching.search import Chunk, DamageFacts, Match, Search
+from kafkafs.records.conditions.pattern import Query
+from kafkafs.records.conditions.required_literal import RequiredLiteral
+from kafkafs.records.conditions.wanted_keys import WantedKey
 
 _MOST_PLACES = 20
 _FIRST_PIECE = 256 * 1024

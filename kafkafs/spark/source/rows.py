@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from engine.errors import CorruptRecordError, SourceError
-from kafkafs.records.conditions import KeyFilter, RowFilter
+from kafkafs.records.conditions.row_filters import KeyFilter, RowFilter
 from kafkafs.spark.errors import OptionError, could_not_read, topics_recreated
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.volume import another_log_dir, not_visible

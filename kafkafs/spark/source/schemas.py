@@ -8,8 +8,8 @@ from pyspark.sql.types import DataType, StructType
 
 from engine.log.log_directory import LogSource
 from kafkafs.masking.policy import MaskPolicy, MaskPolicyError, require_topics
+from kafkafs.records.conditions.wanted_keys import KeyTextError, TopicKeys
 from kafkafs.records.row_mask import RowMask
-from kafkafs.records.wanted_keys import KeyTextError, TopicKeys
 from kafkafs.schemas.errors import SchemaFileError
 from kafkafs.schemas.sources.known_schemas import KnownSchemas
 from kafkafs.spark.errors import OptionError

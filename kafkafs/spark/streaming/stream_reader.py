@@ -20,8 +20,8 @@ from pyspark.sql.types import StructType
 
 from engine.log.view.log_view import LogView
 from engine.units import Offset
+from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.records.row_mask import RowMask
-from kafkafs.records.wanted_keys import TopicKeys
 from kafkafs.spark.source.options.offset_limits import EARLIEST, Extreme
 from kafkafs.spark.source.options.read_options import ReadOptions
 from kafkafs.spark.source.planning.batch_plan import tasks_of

@@ -28,7 +28,7 @@ from kafkafs.tree.partition.readme import readme_file
 from kafkafs.tree.partition.record_folder import RecordFolder
 
 if TYPE_CHECKING:
-    from kafkafs.records.wanted_keys import WantedKey
+    from kafkafs.records.conditions.wanted_keys import WantedKey
 
 _COMPACTED = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 _README_KEY = "README%2Etxt"
@@ -103,7 +103,7 @@ class KeyFolder(RecordFolder):
         if key is None:
             raise NotFound(path, "no key has this name")
         # Imported here: most mounts search for no key.
-        from kafkafs.records.wanted_keys import wanted_key
+        from kafkafs.records.conditions.wanted_keys import wanted_key
 
         topic, known = partition.log.topic_partition.topic, partition.context.schemas
         try:

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkafs.cli import cli
-from kafkafs.decode.searching import where
-from kafkafs.decode.searching.where import Where, WhereError
+from kafkafs.records.conditions import where
+from kafkafs.records.conditions.where import Where, WhereError
 from tests.fixtures_data import log_dir
 
 SAMPLE = str(log_dir("sample"))

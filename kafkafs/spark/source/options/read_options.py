@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.records.row_mask import RowMask
-from kafkafs.records.wanted_keys import TopicKeys
 from kafkafs.schemas.sources.known_schemas import AUTO, NONE
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.offset_limits import (

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from engine import kernel
 from engine.log.view.log_view import LogView
-from kafkafs.decode.searching.search import DamageFacts, Match, Query, Search
+from kafkafs.decode.searching.search import DamageFacts, Match, Search
+from kafkafs.records.conditions.pattern import Query
 
 
 def search(

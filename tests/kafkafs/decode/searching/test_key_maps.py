@@ -18,7 +18,7 @@ from kafkafs.decode.failures import Cancelled
 from kafkafs.decode.searching import key_map
 from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeyFindings, KeySearch
-from kafkafs.records.wanted_keys import KeyOfBytes
+from kafkafs.records.conditions.wanted_keys import KeyOfBytes
 from tests.builders import Producer, Rec, batch, end_marker
 from tests.fixtures_data import WITH_TRUTH, log_dir, truth_partitions, truth_records
 from tests.kafkafs.built_logs import BuiltLog, after_a_tick

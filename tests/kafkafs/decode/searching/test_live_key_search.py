@@ -13,7 +13,7 @@ from engine.log.view.log_view import LogView
 from kafkafs.decode.searching.key_search import KeySearch
 from kafkafs.decode.searching.live_key_search import LiveKeySearch
 from kafkafs.decode.searching.search import Match
-from kafkafs.records.wanted_keys import KeyOfBytes
+from kafkafs.records.conditions.wanted_keys import KeyOfBytes
 from tests.builders import Rec, batch
 from tests.kafkafs.built_logs import BuiltLog
 

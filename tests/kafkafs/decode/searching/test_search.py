@@ -21,7 +21,8 @@ from engine.lines.record_line import LineOptions
 from engine.log.log_directory import open_source
 from engine.log.view.log_view import LogView
 from engine.topics.topic_names import CONSUMER_OFFSETS
-from kafkafs.decode.searching.search import ALL_FIELDS, Match, Query, Search
+from kafkafs.decode.searching.search import Match, Search
+from kafkafs.records.conditions.pattern import ALL_FIELDS, Query
 from tests import builders
 from tests.builders import Producer, Rec
 from tests.kafkafs.built_logs import BuiltLog

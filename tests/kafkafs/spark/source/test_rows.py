@@ -13,7 +13,7 @@ import pytest
 
 from engine.errors import CorruptRecordError
 from engine.log.log_directory import open_source
-from kafkafs.records.wanted_keys import TopicKeys
+from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.schemas.sources.fixed_schemas import FixedSchemas
 from kafkafs.spark.errors import DataLossError
 from kafkafs.spark.source.options.read_options import parse_options

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, NamedTuple, NoReturn, Self
 
 from engine.budgets import MiB
-from kafkafs.decode.searching.plain_condition import (
+from kafkafs.records.conditions.plain_condition import (
     Condition,
     OtherTypeError,
     UndecidedError,

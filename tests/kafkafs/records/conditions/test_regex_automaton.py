@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from engine.columns.columns import RECORD_ROW, Columns
 from engine.columns.matching import Automaton, Fields
-from kafkafs.decode.searching.regex_automaton import automaton_of
+from kafkafs.records.conditions.regex_automaton import automaton_of
 from tests.engine.kernel.kernels import KERNELS, each_kernel
 
 leaves = st.sampled_from(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafkafs.records.conditions import Every, KeyFilter
-from kafkafs.records.wanted_keys import TopicKeys
+from kafkafs.records.conditions.row_filters import Every, KeyFilter
+from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.schemas.sources.fixed_schemas import FixedSchemas
 from tests.builders import Rec
 from tests.kafkafs.records.batches_of_records import decoded

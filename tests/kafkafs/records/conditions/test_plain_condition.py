@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kafkafs.decode.searching.plain_condition import (
+from kafkafs.records.conditions.plain_condition import (
     Condition,
     OtherTypeError,
     UndecidedError,
     plain_condition,
 )
-from kafkafs.decode.searching.where import _compiled, _results
+from kafkafs.records.conditions.where import _compiled, _results
 
 pytest.importorskip("jq", reason="jq is not installed: pip install '.[where]'")
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kafkafs.decode.searching.regex_automaton import automaton_of
-from kafkafs.decode.searching.utf8_patterns import compile_pattern, sequences
+from kafkafs.records.conditions.regex_automaton import automaton_of
+from kafkafs.records.conditions.utf8_patterns import compile_pattern, sequences
 
 PATTERNS = [
     ".", "a.", "[^a]", "[a-é]", "[^é]+b", r"\S+", "(a|é)+.", "^.", "é$", ".{2,3}b", "中?b", ".*b", "b.+?a", "[é中]{2}",

@@ -8,11 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.columns.columns import Columns
 from engine.log.segment.scan import BatchRun
-from kafkafs.records.rows import Rows
-from kafkafs.records.visible import Indices
-from kafkafs.records.wanted_keys import TopicKeys
+from kafkafs.records.conditions.pattern import Query, matching_records
+from kafkafs.records.conditions.wanted_keys import TopicKeys
+from kafkafs.records.rows import Rows, chosen
 
 
 class RowFilter(Protocol):
@@ -58,7 +57,7 @@ class KeyFilter:
 
     def __init__(self, keys: TopicKeys | None, pattern: re.Pattern[bytes] | None = None) -> None:
         self._keys = keys
-        self._pattern = pattern
+        self._query = None if pattern is None else Query.of(pattern, frozenset({"key"}))
 
     def narrowed(self, run: BatchRun) -> BatchRun:
         """Return the run itself: only the records tell."""
@@ -72,18 +71,9 @@ class KeyFilter:
             wanted = self._keys.of(rows.partition.topic)
             parts = [nulls if key is None else key.among(columns, indices) for key in wanted]
             indices = np.unique(np.concatenate([indices[:0], *parts]))
-        if self._pattern is not None:
-            indices = _found(columns, indices, self._pattern)
+        if self._query is not None:
+            found = indices[matching_records(chosen(columns, indices), self._query)]
+            if self._query.pattern.search(b""):
+                found = np.union1d(found, indices[columns.key_size[indices] < 0])
+            indices = found
         return replace(rows, indices=indices)
-
-
-def _found(columns: Columns, indices: Indices, pattern: re.Pattern[bytes]) -> Indices:
-    arena = columns.arena
-    starts = columns.key_start[indices].tolist()
-    sizes = np.maximum(columns.key_size[indices], 0).tolist()
-    found = [
-        pattern.search(arena[start : start + size]) is not None
-        for start, size in zip(starts, sizes, strict=True)
-    ]
-    wanted: Indices = indices[np.array(found, bool)]
-    return wanted

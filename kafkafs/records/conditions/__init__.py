@@ -1,0 +1,1 @@
+"""Conditions on records: keys, regular expressions, jq's language; on columns, bytes or lines."""
