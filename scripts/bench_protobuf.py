@@ -19,10 +19,10 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from kafkafs.forms.arrow.typed.protobuf_column import ProtobufColumn
 from kafkafs.schemas.decoders.protobuf import ProtobufDecoder
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.schema import SchemaKind
-from kafkafs.table.typed.protobuf_column import ProtobufColumn
 
 _ORDER = """
     syntax = "proto3";

@@ -19,7 +19,7 @@ from bench_report import Report, Sample, timed
 from confluent_kafka import Consumer, Message, TopicPartition
 
 import kafkafs
-from kafkafs.table.arrow_columns import record_schema
+from kafkafs.forms.arrow.arrow_columns import record_schema
 from tests.kafka.broker import Broker
 
 _BATCH = 10_000

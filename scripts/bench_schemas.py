@@ -20,6 +20,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from engine import kernel
 from engine.columns.batch_table import BATCH_ROW
 from engine.lines.record_line import LineOptions
+from kafkafs.forms.arrow.typed.avro_column import AvroColumn
+from kafkafs.forms.arrow.typed.typed_column import TypedColumn
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.decoders.limits import MOST_COST
@@ -28,8 +30,6 @@ from kafkafs.schemas.programs import compiled
 from kafkafs.schemas.schema import Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
-from kafkafs.table.typed.avro_column import AvroColumn
-from kafkafs.table.typed.typed_column import TypedColumn
 from tests import builders
 from tests.builders import Rec
 

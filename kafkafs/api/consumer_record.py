@@ -9,7 +9,6 @@ from datetime import datetime
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from engine.columns.columns import read_headers
 from engine.lines.line_decoder import BARE, DecodedField, LineDecoder, Pair
 from engine.lines.record_line import internal_decoder
 from engine.record.attributes import TIMESTAMP_TYPE_MASK, TimestampType
@@ -126,10 +125,10 @@ def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
     producer_epochs = table["producer_epoch"].tolist()
     states = None if rows.fates is None else [STATES[fate] for fate in rows.fates.tolist()]
     names = ("offset", "timestamp", "sequence", "row", "key_start", "key_size", "value_start",
-              "value_size", "headers_start", "headers_count")  # fmt: skip
+              "value_size", "headers_count")  # fmt: skip
     numbers = (rows.numbers(name).tolist() for name in names)
-    for (offset, timestamp, sequence, row, key_at, key_size, value_at, value_size, headers_at,
-         headers) in zip(*numbers, strict=True):  # fmt: skip
+    for (index, offset, timestamp, sequence, row, key_at, key_size, value_at, value_size,
+         headers) in zip(rows.indices.tolist(), *numbers, strict=True):  # fmt: skip
         yield ConsumerRecord(
             topic,
             partition,
@@ -137,8 +136,7 @@ def consumer_records(rows: Rows) -> Iterator[ConsumerRecord]:
             None if key_size < 0 else bytes(arena[key_at : key_at + key_size]),
             None if value_size < 0 else bytes(arena[value_at : value_at + value_size]),
             tuple(
-                (each.key.decode("utf-8", "replace"), each.value)
-                for each in read_headers(arena, headers_at, headers)
+                (each.key.decode("utf-8", "replace"), each.value) for each in columns.headers(index)
             )
             if headers
             else (),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkafs.api.scan import Scan
-    from kafkafs.table.typed.counted_misfits import CountedMisfits
+    from kafkafs.forms.arrow.typed.counted_misfits import CountedMisfits
 
 MOST_DAMAGE = 20
 """Damaged places that are kept; all are counted."""

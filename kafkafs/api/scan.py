@@ -24,13 +24,13 @@ from kafkafs.api.reading import row_options, usual_threads
 from kafkafs.api.scan_options import DEFAULTS, ScanOptions, Topics
 from kafkafs.api.scan_plan import ScanChoice, ScanPart
 from kafkafs.api.source_logs import SourceLogs
+from kafkafs.forms.arrow.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.conditions.row_filters import Every, KeyFilter, RowFilter
 from kafkafs.records.conditions.wanted_keys import TopicKeys
-from kafkafs.table.arrow_columns import CORRUPT, DECODED, LEFTOVER, USUAL, record_schema
 from kafkafs.table.record_rows import RecordRows
 from kafkafs.table.splits.header_walk import walk_headers
 from kafkafs.table.splits.split import Split
-from kafkafs.table.typed_values import TypedValues
 from kafkafs.table.where_filter import WhereFilter
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from kafkafs.table.typed.typed_columns import TypedColumns
+    from kafkafs.forms.arrow.typed.typed_columns import TypedColumns
 
 
 Number = TypeVar("Number", int, None)
@@ -337,7 +337,7 @@ def _typed(logs: SourceLogs, topics: Topics | None, *, nanoseconds: bool) -> Typ
     if len(names) != 1:
         raise ValueError(f'decode="columns" takes the schemas of one topic, not of {len(names)}')
     # Imported here: other scans need no decoders of Avro.
-    from kafkafs.table.typed.typed_columns import typed_columns
+    from kafkafs.forms.arrow.typed.typed_columns import typed_columns
 
     store = logs.tree.context.schemas.store()
     return typed_columns(names[0], store, nanoseconds=nanoseconds)

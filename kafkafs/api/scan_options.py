@@ -30,7 +30,7 @@ class ScanOptions(TypedDict, total=False):
     """Options of a scan, each of which may be left out.
 
     Attributes:
-        columns: names of columns, in order; see `kafkafs.table.arrow_columns.RECORD_FIELDS`.
+        columns: names of columns, in order; see `kafkafs.forms.arrow.arrow_columns.RECORD_FIELDS`.
         since, until: from the first record at or after `since` up to the first one at or after `until`, in offset
             order, as in the tree; `where` can bound timestamps exactly.
         offsets: (start, stop) of each partition, None for no bound, or a mapping (topic, partition) -> (start, stop).
@@ -46,7 +46,7 @@ class ScanOptions(TypedDict, total=False):
             that returns the decoder of a topic, None for raw bytes. With "none" the columns `decodedKey` and
             `decodedValue` have that JSON as text, null where nothing is decoded, beside bytes that stay as they are.
             "columns" gives the keys and values of one topic the Arrow types of its newest Avro or Protobuf schemas,
-            see `kafkafs.table.typed.typed_columns`.
+            see `kafkafs.forms.arrow.typed.typed_columns`.
         on_corrupt: at damage "raise" an error, "skip" it, or yield a "row" with its facts in column `_corrupt`. A
             partition whose folder cannot be read is an error with "raise", else left out and among the source's
             problems.

@@ -16,11 +16,11 @@ from kafkafs.api.scan import Scan
 from kafkafs.api.scan_options import Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Deleted
-from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
-from kafkafs.table.arrow_rows import MOST_MILLISECONDS
-from kafkafs.table.typed.counted_misfits import CountedMisfits
-from kafkafs.table.typed.retyped import with_leaves
-from kafkafs.table.typed_values import TypedValues
+from kafkafs.forms.arrow.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
+from kafkafs.forms.arrow.arrow_rows import MOST_MILLISECONDS
+from kafkafs.forms.arrow.typed.counted_misfits import CountedMisfits
+from kafkafs.forms.arrow.typed.retyped import with_leaves
+from kafkafs.forms.arrow.typed_values import TypedValues
 
 if TYPE_CHECKING:
     from kafkafs.schemas.store import SchemaStore
@@ -49,7 +49,7 @@ def typed_values(logs: SourceLogs, topic: str, store: SchemaStore | None) -> Cou
     if logs.row_mask is not None and logs.row_mask.of(topic) is not None:
         return None
     # Imported here: it needs the decoders of all schemas.
-    from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes
+    from kafkafs.forms.arrow.typed.typed_beside_bytes import TypedBesideBytes
 
     try:
         return CountedMisfits(TypedBesideBytes(topic, store, _duckdb_type))

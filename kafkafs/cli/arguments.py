@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.log.log_directory import LogSource, Unread
     from engine.verdict.loss import Loss
     from kafkafs.cli.printing.losses import Takes
-    from kafkafs.decode.record_format import RecordFormat
+    from kafkafs.forms.record_format import RecordFormat
     from kafkafs.masking.policy import MaskPolicy
     from kafkafs.tree.tree import Tree
 
@@ -141,7 +141,7 @@ class _Format(click.ParamType["RecordFormat"]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> RecordFormat:
-        from kafkafs.decode.record_format import FormatError, RecordFormat
+        from kafkafs.forms.record_format import FormatError, RecordFormat
 
         if isinstance(value, RecordFormat):
             return value

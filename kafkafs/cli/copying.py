@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from engine.log.partition_choice import PartitionChoice
     from engine.log.view.log_bound import LogRange
     from engine.log.view.log_view import LogView
-    from kafkafs.decode.record_format import RecordFormat
     from kafkafs.decode.searching.apart import Apart
     from kafkafs.decode.searching.search import Search
+    from kafkafs.forms.record_format import RecordFormat
     from kafkafs.schemas.sources.known_schemas import KnownSchemas
     from kafkafs.tree.tree import Tree
 

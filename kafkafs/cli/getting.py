@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_log import PartitionLog
     from engine.log.view.log_view import LogView
-    from kafkafs.decode.record_format import RecordFormat
     from kafkafs.decode.searching.apart import Apart
     from kafkafs.decode.searching.key_search import KeyFindings, KeySearch, Passed
     from kafkafs.decode.searching.live_key_search import LiveKeySearch
     from kafkafs.decode.searching.search import DamageFacts, Match
+    from kafkafs.forms.record_format import RecordFormat
     from kafkafs.masking.line_mask import LineMask
     from kafkafs.records.conditions.wanted_keys import WantedKey
     from kafkafs.schemas.sources.known_schemas import KnownSchemas

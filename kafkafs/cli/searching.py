@@ -43,10 +43,10 @@ from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.terminal.output import fail
 from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.cli.printing.terminal.verbosity import verbosity
-from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import Search
 from kafkafs.exit_codes import EXIT_CANNOT_READ
+from kafkafs.forms.record_format import RecordFormat
 from kafkafs.records.conditions.pattern import ALL_FIELDS, Query
 from kafkafs.records.conditions.where import Where, WhereError
 from kafkafs.schemas.sources.known_schemas import KnownSchemas

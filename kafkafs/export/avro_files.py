@@ -9,7 +9,7 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from kafkafs.export.file_columns import millisecond_columns
-from kafkafs.table.typed.retyped import retyped, with_leaves
+from kafkafs.forms.arrow.typed.retyped import retyped, with_leaves
 
 _NEVER_NULL = ("partition", "offset", "timestamp", "timestampType")
 _PLAIN: dict[pa.DataType, Any] = {

@@ -44,9 +44,9 @@ from kafkafs.export.ledger import (
 from kafkafs.export.summary import ExportSummary, Gap
 from kafkafs.export.target import LocalFiles, TargetFiles
 from kafkafs.export.typed_topics import TypedTopics, typed_topics
+from kafkafs.forms.arrow.arrow_columns import LEFTOVER
 from kafkafs.records.row_mask import RowMask
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.table.arrow_columns import LEFTOVER
 from kafkafs.table.row_options import DecoderOf, RowOptions
 from kafkafs.table.splits.split import QueryRange, Split, plan, plan_leftover, reaches_lost_end
 

@@ -23,16 +23,16 @@ from kafkafs.export.file_columns import file_schema
 from kafkafs.export.file_formats import FORMATS
 from kafkafs.export.file_writers import FileOutput, FileWriter, LinesFile, file_maker
 from kafkafs.export.folders import MS_OF_DAY, day_of, folder_of
+from kafkafs.forms.arrow.arrow_rows import record_batches
+from kafkafs.forms.arrow.typed.counted_misfits import CountedMisfits
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.masking.policy import Seen
 from kafkafs.records.line_texts import RowLines
 from kafkafs.records.rows import Rows
-from kafkafs.table.arrow_rows import record_batches
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.split_records import DamagedPlace, SplitRecords
 from kafkafs.table.splits.split import Split
 from kafkafs.table.splits.task_packing import packed
-from kafkafs.table.typed.counted_misfits import CountedMisfits
-from kafkafs.table.typed_values import TypedValues
 
 MOST_OPEN = 64
 """Files that a task has open at a time."""

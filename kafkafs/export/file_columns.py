@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from engine.units import LAST_TIME, NO_TIMESTAMP
 from kafkafs.export.errors import OptionError
-from kafkafs.table.arrow_columns import CORRUPT, DECODED, RECORD_FIELDS
-from kafkafs.table.typed.retyped import with_leaves
+from kafkafs.forms.arrow.arrow_columns import CORRUPT, DECODED, RECORD_FIELDS
+from kafkafs.forms.arrow.typed.retyped import with_leaves
 
 USUAL = ("partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
 """Columns of an export, in order; `topic` and `date` are folders."""

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kafkafs.export.errors import OptionError
+from kafkafs.forms.arrow.typed.retyped import TypeOf
+from kafkafs.forms.arrow.typed.typed_beside_bytes import TypedBesideBytes, Types, typed_as
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.table.typed.retyped import TypeOf
-from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes, Types, typed_as
 
 
 @dataclass(frozen=True)

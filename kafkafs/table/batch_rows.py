@@ -20,8 +20,8 @@ from engine.record.attributes import (
 from engine.record.fate import STATES
 from engine.units import NO_TIMESTAMP, Offset, TopicPartition
 from kafkafs.decode.error_line import damage_facts
+from kafkafs.forms.arrow.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
 from kafkafs.records.visible import SeenRun, Wanted
-from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row, rows_without_columns
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.splits.header_facts import (
     HeaderFacts,

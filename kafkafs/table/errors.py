@@ -5,9 +5,6 @@ from __future__ import annotations
 from engine.errors import CorruptRecordError
 from engine.units import Offset, TopicPartition
 
-NOT_FITTING = "a time does not fit the column"
-"""How the note on a value begins in which a time is null."""
-
 
 class LostRecordsError(RuntimeError):
     """Records that were there when the read was planned are gone.
@@ -67,29 +64,6 @@ class OtherLogDirError(RuntimeError):
     def __str__(self) -> str:
         before, now = self.before or "no meta.properties", self.now or "none"
         return f"another log dir is at {self.path}: {before} before, {now} now"
-
-
-class UndecodableRecordError(ValueError):
-    """A key or value that asks for a schema and does not decode.
-
-    Attributes:
-        partition: topic and partition.
-        offset: offset of the record.
-        side: "key" or "value".
-        reason: one sentence.
-    """
-
-    def __init__(self, partition: TopicPartition, offset: Offset, side: str, reason: str) -> None:
-        super().__init__(partition, offset, side, reason)
-        self.partition = partition
-        self.offset = offset
-        self.side = side
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return (
-            f"{self.partition} offset {self.offset}: the {self.side} does not decode: {self.reason}"
-        )
 
 
 class CorruptBatchError(CorruptRecordError):

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from engine.log.partition_log import PartitionLog
 from kafkafs.decode.searching.apart import Apart
+from kafkafs.forms.arrow.arrow_rows import one_row, record_batches, rows_without_columns
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.conditions.row_filters import RowFilter
 from kafkafs.records.rows import Rows
-from kafkafs.table.arrow_rows import one_row, record_batches, rows_without_columns
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.split_records import Counted, DamagedPlace, SplitRecords
 from kafkafs.table.splits.split import Split
-from kafkafs.table.typed_values import TypedValues
 
 
 class RecordRows:

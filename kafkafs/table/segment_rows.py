@@ -13,7 +13,7 @@ from engine.columns.batch_table import holds_control
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
-from kafkafs.table.arrow_rows import MOST_MILLISECONDS, one_row
+from kafkafs.forms.arrow.arrow_rows import MOST_MILLISECONDS, one_row
 from kafkafs.table.row_options import RowOptions
 from kafkafs.table.splits.header_facts import (
     Numbers,

@@ -16,8 +16,8 @@ from engine.coding.compression import CODEC_NAMES
 from engine.log.segment.scan import BatchRun
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
+from kafkafs.forms.arrow.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 from kafkafs.records.rows import Rows
-from kafkafs.table.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
 
 _FORMAT = ds.IpcFileFormat()
 _FILES = fs.LocalFileSystem()

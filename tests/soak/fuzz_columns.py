@@ -14,6 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from engine.lines.line_decoder import DecodedField
+from kafkafs.forms.arrow.typed.avro_column import AvroColumn
+from kafkafs.forms.arrow.typed.protobuf_column import ProtobufColumn
+from kafkafs.forms.arrow.typed.typed_column import TypedColumn
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.avro_schema import AvroPrimitive, AvroRecord, AvroType
 from kafkafs.schemas.decoders.limits import MOST_COST
@@ -21,10 +24,7 @@ from kafkafs.schemas.decoders.protobuf import ProtobufDecoder
 from kafkafs.schemas.decoders.value_decoder import ValueDecoder
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.programs import compiled
-from kafkafs.table.typed.avro_column import AvroColumn
-from kafkafs.table.typed.protobuf_column import ProtobufColumn
-from kafkafs.table.typed.typed_column import TypedColumn
-from tests.kafkafs.table.typed.reading import NULL, READ, REFUSED, TOO_LARGE, equal
+from tests.kafkafs.forms.arrow.typed.reading import NULL, READ, REFUSED, TOO_LARGE, equal
 from tests.soak import fuzz_programs
 from tests.soak.fuzz_kernel import exact
 from tests.soak.fuzz_programs import NUMBER, Kind

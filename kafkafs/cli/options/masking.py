@@ -16,7 +16,7 @@ from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
-    from kafkafs.decode.record_format import RecordFormat
+    from kafkafs.forms.record_format import RecordFormat
     from kafkafs.masking.line_mask import LineMask
     from kafkafs.masking.policy import MaskPolicy
 

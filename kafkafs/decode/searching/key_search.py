@@ -24,9 +24,9 @@ from engine.verdict.log_losses import losses_of, wanted
 from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.decode.failures import Cancelled
-from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import Chunk, DamageFacts, Match, Search
+from kafkafs.forms.record_format import RecordFormat
 from kafkafs.records.conditions.pattern import Query
 from kafkafs.records.conditions.required_literal import RequiredLiteral
 from kafkafs.records.conditions.wanted_keys import WantedKey

@@ -24,8 +24,8 @@ from engine.log.view.log_view import LogView
 from engine.verdict.log_runs import runs
 from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts, shown_facts
-from kafkafs.decode.record_format import RecordFormat
 from kafkafs.decode.searching.apart import Apart
+from kafkafs.forms.record_format import RecordFormat
 from kafkafs.records.conditions.pattern import (
     ENOUGH,
     Query,

@@ -133,7 +133,7 @@ class ColumnProgram:
     shapes: ColumnShapes
 
 class AvroColumnProgram(ColumnProgram):
-    """A program that reads values of an Avro schema into columns: the tables of `kafkafs.table.typed.avro_program`.
+    """A program that reads values of an Avro schema into columns: the tables of `kafkafs.forms.arrow.typed.avro_program`.
 
     Args:
         shapes: the shapes of the columns.
@@ -162,7 +162,7 @@ class ProtobufColumnProgram(ColumnProgram):
 
     Args:
         shapes: the shapes of the columns.
-        steps: the table of `kafkafs.table.typed.protobuf_program`.
+        steps: the table of `kafkafs.forms.arrow.typed.protobuf_program`.
         messages: the program of the type.
         purse: cost of the JSON that each message may have (`decoders.limits`).
 

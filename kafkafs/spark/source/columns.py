@@ -17,9 +17,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from kafkafs.forms.arrow.decoded_rows import DECODED_FIELDS
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.read_options import ReadOptions
-from kafkafs.table.decoded_rows import DECODED_FIELDS
 
 HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])

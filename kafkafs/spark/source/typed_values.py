@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
+from kafkafs.forms.arrow.typed.retyped import with_leaves
+from kafkafs.forms.arrow.typed.typed_beside_bytes import TypedBesideBytes, Types, typed_as
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.columns import DECODED, TYPED
-from kafkafs.table.typed.retyped import with_leaves
-from kafkafs.table.typed.typed_beside_bytes import TypedBesideBytes, Types, typed_as
 
 _DIGITS = 38
 """Most digits of a decimal of Spark."""

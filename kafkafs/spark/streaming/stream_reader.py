@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from engine.log.view.log_view import LogView
 from engine.units import Offset
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.records.row_mask import RowMask
 from kafkafs.spark.source.options.offset_limits import EARLIEST, Extreme
@@ -48,7 +49,6 @@ from kafkafs.spark.streaming.stream_ranges import (
 from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
 from kafkafs.table.row_options import DecoderOf
 from kafkafs.table.splits.split import Split
-from kafkafs.table.typed_values import TypedValues
 
 
 @dataclass

@@ -15,8 +15,8 @@ import pytest
 
 import kafkafs
 from kafkafs.api.opened_source import OpenedSource
+from kafkafs.forms.arrow.arrow_columns import RECORD_FIELDS
 from kafkafs.masking.policy import MaskPolicyError
-from kafkafs.table.arrow_columns import RECORD_FIELDS
 from kafkafs.tree.errors import MaskedError
 from tests.fixtures_data import DATA
 from tests.kafkafs.masked_source import (

@@ -22,7 +22,7 @@ from engine.lines.line_decoder import DecodedField, LineDecoder
 from engine.log.segment.log_segment import LogSegment
 from kafkafs.api.opened_source import OpenedSource
 from kafkafs.api.scan_options import DEFAULTS, ScanOptions
-from kafkafs.table.arrow_columns import DECODED
+from kafkafs.forms.arrow.arrow_columns import DECODED
 from tests.builders import Rec, batch
 from tests.fixtures_data import (
     WITH_TRUTH,
@@ -143,7 +143,7 @@ def test_rows_do_not_depend_on_the_number_of_threads(current: OpenedSource) -> N
 
 
 def test_columns_are_those_asked_for_in_their_order(current: OpenedSource) -> None:
-    from kafkafs.table.arrow_columns import RECORD_FIELDS
+    from kafkafs.forms.arrow.arrow_columns import RECORD_FIELDS
 
     names = list(reversed(RECORD_FIELDS))
     table = current.scan("txn", columns=names).to_arrow()

@@ -73,7 +73,7 @@ def legacy() -> Iterator[OpenedSource]:
 
 @pytest.fixture(scope="module")
 def whole(current: OpenedSource, legacy: OpenedSource) -> dict[str, Any]:
-    from kafkafs.table.arrow_columns import RECORD_FIELDS
+    from kafkafs.forms.arrow.arrow_columns import RECORD_FIELDS
 
     return {
         name: source.scan(columns=list(RECORD_FIELDS)).to_arrow()

@@ -14,6 +14,7 @@ import kafkafs
 from engine.lines.json_text import Values
 from engine.log.partition_choice import NamePattern
 from engine.record.encoding.simple_record import SimpleRecord
+from kafkafs.forms.arrow.typed.typed_columns import typed_columns
 from kafkafs.schemas.decoders import avro, cache, protobuf, protobuf_files
 from kafkafs.schemas.decoders.cache import DecoderCache
 from kafkafs.schemas.decoders.protobuf_files import link
@@ -22,9 +23,8 @@ from kafkafs.schemas.schema import Origin, Schema, SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import TopicSchemas
 from kafkafs.schemas.topic_subjects import Mapped
-from kafkafs.table.typed.typed_columns import typed_columns
 from tests.builders import Rec, batch
-from tests.kafkafs.table.typed.reading import rows_of
+from tests.kafkafs.forms.arrow.typed.reading import rows_of
 from tests.schema_records import schema_record, write_topic
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'

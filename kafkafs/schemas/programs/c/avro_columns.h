@@ -1,6 +1,6 @@
 /* Reads values in Avro's binary form into columns, with a program made of the writer's schema and the column's.
  *
- * Twin: kafkafs/table/typed/avro_types.py, which makes the same column of each value's JSON. A program refuses what its twin
+ * Twin: kafkafs/forms/arrow/typed/avro_types.py, which makes the same column of each value's JSON. A program refuses what its twin
  * refuses, and besides what only the twin reads: decimals of more than 32 bytes, maps that have a key twice.
  */
 #ifndef KAC_AVRO_COLUMNS_H
@@ -9,7 +9,7 @@
 #include "avro.h"
 #include "columns.h"
 
-/* kafkafs.table.typed.avro_program.ColumnStep */
+/* kafkafs.forms.arrow.typed.avro_program.ColumnStep */
 enum {
     KAC_REFUSED, KAC_NULL, KAC_BOOLEAN, KAC_NUMBER, KAC_NUMBER_AS_FLOAT, KAC_NUMBER_AS_DOUBLE, KAC_TIME, KAC_FLOAT,
     KAC_FLOAT_AS_DOUBLE, KAC_DOUBLE, KAC_STRING, KAC_BYTES, KAC_FIXED, KAC_ENUM, KAC_UNION, KAC_ARRAY, KAC_MAP,

@@ -11,7 +11,7 @@
 
 #include "json_writer.h"
 
-/* kafkafs.table.typed.column_tree.ColumnKind */
+/* kafkafs.forms.arrow.typed.column_tree.ColumnKind */
 enum { KCL_NULL, KCL_BOOLEAN, KCL_FIXED, KCL_BYTES, KCL_LIST, KCL_STRUCT };
 
 /* A column as Python states it. */

@@ -1,6 +1,6 @@
 /* Appends Protobuf messages, read into nodes, to columns.
  *
- * Twin: kafkafs/table/typed/protobuf_types.py, which makes the same column of upb's messages. What the twin refuses, and
+ * Twin: kafkafs/forms/arrow/typed/protobuf_types.py, which makes the same column of upb's messages. What the twin refuses, and
  * what upb has to read, is refused here.
  */
 #ifndef PBC_PROTOBUF_COLUMNS_H
@@ -9,7 +9,7 @@
 #include "columns.h"
 #include "protobuf_json.h"
 
-/* kafkafs.table.typed.protobuf_program.FieldStep */
+/* kafkafs.forms.arrow.typed.protobuf_program.FieldStep */
 enum {
     PBC_NUMBER, PBC_BOOLEAN, PBC_ENUM, PBC_BYTES, PBC_MESSAGE, PBC_TEXT, PBC_TIMESTAMP, PBC_DURATION, PBC_WRAPPER,
     PBC_LIST, PBC_MAP

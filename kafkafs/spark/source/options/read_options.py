@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.records.row_mask import RowMask
 from kafkafs.schemas.sources.known_schemas import AUTO, NONE
@@ -27,7 +28,6 @@ from kafkafs.spark.source.options.offset_limits import (
 from kafkafs.spark.source.options.option_values import count, delay, flag, one_of, pattern, size
 from kafkafs.spark.source.options.partition_choice import ALL, Choice, parse_choice
 from kafkafs.table.row_options import DecoderOf, RowOptions
-from kafkafs.table.typed_values import TypedValues
 
 SPLIT_BYTES = 64 * MiB
 MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000

@@ -22,10 +22,10 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install '.[
 
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from kafkafs.forms.arrow.errors import UndecodableRecordError
 from kafkafs.spark import read
 from kafkafs.spark.data_source import KafkaLogDataSource, KafkaLogReader
 from kafkafs.spark.errors import OptionError
-from kafkafs.table.errors import UndecodableRecordError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

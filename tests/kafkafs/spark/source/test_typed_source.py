@@ -27,10 +27,10 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kafkafs.forms.arrow.errors import UndecodableRecordError
 from kafkafs.spark import read
 from kafkafs.spark.data_source import KafkaLogDataSource, KafkaLogReader
 from kafkafs.spark.errors import OptionError
-from kafkafs.table.errors import UndecodableRecordError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,7 @@ def transformer(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def batches() -> list[Any]:
-    from kafkafs.table.arrow_rows import rows_without_columns
+    from kafkafs.forms.arrow.arrow_rows import rows_without_columns
 
     two = pa.RecordBatch.from_pydict({"a": [1, None], "b": ["x", "y"]})
     return [rows_without_columns(count) for count in (0, 1, 5, 20_000)] + [two, two.slice(0, 0)]
@@ -41,8 +41,8 @@ def test_a_wrapped_batch_is_what_pyspark_makes_of_it(transformer: Any) -> None:
 
 
 def test_it_is_put_in_place_once_and_costs_nothing_for_a_row(transformer: Any) -> None:
+    from kafkafs.forms.arrow.arrow_rows import rows_without_columns
     from kafkafs.spark.source.worker_process import spare_the_dicts
-    from kafkafs.table.arrow_rows import rows_without_columns
 
     def took(rows: int) -> float:
         start = time.process_time()

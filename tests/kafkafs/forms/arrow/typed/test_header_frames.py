@@ -95,7 +95,7 @@ FORMS: dict[str, tuple[str, bytes, Headers]] = {
 @needs_programs
 @pytest.mark.parametrize("form", list(FORMS))
 def test_they_are_read_together(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkafs.table.typed.typed_columns._field", refused)
+    monkeypatch.setattr("kafkafs.forms.arrow.typed.typed_columns._field", refused)
     kind, head, headers = FORMS[form]
     payload = avro if kind == "avro" else message_c
     in_headers = any(name == OWN_KEY for name, _ in headers)
@@ -159,7 +159,7 @@ def test_odd_headers_have_what_each_value_has_alone(
     records = [Rec(value, headers=headers) for value, headers in [*ODD.values(), *many] * 2]
     source = topic(tmp_path, kind, records)
     together = columns(source)
-    monkeypatch.setattr("kafkafs.table.typed.typed_columns.extension", None)
+    monkeypatch.setattr("kafkafs.forms.arrow.typed.typed_columns.extension", None)
     alone = columns(source)
     assert together.to_pylist() == alone.to_pylist()
     assert 0 < together["valueNote"].null_count < len(records)

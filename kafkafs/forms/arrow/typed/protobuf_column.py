@@ -12,6 +12,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from engine.arrays import np, npt
 from engine.lines.line_decoder import DecodedField
+from kafkafs.forms.arrow.typed.protobuf_program import message_program
+from kafkafs.forms.arrow.typed.protobuf_types import arrow_type, value_of
+from kafkafs.forms.arrow.typed.typed_column import Read, TypedColumn
 from kafkafs.schemas.decoders.limits import Purse
 from kafkafs.schemas.decoders.protobuf import MOST_INDEX_BYTES, ProtobufDecoder, ProtobufPayload
 from kafkafs.schemas.decoders.value_decoder import Payloads
@@ -24,9 +27,6 @@ from kafkafs.schemas.framing import (
     message_indexes,
 )
 from kafkafs.schemas.topic_decoder import SameFrame
-from kafkafs.table.typed.protobuf_program import message_program
-from kafkafs.table.typed.protobuf_types import arrow_type, value_of
-from kafkafs.table.typed.typed_column import Read, TypedColumn
 
 if TYPE_CHECKING:
     from kafkafs.schemas.programs import compiled

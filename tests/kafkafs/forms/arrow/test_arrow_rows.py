@@ -37,7 +37,7 @@ def batches(
     indices: list[int] | None = None,
     last_timestamp: int | None = None,
 ) -> list[pa.RecordBatch]:
-    from kafkafs.table.arrow_rows import Rows, record_batches
+    from kafkafs.forms.arrow.arrow_rows import Rows, record_batches
 
     data = bytes(records_of(*records).buffer)
     table = table_of(data)
@@ -109,7 +109,7 @@ def test_a_time_that_does_not_fit_into_microseconds_is_null_and_its_number_stays
 
 
 def test_a_batch_has_not_too_many_rows_nor_bytes() -> None:
-    from kafkafs.table.arrow_rows import MOST_BYTES, MOST_ROWS
+    from kafkafs.forms.arrow.arrow_rows import MOST_BYTES, MOST_ROWS
 
     many = batches(*[SimpleRecord(b"", b"")] * (MOST_ROWS + 1), names=["offset"])
     assert [batch.num_rows for batch in many] == [MOST_ROWS, 1]

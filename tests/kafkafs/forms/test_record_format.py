@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkafs.decode.record_format import FormatError, RecordFormat
+from kafkafs.forms.record_format import FormatError, RecordFormat
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from engine.units import Timestamp
+from kafkafs.forms.arrow.typed.retyped import TypeOf, retyped_with_notes
+from kafkafs.forms.arrow.typed.typed_columns import typed_columns
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.rows import Rows
 from kafkafs.schemas.store import SchemaStore
-from kafkafs.table.typed.retyped import TypeOf, retyped_with_notes
-from kafkafs.table.typed.typed_columns import typed_columns
-from kafkafs.table.typed_values import TypedValues
 
 _DECODED = {"key": "decodedKey", "value": "decodedValue"}
 _SIDES = {name: side for side, name in _DECODED.items()} | {

@@ -15,15 +15,15 @@ from kafkafs.schemas.errors import UndecodableError
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 
-from kafkafs.table.typed.avro_column import AvroColumn  # noqa: E402
-from tests.kafkafs.table.typed.avro_values import (  # noqa: E402
+from kafkafs.forms.arrow.typed.avro_column import AvroColumn  # noqa: E402
+from tests.kafkafs.forms.arrow.typed.avro_values import (  # noqa: E402
     FIXED,
     SCALARS,
     Maker,
     number,
     sized,
 )
-from tests.kafkafs.table.typed.reading import (  # noqa: E402
+from tests.kafkafs.forms.arrow.typed.reading import (  # noqa: E402
     NULL,
     READ,
     REFUSED,

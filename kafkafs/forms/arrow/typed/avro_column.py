@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from engine.arrays import np
 from engine.lines.line_decoder import DecodedField
+from kafkafs.forms.arrow.typed.avro_program import column_program
+from kafkafs.forms.arrow.typed.avro_rules import Fit
+from kafkafs.forms.arrow.typed.avro_types import arrow_type, fit_of
+from kafkafs.forms.arrow.typed.typed_column import Read, TypedColumn
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.avro_schema import AvroType
 from kafkafs.schemas.decoders.limits import Purse
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.errors import UndecodableError, undecodable
 from kafkafs.schemas.topic_decoder import SameFrame
-from kafkafs.table.typed.avro_program import column_program
-from kafkafs.table.typed.avro_rules import Fit
-from kafkafs.table.typed.avro_types import arrow_type, fit_of
-from kafkafs.table.typed.typed_column import Read, TypedColumn
 
 if TYPE_CHECKING:
     from kafkafs.schemas.programs import compiled

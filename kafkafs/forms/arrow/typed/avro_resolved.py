@@ -9,6 +9,14 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import Any
 
+from kafkafs.forms.arrow.typed.avro_rules import (
+    Fit,
+    check_scalar,
+    enum_symbols,
+    not_read,
+    record_sources,
+    wide,
+)
 from kafkafs.schemas.decoders.avro_logical import number_form
 from kafkafs.schemas.decoders.avro_reader import bytes_form
 from kafkafs.schemas.decoders.avro_schema import (
@@ -23,14 +31,6 @@ from kafkafs.schemas.decoders.avro_schema import (
     Logical,
 )
 from kafkafs.schemas.errors import UndecodableError
-from kafkafs.table.typed.avro_rules import (
-    Fit,
-    check_scalar,
-    enum_symbols,
-    not_read,
-    record_sources,
-    wide,
-)
 
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 """Texts of floats that JSON has no number for."""

@@ -10,8 +10,8 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 
-from kafkafs.table.errors import NOT_FITTING  # noqa: E402
-from kafkafs.table.typed.retyped import retyped, retyped_with_notes, with_leaves  # noqa: E402
+from kafkafs.forms.arrow.errors import NOT_FITTING  # noqa: E402
+from kafkafs.forms.arrow.typed.retyped import retyped, retyped_with_notes, with_leaves  # noqa: E402
 
 NANOS = pa.timestamp("ns", "UTC")
 MICROS = pa.timestamp("us", "UTC")

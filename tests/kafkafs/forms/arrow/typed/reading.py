@@ -13,10 +13,10 @@ from engine.lines.line_decoder import LineDecoder
 from engine.record.encoding.building import records_of
 from engine.record.encoding.simple_record import SimpleRecord
 from engine.units import TopicPartition
+from kafkafs.forms.arrow.typed.typed_column import TypedColumn
 from kafkafs.records.rows import Rows
 from kafkafs.schemas.decoders.limits import MOST_COST
 from kafkafs.schemas.programs import compiled
-from kafkafs.table.typed.typed_column import TypedColumn
 from tests.engine.kernel.kernels import table_of
 
 READ, NULL, REFUSED, TOO_LARGE = range(4)

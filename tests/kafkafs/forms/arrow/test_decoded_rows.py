@@ -9,7 +9,7 @@ import pytest
 
 import kafkafs
 from kafkafs.api.opened_source import OpenedSource
-from kafkafs.table.arrow_columns import DECODED
+from kafkafs.forms.arrow.arrow_columns import DECODED
 from tests.schema_truth import (
     REGISTRIES,
     log_records,

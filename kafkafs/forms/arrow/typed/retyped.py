@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkafs.table.errors import NOT_FITTING
+from kafkafs.forms.arrow.errors import NOT_FITTING
 
 TypeOf: TypeAlias = Callable[[pa.DataType], pa.DataType]
 """Function from a type to the one that is shown in its place."""

@@ -23,6 +23,18 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from kafkafs.forms.arrow.typed.avro_resolved import json_default, resolved_json
+from kafkafs.forms.arrow.typed.avro_rules import (
+    NULL,
+    TICKS,
+    Fit,
+    check_scalar,
+    enum_symbols,
+    record_sources,
+    type_name,
+    wide,
+    without_null,
+)
 from kafkafs.schemas.decoders.avro_logical import decimal_text
 from kafkafs.schemas.decoders.avro_schema import (
     AvroArray,
@@ -37,18 +49,6 @@ from kafkafs.schemas.decoders.avro_schema import (
 )
 from kafkafs.schemas.decoders.value_decoder import json_bytes
 from kafkafs.schemas.errors import UndecodableError
-from kafkafs.table.typed.avro_resolved import json_default, resolved_json
-from kafkafs.table.typed.avro_rules import (
-    NULL,
-    TICKS,
-    Fit,
-    check_scalar,
-    enum_symbols,
-    record_sources,
-    type_name,
-    wide,
-    without_null,
-)
 
 MOST_NESTED = 32
 """Levels of types in a column; unions and what lies in them count one each."""

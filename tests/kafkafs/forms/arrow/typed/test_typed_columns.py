@@ -26,9 +26,9 @@ from tests.schema_truth import REGISTRIES, schema_log_dir, schema_topics
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 pc = pytest.importorskip("pyarrow.compute")
 
-from kafkafs.table.typed.avro_column import AvroColumn  # noqa: E402
-from kafkafs.table.typed.avro_types import MOST_NESTED, arrow_type  # noqa: E402
-from tests.kafkafs.table.typed.reading import REFUSED, equal, read  # noqa: E402
+from kafkafs.forms.arrow.typed.avro_column import AvroColumn  # noqa: E402
+from kafkafs.forms.arrow.typed.avro_types import MOST_NESTED, arrow_type  # noqa: E402
+from tests.kafkafs.forms.arrow.typed.reading import REFUSED, equal, read  # noqa: E402
 
 CONFLUENT = schema_log_dir("schemas-confluent")
 NOW = datetime.datetime(2024, 2, 29, 12, 30, 59, 123456, datetime.UTC)
@@ -412,7 +412,7 @@ def test_columns_are_the_same_without_the_compiled_programs(
             return found
 
         compiled = tables()
-        monkeypatch.setattr("kafkafs.table.typed.typed_columns.extension", None)
+        monkeypatch.setattr("kafkafs.forms.arrow.typed.typed_columns.extension", None)
         reference = tables()
     assert len(compiled) > 5
     assert compiled.keys() == reference.keys()

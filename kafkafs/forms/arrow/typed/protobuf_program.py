@@ -1,7 +1,7 @@
 """Compiler of a Protobuf type to a program that reads its messages into a column.
 
 The shape of steps is that of `schemas/programs/c/protobuf_columns.h`. The rules are those of
-`kafkafs.table.typed.protobuf_types`, the twin.
+`kafkafs.forms.arrow.typed.protobuf_types`, the twin.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from enum import IntEnum
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.schemas.decoders.limits import MOST_COST
-from kafkafs.schemas.programs import extension
-from kafkafs.table.typed.column_tree import ColumnKind, ColumnTree
-from kafkafs.table.typed.protobuf_types import (
+from kafkafs.forms.arrow.typed.column_tree import ColumnKind, ColumnTree
+from kafkafs.forms.arrow.typed.protobuf_types import (
     DURATION,
     NANOS_A_TICK,
     TIMESTAMP,
@@ -24,6 +22,8 @@ from kafkafs.table.typed.protobuf_types import (
     is_text,
     is_wrapper,
 )
+from kafkafs.schemas.decoders.limits import MOST_COST
+from kafkafs.schemas.programs import extension
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from engine.log.unmatched import did_you_mean
-from kafkafs.table.decoded_rows import DECODED_FIELDS
+from kafkafs.forms.arrow.decoded_rows import DECODED_FIELDS
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 

@@ -14,16 +14,16 @@ from engine.columns.binary_columns import BinaryColumn
 from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
 from engine.record.fate import STATES
 from engine.units import MAX_INT64, NO_TIMESTAMP
-from kafkafs.records.decoded import decoded_parts
-from kafkafs.records.rows import Rows
-from kafkafs.table.decoded_rows import (
+from kafkafs.forms.arrow.decoded_rows import (
     BUILDERS,
     DECODED_FIELDS,
     refuse_misfits,
     refuse_undecoded,
     shown_bytes,
 )
-from kafkafs.table.typed_values import TypedValues
+from kafkafs.forms.arrow.typed_values import TypedValues
+from kafkafs.records.decoded import decoded_parts
+from kafkafs.records.rows import Rows
 
 MOST_ROWS = 10_000
 MOST_BYTES = 16 * 1024 * 1024

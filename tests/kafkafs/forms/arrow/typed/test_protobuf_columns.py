@@ -24,8 +24,8 @@ from tests.kafkafs.schemas.decoders.test_protobuf_program import (
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install '.[arrow]'")
 
-from kafkafs.table.typed.protobuf_column import ProtobufColumn  # noqa: E402
-from tests.kafkafs.table.typed.reading import (  # noqa: E402
+from kafkafs.forms.arrow.typed.protobuf_column import ProtobufColumn  # noqa: E402
+from tests.kafkafs.forms.arrow.typed.reading import (  # noqa: E402
     READ,
     REFUSED,
     TOO_LARGE,

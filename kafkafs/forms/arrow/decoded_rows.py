@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from engine import kernel
 from engine.lines.json_text import Shown, Values
 from engine.lines.line_decoder import HIDDEN, DecodedField
+from kafkafs.forms.arrow.errors import NOT_FITTING, UndecodableRecordError
 from kafkafs.records.decoded import embedded_json
 from kafkafs.records.rows import Rows
-from kafkafs.table.errors import NOT_FITTING, UndecodableRecordError
 
 DECODED_FIELDS: dict[str, pa.DataType] = {
     "decodedKey": pa.string(),

@@ -1,7 +1,7 @@
 """Compiler of two Avro schemas to a program: it reads values of the writer's schema into a column of the reader's.
 
 The shapes of steps and links are those of `schemas/programs/c/avro_columns.h`. The rules are those of
-`kafkafs.table.typed.avro_types`, the twin. A part of a value that no program serves has a step that refuses it: the twin then
+`kafkafs.forms.arrow.typed.avro_types`, the twin. A part of a value that no program serves has a step that refuses it: the twin then
 has the value, or the words for what is wrong with it.
 """
 
@@ -15,6 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from kafkafs.forms.arrow.typed.avro_resolved import is_same_form
+from kafkafs.forms.arrow.typed.avro_rules import (
+    DAY_TICKS,
+    NULL,
+    check_scalar,
+    enum_symbols,
+    record_sources,
+    type_name,
+    without_null,
+)
+from kafkafs.forms.arrow.typed.avro_types import Path, default_of, is_text
+from kafkafs.forms.arrow.typed.column_tree import ColumnKind, ColumnTree
 from kafkafs.schemas.decoders.avro_program import AvroSteps, NotServedError
 from kafkafs.schemas.decoders.avro_schema import (
     AvroArray,
@@ -31,18 +43,6 @@ from kafkafs.schemas.decoders.avro_schema import (
 from kafkafs.schemas.decoders.limits import CONTAINER_COST, ITEM_COST, MOST_COST
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.programs import extension
-from kafkafs.table.typed.avro_resolved import is_same_form
-from kafkafs.table.typed.avro_rules import (
-    DAY_TICKS,
-    NULL,
-    check_scalar,
-    enum_symbols,
-    record_sources,
-    type_name,
-    without_null,
-)
-from kafkafs.table.typed.avro_types import Path, default_of, is_text
-from kafkafs.table.typed.column_tree import ColumnKind, ColumnTree
 
 if TYPE_CHECKING:
     from kafkafs.schemas.programs import compiled

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from engine.lines.line_decoder import DecodedField
+from kafkafs.forms.arrow.typed.typed_column import Read, TypedColumn
 from kafkafs.schemas.decoders.limits import Purse
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.topic_decoder import SameFrame
 from kafkafs.schemas.topic_type import TopicType
-from kafkafs.table.typed.typed_column import Read, TypedColumn
 
 _TYPES = {
     "boolean": pa.bool_(),

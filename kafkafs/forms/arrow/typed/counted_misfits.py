@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkafs.forms.arrow.errors import NOT_FITTING
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.rows import Rows
-from kafkafs.table.errors import NOT_FITTING
-from kafkafs.table.typed_values import TypedValues
 
 _NOTES = {"decodedKey": "keyNote", "decodedValue": "valueNote"}
 

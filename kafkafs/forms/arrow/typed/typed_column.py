@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from engine.arrays import np, npt
 from engine.lines.line_decoder import DecodedField
+from kafkafs.forms.arrow.typed.column_tree import ColumnTree
 from kafkafs.schemas.decoders.limits import MOST_COST, Purse
 from kafkafs.schemas.decoders.value_decoder import Payloads
 from kafkafs.schemas.errors import UndecodableError, printable, said
 from kafkafs.schemas.programs import extension
 from kafkafs.schemas.topic_decoder import SameFrame
-from kafkafs.table.typed.column_tree import ColumnTree
 
 if TYPE_CHECKING:
     from kafkafs.schemas.programs import compiled

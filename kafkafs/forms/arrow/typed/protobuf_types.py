@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from kafkafs.forms.arrow.typed.retyped import with_leaves
 from kafkafs.schemas.decoders.limits import Purse
 from kafkafs.schemas.decoders.protobuf_json import MessagePrinter, text_of
 from kafkafs.schemas.decoders.value_decoder import json_bytes
-from kafkafs.table.typed.retyped import with_leaves
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor

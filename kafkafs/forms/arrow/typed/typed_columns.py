@@ -18,6 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.lines.line_decoder import DecodedField
+from kafkafs.forms.arrow.typed.avro_column import AvroColumn
+from kafkafs.forms.arrow.typed.plain_column import PlainColumn, arrow_type
+from kafkafs.forms.arrow.typed.typed_column import TOO_LARGE, Made, Read, TypedColumn, misfit
+from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.rows import Rows
 from kafkafs.schemas.decoders.avro import AvroDecoder
 from kafkafs.schemas.decoders.cache import make_decoder
@@ -29,10 +33,6 @@ from kafkafs.schemas.programs import extension
 from kafkafs.schemas.schema import SchemaKind
 from kafkafs.schemas.store import SchemaStore
 from kafkafs.schemas.topic_decoder import SameFrame, TopicSchemas
-from kafkafs.table.typed.avro_column import AvroColumn
-from kafkafs.table.typed.plain_column import PlainColumn, arrow_type
-from kafkafs.table.typed.typed_column import TOO_LARGE, Made, Read, TypedColumn, misfit
-from kafkafs.table.typed_values import TypedValues
 
 _SIDES = ("key", "value")
 _MOST_PROGRAMS = 64
@@ -91,8 +91,8 @@ def _column(decoder: ValueDecoder, message: Message, *, nanoseconds: bool) -> Ty
     if isinstance(decoder, AvroDecoder):
         return AvroColumn(decoder.schema)
     # Imported here: it needs google.protobuf.
+    from kafkafs.forms.arrow.typed.protobuf_column import ProtobufColumn
     from kafkafs.schemas.decoders.protobuf import ProtobufDecoder
-    from kafkafs.table.typed.protobuf_column import ProtobufColumn
 
     assert isinstance(decoder, ProtobufDecoder)
     return ProtobufColumn(decoder, message or decoder.main_message(), nanoseconds=nanoseconds)

@@ -1,0 +1,1 @@
+"""What readers get of records: rows of Arrow tables, text by a format."""

@@ -1,0 +1,1 @@
+"""Records as columns of Arrow; needs PyArrow."""
