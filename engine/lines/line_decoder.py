@@ -113,9 +113,8 @@ class LineDecoder(ABC):
         """
         if not self.may_decode(key, value, headers):
             return BARE
-        sizes = len(key or b""), len(value or b"")
-        if sum(sizes) > MOST_DECODED:
-            return _too_large(sizes[0]), _too_large(sizes[1])
+        if (0 if key is None else len(key)) + (0 if value is None else len(value)) > MOST_DECODED:
+            return _too_large(key), _too_large(value)
         return self.fields(
             None if key is None else bytes(key),
             None if value is None else bytes(value),
@@ -235,10 +234,10 @@ def decoded_texts(
     return found[0], found[1]
 
 
-def _too_large(size: int) -> DecodedField | None:
-    if size <= MOST_DECODED:
+def _too_large(data: Buffer | None) -> DecodedField | None:
+    if data is None or len(data) <= MOST_DECODED:
         return None
-    return DecodedField(None, note=f"{size} bytes are not decoded")
+    return DecodedField(None, note=f"{len(data)} bytes are not decoded")
 
 
 def field_json(name: bytes, data: bytes | None, shown: DecodedField | None, mode: Values) -> bytes:
