@@ -36,7 +36,7 @@ from engine.check.segment_look import ItemsOf, unreadable
 from engine.check.start_effect import with_start
 from engine.errors import KafkaStorageError
 from engine.log.segment.damage import DamageKind
-from engine.log.segment.scan import BatchRun, Damage, Disorder
+from engine.log.segment.scan import BatchRun, Damage, Disorder, tables
 from engine.units import Offset, Timestamp
 from engine.verdict.gap_causes.compaction_marks import marked_to
 from engine.verdict.gap_causes.gap_evidence import known_evidence
@@ -189,10 +189,14 @@ class LogCheck:
             self._statistics.begin(source.path, source.base_offset)
         for item, facts in self._items_of(source):
             if isinstance(item, Disorder):
-                continue  # `order` finds which batch is out of place
+                continue
             if isinstance(item, Damage):
                 self._note_holes(holes.add(item))
-                yield from self._found(segment, damaged.add(item))
+                if item.kind is DamageKind.OFFSET_ORDER:
+                    yield from self._found(segment, damaged.end(item.position))
+                    yield from self._found(segment, self._misplaced(segment, item))
+                else:
+                    yield from self._found(segment, damaged.add(item))
                 if not segment.row_count and not segment.damages:
                     self.order.end(place, source.base_offset)
                 segment.damages.append(item)
@@ -226,11 +230,9 @@ class LogCheck:
         table = facts.with_first_offsets(run.table)
         yield from header_breaches(table, segment.base_offset, segment.next_base)
         yield from facts.breaches
-        breaches, late = self.order.feed(place, table, self._copies.find)
-        yield from breaches
-        if late < len(table):
-            self.producers.feed(place, table[late:])
-            self.evidence.marked_to = max(self.evidence.marked_to, marked_to(table[late:]))
+        yield from self.order.feed(place, table)
+        self.producers.feed(place, table)
+        self.evidence.marked_to = max(self.evidence.marked_to, marked_to(table))
         if facts.wrappers is not None:
             self.evidence.marked_to = max(self.evidence.marked_to, facts.wrappers.thinned_to)
         if facts.keyless is not None and self.evidence.keyless is None:
@@ -241,6 +243,16 @@ class LogCheck:
         self.summary.size += run.end_position - run.position
         if self._statistics is not None and facts.summaries is not None:
             self._statistics.add(run.table, facts.summaries, run.next_offset)
+
+    def _misplaced(self, segment: SegmentUnderCheck, damage: Damage) -> Iterator[Breach]:
+        """Yield the breaches for good batches that are out of place."""
+        source, end = segment.segment, damage.position + damage.length
+        for table in tables(source.scan(damage.position, end, in_order=False)):
+            breach = self.order.misplaced(table, damage, self._copies.find)
+            outside = list(header_breaches(table, segment.base_offset, segment.next_base))
+            if breach.rule == "offset-duplicate" or not outside:
+                yield breach
+            yield from outside
 
     def _note_holes(self, holes: Iterable[Hole]) -> None:
         for hole in holes:

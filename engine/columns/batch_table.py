@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, overload
 from engine.arrays import np, npt
 from engine.coding.layout import Buffer, Int8, Int16, Int32, Int64, Layout, UInt8, UInt16, UInt32
 from engine.record.attributes import TRANSACTIONAL_MASK, has_flag, is_control
+from engine.units import MAX_INT64
 
 Table: TypeAlias = "npt.NDArray[Any]"
 
@@ -70,6 +71,14 @@ def holds_control(table: Any) -> Any:
 def holds_transactional(table: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Tell which batches of a table belong to a transaction; of a row, whether it does."""
     return has_flag(table["magic"], table["attributes"], TRANSACTIONAL_MASK)
+
+
+def good_count(table: Table) -> int:
+    """Return how many batches from the first on have the right checksum and possible offsets, in any order."""
+    base, last = table["base_offset"], table["last_offset"]
+    good = (table["crc_ok"] != 0) & (base >= 0) & (last >= base) & (last < MAX_INT64)
+    bad = np.flatnonzero(~good)
+    return int(bad[0]) if len(bad) else len(table)
 
 
 class BatchRows:

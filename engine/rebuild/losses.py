@@ -133,12 +133,14 @@ class Holes(NamedTuple):
 
     def _gaps(self, start: Offset, end: Offset, held: Offset) -> Iterator[Loss]:
         at, is_compacted = start, self.merged.is_compacted
-        named = self._named_batches()
+        named, before = self._named_batches(), None
         for piece in self.merged.pieces:
             following = piece.base_offset
             if following > at:
-                yield from self._gap(at, following, named, is_compacted or piece.is_legacy)
-            at = max(at, piece.next_offset)
+                other = None if before is None else self._other_between(before, piece)
+                may_be_empty = is_compacted or piece.is_legacy
+                yield from self._gap(at, following, named, may_be_empty, other)
+            at, before = max(at, piece.next_offset), piece
         if is_compacted and self._damage_in(at, end) is None and held > at:
             yield from self._gap(at, held, named, is_compacted)
             at = held
@@ -161,7 +163,12 @@ class Holes(NamedTuple):
                     )
 
     def _gap(
-        self, at: Offset, following: Offset, named: dict[Offset, str], may_be_empty: bool
+        self,
+        at: Offset,
+        following: Offset,
+        named: dict[Offset, str],
+        may_be_empty: bool,
+        other: Dropped | None = None,
     ) -> Iterator[Loss]:
         sure = not self.merged.is_compacted
         if self.lost_start is not None and at < self.lost_start.next <= following:
@@ -170,7 +177,7 @@ class Holes(NamedTuple):
             if first == following:
                 return
             at = first  # the first records file has lost its records, too
-        damage = self._damage_in(at, following)
+        damage = self._damage_in(at, following) or other
         if damage is not None:
             yield self._loss(LossKind.BYTES, at, following, "", is_certain=sure, bytes_in=damage)
             return
@@ -198,6 +205,15 @@ class Holes(NamedTuple):
                 if each.first_offset < stop and last >= start:
                     return each
         return None
+
+    def _other_between(self, before: Piece, piece: Piece) -> Dropped | None:
+        """Return a batch that stands between two pieces and is not from there: it was written over other bytes, or hit."""
+        origin = piece.origin
+        if origin is None or before.origin is not origin:
+            return None
+        others = (each for each in self.dropped if each.kind in ("duplicate", "misplaced"))
+        between = (each for each in others if before.end <= each.position < piece.position)
+        return next((each for each in between if each.path == origin.path), None)
 
     def _named_batches(self) -> dict[Offset, str]:
         """Return offsets from which an index names a segment or batches that no records file has, ascending."""

@@ -12,7 +12,7 @@ from engine.files.source_files import SourceFile
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.problems import Problems
-from engine.log.segment.scan import BatchRun, Damage, Disorder
+from engine.log.segment.scan import BatchRun, Damage
 from engine.log.view.log_view import LogView
 from engine.record.fate import Fate, Fates
 from engine.units import Offset, Position
@@ -118,7 +118,7 @@ class PartMeasuring:
         start, end, expected = self.position, self._scan_end, self.next_offset
         items = losses_of(view).read(
             segment,
-            rendering.scan(file, start, end, expected),
+            rendering.scan(file, start, end, expected, segment.bounds),
             start,
             end,
             expected,
@@ -128,7 +128,7 @@ class PartMeasuring:
             if cancel is not None and cancel():
                 raise Cancelled
             if not isinstance(item, BatchRun):
-                findings.is_clean_end = isinstance(item, Disorder)
+                findings.is_clean_end = False
                 if not item.is_quiet:
                     if isinstance(item, Damage) and not self._is_of_verdict(item):
                         item = rendering.place(item)  # as it is read later

@@ -12,7 +12,9 @@ from engine.columns.batch_table import BatchProblem
 from engine.files.source_files import SourceFile
 from engine.lines.lines_result import NO_BOUND
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import CHUNK, BatchRun, Damage, ScanItem, scan
+from engine.log.segment.ordered_scan import scan_in_order
+from engine.log.segment.resync import OffsetBounds
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, ScanItem
 from engine.log.view.log_view import LogView
 from engine.memory_gate import LARGE
 from engine.record.fate import Fates
@@ -55,12 +57,19 @@ class Rendering(NamedTuple):
         start: Position,
         end: Position,
         next_offset: Offset,
+        bounds: OffsetBounds,
         chunk: int = CHUNK,
     ) -> Iterator[ScanItem]:
-        """Yield good batches and damage of [start, end)."""
+        """Yield good batches and damage of [start, end) of a segment with these offsets."""
         expected = next_offset if next_offset >= 0 else None
-        return scan(
-            file, start, end, next_offset=expected, budgets=self.budgets, chunk=max(chunk, 1)
+        return scan_in_order(
+            file,
+            start,
+            end,
+            bounds=bounds,
+            next_offset=expected,
+            budgets=self.budgets,
+            chunk=max(chunk, 1),
         )
 
     def lines(
@@ -142,8 +151,15 @@ class Rendering(NamedTuple):
                         note(problem, run.table[row])
                 row += 1
 
-    def text_of(self, chunk: TextChunk, file: SourceFile) -> bytes | memoryview:
+    def text_of(
+        self, chunk: TextChunk, file: SourceFile, bounds: OffsetBounds
+    ) -> bytes | memoryview:
         """Decode a chunk's text again.
+
+        Args:
+            chunk: what was measured.
+            file: its records file.
+            bounds: offsets of its segment.
 
         Raises:
             ChangedFileError: the text differs in size from the measured one.
@@ -152,7 +168,7 @@ class Rendering(NamedTuple):
         if chunk.is_error_line:
             return chunk.fates or b""
         text = self._plain_text_of(chunk, file)
-        return self._any_text_of(chunk, file) if text is None else text
+        return self._any_text_of(chunk, file, bounds) if text is None else text
 
     def _plain_text_of(self, chunk: TextChunk, file: SourceFile) -> memoryview | None:
         """Decode a chunk of good batches in one call of the kernel; None if it holds anything else."""
@@ -175,11 +191,11 @@ class Rendering(NamedTuple):
             most=LARGE,
         )
 
-    def _any_text_of(self, chunk: TextChunk, file: SourceFile) -> bytes:
+    def _any_text_of(self, chunk: TextChunk, file: SourceFile, bounds: OffsetBounds) -> bytes:
         out: list[bytes] = []
         seen = 0
         read = min(chunk.end - chunk.start, _MOST_READ)
-        for item in self.scan(file, chunk.start, chunk.scan_end, chunk.next_offset, read):
+        for item in self.scan(file, chunk.start, chunk.scan_end, chunk.next_offset, bounds, read):
             if not isinstance(item, BatchRun):
                 if item.position >= chunk.end:
                     break

@@ -152,7 +152,9 @@ class LineStream:
             if part == len(self.parts) - 1:
                 return
             part += 1
+            behind = self._frontier[2]
             position, expected = self._beginning(part)
+            expected = max(expected, behind)  # a segment may reach beyond the next base offset
             self._frontier = (part, position, expected)
 
     def _beginning(self, part: int) -> tuple[Position, Offset]:
@@ -255,7 +257,8 @@ class LineStream:
             start = chunk.text_end
 
     def _render(self, chunk: TextChunk) -> Text:
-        return self.rendering.text_of(chunk, self._file(chunk.part))
+        bounds = self.parts[chunk.part].segment.bounds
+        return self.rendering.text_of(chunk, self._file(chunk.part), bounds)
 
     def _key(self, chunk: TextChunk) -> tuple[int, int, int]:
         return self.serial, chunk.text_start, chunk.text_end

@@ -183,12 +183,14 @@ def _scanned(view: LogView, rendering: Rendering, parts: list[StreamPart]) -> It
     from engine.verdict.log_losses import losses_of
 
     losses = losses_of(view)
+    behind = ANY_OFFSET  # a segment may reach beyond the next base offset
     for segment, start, end in parts:
-        expected = ANY_OFFSET if start else segment.base_offset
-        scanned = rendering.scan(segment.file, start, end, expected)
+        expected = max(behind, ANY_OFFSET if start else segment.base_offset)
+        scanned = rendering.scan(segment.file, start, end, expected, segment.bounds)
         for item in losses.read(segment, scanned, start, end, expected, rendering.within):
             if not isinstance(item, BatchRun) and not item.is_quiet:
                 view.log.problems.add_damage(segment.path, item)
+            behind = item.next_offset if isinstance(item, BatchRun) else behind
             yield segment, item
             del item  # free it before the next one is read: a batch may be as large as the budget
 
@@ -222,7 +224,8 @@ def parts_of(source: LineSource, view: LogView) -> list[StreamPart]:
         start = max(start, view.log_start_offset)
     parts = []
     for segment in _segments(source, view, start, end):
-        low, high = _positions(view, segment, start, end)
+        first = start if source.base_offset is None else max(start, view.begin_of(segment))
+        low, high = _positions(view, segment, first, end)
         if low < high or (source.base_offset is not None and not segment.size):
             parts.append(StreamPart(segment, low, high))
     return parts

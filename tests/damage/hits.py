@@ -39,7 +39,7 @@ class Hit:
         data: the file's new bytes; None: the file is gone.
         lost: batches, by number, whose lines must not be shown any more.
         altered: batches whose lines may be others now.
-        extra: batches whose lines may be shown twice.
+        extra: batches whose lines may be shown twice, or no more.
         errors: where error lines must be.
         keeps_order: whether the other lines come in the same order.
     """
@@ -181,7 +181,10 @@ def swapped_batches(data: bytes, batches: list[Batch], random: Random) -> Hit:
         + data[first.start : first.end]
         + data[second.end :]
     )
-    hit = Hit(f"batches {one} and {other} swapped", changed, extra={one, other}, keeps_order=False)
+    hit = Hit(f"batches {one} and {other} swapped", changed, keeps_order=False)
+    hit.extra = set(
+        range(one, other + 1)
+    )  # each contradicts another one; those with most records count
     hit.errors = [Region(first.start, second.end)]
     return hit
 

@@ -1,21 +1,22 @@
 """Check of offsets and leader epochs from batch to batch; finds missing offsets.
 
-Batches come in runs with ascending offsets (`engine.log.segment.scan` splits them so), so offsets can go back only at
-the start of a run. Then the check decides which batch is out of place: base offset and epoch are not covered by the
-checksum, so one flipped bit moves a single batch, and its neighbours show where it belongs.
+Batches come in runs with ascending offsets; `engine.log.segment.ordered_scan` decides which batches are out of place.
+Base offset and epoch are not covered by the checksum, so one flipped bit moves a single batch, and its neighbours show
+where it belongs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.check.rules.breach import Breach
-from engine.units import Offset, Position
+from engine.log.segment.scan import Damage
+from engine.units import Offset
 from engine.verdict.gap_causes.gaps import OffsetGap
 
 Table: TypeAlias = npt.NDArray[Any]
@@ -40,23 +41,6 @@ class Gaps:
     next_offset: Offset = -1
 
 
-class _Row(NamedTuple):
-    """A batch; `gap` is the gap before it."""
-
-    place: int
-    position: Position
-    size: int
-    base: Offset
-    last: Offset
-    crc: int
-    gap: OffsetGap | None = None
-
-    @property
-    def span(self) -> int:
-        """Number of its offsets."""
-        return self.last - self.base + 1
-
-
 FindCopy: TypeAlias = Callable[[Offset, int, int], str | None]
 """Returns the place of another batch with a base offset, size and checksum, in words; None without one."""
 
@@ -70,14 +54,13 @@ class BatchOrder:
     Attributes:
         next_offset: one past the last batch in its place.
         gaps: by the segment's index in the log.
-        late: offsets (first, next) of batches with offsets below those before them.
+        late: offsets (first, next) of batches that are out of place.
     """
 
     def __init__(self, first_offset: Offset) -> None:
         self.next_offset = first_offset
         self.gaps: dict[int, Gaps] = {}
         self.late: list[tuple[Offset, Offset]] = []
-        self._last: list[_Row] = []
         self._is_after_damage = False
         self._epochs: list[int] = []
 
@@ -96,40 +79,64 @@ class BatchOrder:
         if next_base > self.next_offset and not self._is_after_damage:
             self._add_gap(place, OffsetGap(self.next_offset, next_base, 0))
 
-    def feed(self, place: int, table: Table, find_copy: FindCopy) -> tuple[list[Breach], int]:
-        """Add a run of the segment at `place`. Return the breaches, and how many of its first batches are late."""
+    def feed(self, place: int, table: Table) -> Iterator[Breach]:
+        """Add a run of the segment at `place`; yield the breaches.
+
+        Batches below the end of the segment before, which reaches beyond its next one, are no part of the order.
+        """
+        late = table["last_offset"] < self.next_offset
+        if late.any():
+            self._note_late(table[late])
+            table = table[~late]
+        if not len(table):
+            return
         base = np.ascontiguousarray(table["base_offset"])
         last = np.ascontiguousarray(table["last_offset"])
-        breaches: list[Breach] = []
-        late = 0
-        if base[0] < self.next_offset:
-            late = self._resolve(place, table, base, breaches, find_copy)
-        if late < len(base):
-            self._accept(place, table[late:], base[late:], last[late:])
-            breaches += self._epoch_breaches(table[late:])
-        return breaches, late
-
-    def _accept(self, place: int, table: Table, base: Table, last: Table) -> None:
-        gap = None
         if base[0] > self.next_offset and not self._is_after_damage:
-            gap = OffsetGap(self.next_offset, int(base[0]), int(table["position"][0]))
-            self._add_gap(place, gap)
+            self._add_gap(
+                place, OffsetGap(self.next_offset, int(base[0]), int(table["position"][0]))
+            )
         self._is_after_damage = False
         holes = (base[1:] != last[:-1] + 1).nonzero()[0]
         if len(holes):
             self._add_gaps(place, last[holes] + 1, base[holes + 1], table["position"][holes + 1])
-        rows = range(max(len(table) - 2, 0), len(table))
-        for row in rows:
-            before = gap
-            if row and base[row] > last[row - 1] + 1:
-                before = OffsetGap(
-                    int(last[row - 1]) + 1, int(base[row]), int(table["position"][row])
-                )
-            elif row:
-                before = None
-            self._last.append(_row_of(place, table[row], before))
-        del self._last[:-2]
         self.next_offset = int(last[-1]) + 1
+        yield from self._epoch_breaches(table)
+
+    def misplaced(self, table: Table, damage: Damage, find_copy: FindCopy) -> Breach:
+        """Return the breach for batches in a row that are out of place, and note their offsets.
+
+        Args:
+            table: the batches.
+            damage: what the scan says of them.
+            find_copy: finds the same batch in its place.
+        """
+        first, last = table[0], table[-1]
+        start, end = int(first["base_offset"]), int(last["last_offset"]) + 1
+        position = int(first["position"])
+        length = int(last["position"]) + int(last["size"]) - position
+        self._note_late(table)
+        copy = find_copy(start, int(first["size"]), int(first["crc"]))
+        low, high = damage.first_offset, damage.last_offset
+        is_one = len(table) == 1
+        what = "a batch" if is_one else f"{len(table)} batches"
+        what += f" of offsets {start} to {end - 1} at byte {position}"
+        if copy is not None:
+            sentence = f"{what} {'is' if is_one else 'are'} in the log twice, first at {copy}"
+            facts = {"copyOf": copy, "batches": len(table)}
+            return Breach("offset-duplicate", sentence, position, length, start, end, None, facts)
+        sentence = f"{what} {'is' if is_one else 'are'} out of place"
+        if is_one and low is not None and high is not None and high - low == end - 1 - start:
+            sentence = f"the batch at byte {position} has offsets {start} to {end - 1}"
+            sentence += f"; by its neighbours, its first should be {low}"
+        elif damage.expected is not None:
+            sentence += f" after offset {damage.expected - 1}"
+        facts = {"expected": low, "found": start, "batches": len(table)}
+        return Breach("offset-order", sentence, position, length, start, end, None, facts)
+
+    def _note_late(self, table: Table) -> None:
+        for each in table[: max(GAPS_KEPT - len(self.late), 0)]:
+            self.late.append((int(each["base_offset"]), int(each["last_offset"]) + 1))
 
     def _add_gaps(self, place: int, first: Table, following: Table, position: Table) -> None:
         found = self.gaps.setdefault(place, Gaps([]))
@@ -142,81 +149,6 @@ class BatchOrder:
 
     def _add_gap(self, place: int, gap: OffsetGap) -> None:
         self._add_gaps(place, *(np.array([field]) for field in gap))
-
-    def _take_back(self, row: _Row) -> None:
-        """Remove the gap before a batch that is out of place."""
-        found = self.gaps.get(row.place)
-        if row.gap is None or found is None:
-            return
-        if row.gap in found.kept:
-            found.kept.remove(row.gap)
-        found.count -= 1
-        found.offsets -= row.gap.next_offset - row.gap.first_offset
-
-    def _resolve(
-        self,
-        place: int,
-        table: Table,
-        base: Table,
-        breaches: list[Breach],
-        find_copy: FindCopy,
-    ) -> int:
-        """Find the batch out of place where a run begins below the last batch's end. Return how many are late."""
-        first = _row_of(place, table[0])
-        before = self._last[-1] if self._last else None
-        if before is not None and not _is_copy(before, first):
-            start = self._last[-2].last + 1 if len(self._last) > 1 else None
-            follows = int(base[1]) if len(base) > 1 else None
-            if self._is_too_high(before, first, start, follows):
-                breaches.append(_misplaced(before, start))
-                self._take_back(before)
-                self._last.pop()
-                fits = start is not None and start + before.span == first.base
-                self.next_offset = first.base if fits or start is None else start
-                if base[0] >= self.next_offset:
-                    return 0
-            elif follows == self.next_offset + first.span:
-                breaches.append(_misplaced(first, self.next_offset))
-                self.next_offset += first.span
-                return 1
-        late = int(np.count_nonzero(base < self.next_offset))  # ascending
-        breaches.append(self._late(table[:late], find_copy))
-        return late
-
-    def _is_too_high(
-        self, before: _Row, first: _Row, start: Offset | None, follows: Offset | None
-    ) -> bool:
-        """Return whether the batch before is out of place, not the one that begins below its end."""
-        if start is None:
-            return before.base > first.last and (follows is None or follows <= before.last)
-        if start + before.span == first.base:
-            return True
-        if follows is not None and self.next_offset + first.span == follows:
-            return False
-        return start <= first.base and follows is not None and follows <= before.last
-
-    def _late(self, table: Table, find_copy: FindCopy) -> Breach:
-        """Return the breach for batches with offsets of earlier batches."""
-        first, last = table[0], table[-1]
-        start, end = int(first["base_offset"]), int(last["last_offset"]) + 1
-        position = int(first["position"])
-        length = int(last["position"]) + int(last["size"]) - position
-        self.late.append((start, end))
-        copy = find_copy(start, int(first["size"]), int(first["crc"]))
-        what = "a batch" if len(table) == 1 else f"{len(table)} batches"
-        if copy is not None:
-            sentence = (
-                f"{what} of offsets {start} to {end - 1} at byte {position}"
-                f" {'is' if len(table) == 1 else 'are'} in the log twice, first at {copy}"
-            )
-            facts = {"copyOf": copy, "batches": len(table)}
-            return Breach("offset-duplicate", sentence, position, length, start, end, None, facts)
-        sentence = (
-            f"{what} of offsets {start} to {end - 1} at byte {position}"
-            f" come{'s' * (len(table) == 1)} after offset {self.next_offset - 1}"
-        )
-        facts = {"expected": self.next_offset, "found": start, "batches": len(table)}
-        return Breach("offset-order", sentence, position, length, start, end, None, facts)
 
     def _epoch_breaches(self, table: Table) -> Iterator[Breach]:
         epochs = table["leader_epoch"]
@@ -247,24 +179,3 @@ class BatchOrder:
                 expected=near,
                 found=int(batch["leader_epoch"]),
             )
-
-
-def _row_of(place: int, batch: np.void, gap: OffsetGap | None = None) -> _Row:
-    position, base, last = batch["position"], batch["base_offset"], batch["last_offset"]
-    return _Row(
-        place, int(position), int(batch["size"]), int(base), int(last), int(batch["crc"]), gap
-    )
-
-
-def _is_copy(one: _Row, other: _Row) -> bool:
-    return (one.base, one.last, one.crc) == (other.base, other.last, other.crc)
-
-
-def _misplaced(row: _Row, expected: Offset | None) -> Breach:
-    sentence = f"the batch at byte {row.position} has offsets {row.base} to {row.last}"
-    if expected is not None:
-        sentence += f"; by its neighbours, its first should be {expected}"
-    facts = {"expected": expected, "found": row.base, "segmentPlace": row.place}
-    return Breach(
-        "offset-order", sentence, row.position, row.size, row.base, row.last + 1, None, facts
-    )

@@ -10,13 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from engine.budgets import Budgets
+from engine import kernel
+from engine.budgets import DEFAULT_BUDGETS, Budgets
+from engine.columns.batch_table import BATCH_ROW, BatchRows
 from engine.errors import UnreadableError
 from engine.files.change_watch import ChangeWatch
+from engine.log.segment import orders
 from engine.log.segment.batch_search import LOOK_UP_CHUNK, proven_hint
+from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import SegmentFiles
-from engine.log.segment.scan import CHUNK, BatchRun, Damage, Disorder, ScanItem, scan, whole_run
+from engine.log.segment.ordered_scan import scan_in_order
+from engine.log.segment.resync import OffsetBounds, ScannedFile
+from engine.log.segment.scan import CHUNK, BatchRun, ScanItem
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT64, Offset, Position
 
@@ -39,10 +45,8 @@ class ActiveTail:
     """
 
     __slots__ = (
-        "_before_last",
         "_budgets",
         "_files",
-        "_highest",
         "_is_live",
         "_last_header",
         "_last_position",
@@ -61,8 +65,7 @@ class ActiveTail:
         self._pending_since: float | None = None
         self._searched: tuple[int, int] | None = None
         self.has_grown = False
-        self.next_offset = self._before_last = files.base_offset
-        self._highest: Offset = -1
+        self.next_offset = files.base_offset
         self._last_position: Position = -1
         self._last_header = b""
         self._watch = ChangeWatch()
@@ -79,11 +82,18 @@ class ActiveTail:
         self.segment = LogSegment(self._files, 0, budgets=self._budgets)
         whole = LogSegment(self._files, size, budgets=self._budgets)
         start, first = proven_hint(whole, MAX_INT64 - 1)
-        self.next_offset = self._before_last = first
-        end = self._take(self._scan(start, size, resync=False), start, None, is_search=False)
-        if end < size:
-            end = self._search_behind(end, size, None)
+        end = self._end_from(start, size, first)
+        if self._is_misplaced(self._last_position) or (start and self._is_misplaced(start)):
+            # Only the batches behind it have shown that.
+            end = self._end_from(0, size, self._files.base_offset)
         self._set_end(end, size)
+
+    def _end_from(self, start: Position, size: Position, next_offset: Offset) -> Position:
+        """Take in the batches from a position on; return the end of the last one."""
+        self.next_offset = next_offset
+        self._pending_since = self._searched = None
+        end = self._take(self._scan(start, size, resync=False), start, None, is_search=False)
+        return end if end == size else self._search_behind(end, size, None)
 
     def _take_whole(self, size: Position) -> bool:
         """Take in a file that is one run of good batches, as most small ones are; return False for any other."""
@@ -95,9 +105,7 @@ class ActiveTail:
         if not headers:
             return True
         last = headers[-1]
-        self._before_last = headers[-2].last_offset + 1 if len(headers) > 1 else files.base_offset
         self.next_offset = last.last_offset + 1
-        self._highest = last.last_offset
         self._last_position = last.position
         self._last_header = run.buffer[last.position : last.position + HEADER.size]
         if files.walked is not None:
@@ -107,12 +115,15 @@ class ActiveTail:
     def follow(self, take: Callable[[BatchRun], object] | None) -> bool:
         """Read the batches that were appended; return False when the file was replaced or rewritten.
 
+        False also when what was appended shows that the last batch known before is out of place.
+
         Args:
             take: called with each run of new batches.
 
         Raises:
             FileNotFoundError: the file is gone.
         """
+        known = self._last_position
         now = monotonic()
         status = self._files.status()
         size, end = status.st_size, self.segment.end
@@ -132,7 +143,14 @@ class ActiveTail:
                 self._pending_since = self._searched = None
             end = reached if reached == size else self._search_behind(reached, size, take)
         self._set_end(end, size)
-        return True
+        return not self._is_misplaced(known)
+
+    def _is_misplaced(self, position: Position) -> bool:
+        """Return whether the batch at a position has turned out to be out of place."""
+        if not orders.disordered:
+            return False
+        file, bounds = self._files.ensure_open().file, OffsetBounds(self._files.base_offset)
+        return orders.is_misplaced(file, position, bounds, self._budgets)
 
     def _set_end(self, end: Position, size: Position) -> None:
         tail_end = end if end == size or self._is_written() else size
@@ -174,12 +192,13 @@ class ActiveTail:
 
     def _scan(self, start: Position, size: Position, *, resync: bool) -> Iterator[ScanItem]:
         """Scan the file without noting damage, which may be a batch that is being written."""
-        return scan(
+        return scan_in_order(
             self._files.ensure_open().file,
             start,
             size,
             path=self._files.path,
             next_offset=self.next_offset,
+            bounds=OffsetBounds(self._files.base_offset),
             budgets=self._budgets,
             chunk=CHUNK if resync else LOOK_UP_CHUNK,
             resync=resync,
@@ -195,34 +214,49 @@ class ActiveTail:
     ) -> Position:
         """Take in good batches; return the end of the last one. Damage is noted only in a search."""
         for item in items:
-            if isinstance(item, Damage):
-                if is_search:
+            if not isinstance(item, BatchRun):
+                is_out_of_place = item.kind is DamageKind.OFFSET_ORDER
+                if (is_search or is_out_of_place) and not self._is_misplaced(self._last_position):
                     self._files.problems.add_damage(self._files.path, item)
-                continue
-            if isinstance(item, Disorder):
-                self._files.problems.add_damage(self._files.path, item)
-                if item.found >= self._before_last:
-                    # The last batch stated too large an offset: this one follows the batch before it.
-                    self.next_offset = self._before_last
+                if is_out_of_place:
+                    end = item.position + item.length
                 continue
             self._remember(item)
             if take is not None:
                 take(item)
             end = item.end_position
-            if len(item.headers) > 1:
-                self.next_offset = max(self.next_offset, item.headers[-2].last_offset + 1)
-            self._before_last = self.next_offset
-            self.next_offset = max(self.next_offset, item.next_offset)
+            self.next_offset = item.next_offset
             del item  # free it before the next read: a batch may be as large as the budget
         return end
 
     def _remember(self, run: BatchRun) -> None:
         """Keep positions for look-ups to start at, and the last batch's header."""
-        # A batch below offsets that were seen before it is no start for a look-up.
-        walked = self._files.walked if run.base_offset > self._highest else None
-        self._highest = max(self._highest, run.next_offset - 1)
-        if walked is not None:
-            walked.extend(run.headers)
+        if self._files.walked is not None:
+            self._files.walked.extend(run.headers)
         self._last_position = run.headers[-1].position
         at = self._last_position - run.start_position
         self._last_header = bytes(run.buffer[at : at + HEADER.size])
+
+
+def whole_run(
+    file: ScannedFile, size: Position, base_offset: Offset, *, budgets: Budgets = DEFAULT_BUDGETS
+) -> BatchRun | None:
+    """Return a small file as one run, with an empty table for an empty file; None unless a scan would yield just that.
+
+    Args:
+        file: the records file.
+        size: its size.
+        base_offset: the smallest offset that is in order.
+        budgets: `batch_bytes` is the largest batch.
+    """
+    try:
+        buffer = file.read_at(0, size) if size else b""
+    except UnreadableError:
+        return None
+    room = bytearray((size // HEADER.size + 1) * BATCH_ROW.size)
+    rows, consumed, _ = kernel.walk(buffer, room, 0, 0, True, largest=budgets.batch_bytes)
+    if consumed != size or kernel.good_rows(room, 0, rows) != rows:
+        return None
+    headers = BatchRows(room).part(0, rows)
+    is_below = headers and headers[0].base_offset < base_offset
+    return None if is_below else BatchRun(buffer, 0, headers)

@@ -1,7 +1,7 @@
-"""Search for the batch that holds an offset among batches that may be damaged or out of order.
+"""Search for the batch that holds an offset among batches that may be damaged or out of place.
 
-The checksum does not cover the base offset: a batch may state wrong offsets, below or above those around it.
-So the batch may be after one that starts above the offset, and an offset that no batch has may be lost.
+A search is fed by a scan that leaves out batches that are out of place: they are damage, which may have taken the
+offset.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from engine import kernel
 from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Table
 from engine.errors import UnreadableError
 from engine.files.source_files import SourceFile
+from engine.log.segment.orders import cheap_order, is_small
 from engine.log.segment.resync import Resync
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.log.segment.segment_bytes import SegmentBytes
@@ -33,14 +34,12 @@ class Landing(NamedTuple):
         batch: header of the first good batch that reaches the offset, a table of one row; None without one.
             `LogSegment.run_of` reads its bytes.
         damage: damage right before that batch, or before the end.
-        is_disordered: whether offsets went back on the way.
     """
 
     position: Position
     next_offset: Offset
     batch: Table | None = None
     damage: Damage | None = None
-    is_disordered: bool = False
 
 
 class Extent(NamedTuple):
@@ -59,27 +58,20 @@ class BatchSearch:
         suspect: the damage that may have taken the batch; None when there is no such damage.
     """
 
-    __slots__ = ("_below", "_is_past", "_offset", "_suspects", "found")
+    __slots__ = ("_below", "_offset", "_suspects", "found")
 
     def __init__(self, offset: Offset) -> None:
         self._offset = offset
         self._below: Offset = 0  # one past the last offset that was seen below
-        self._is_past = False  # a batch above the offset was seen; it may be out of place
-        self._suspects: list[Damage | Disorder] = []
+        self._suspects: list[Damage] = []
         self.found: BatchRun | None = None
 
     def is_over(self, item: ScanItem) -> bool:
         """Take in the next item; return whether the search has ended."""
-        if not isinstance(item, BatchRun):
-            if self._is_past and isinstance(item, Damage):
-                return True
+        if isinstance(item, Damage):
             self._suspects = [*self._suspects[-100:], item]
             return False
-        if self._is_past and self._suspects and isinstance(self._suspects[-1], Disorder):
-            return self._look_behind(item)
-        if self._is_past:
-            return True
-        return self._look(item)
+        return isinstance(item, BatchRun) and self._look(item)
 
     def _look(self, run: BatchRun) -> bool:
         last = run.table["last_offset"]
@@ -92,20 +84,9 @@ class BatchSearch:
                 return True
             batch = run.with_table(run.table[row : row + 1])
             if first_offset(batch) > self._offset:
-                self._is_past = True
-                return row + 1 < len(last)
+                return True
             # Else a batch of magic 0 or 1 that states a larger offset than that of its last record.
         return False
-
-    def _look_behind(self, run: BatchRun) -> bool:
-        """Look at a run in which offsets go back, after a batch that was too far ahead."""
-        table = run.table
-        is_old = table["magic"] < 2  # its header has the last offset only
-        fits = (is_old | (table["base_offset"] <= self._offset)) & (
-            table["last_offset"] >= self._offset
-        )
-        rows = fits.nonzero()[0]
-        return bool(len(rows)) and self._take(run, int(rows[0]))
 
     def _take(self, run: BatchRun, row: int) -> bool:
         batch = run.with_table(run.table[row : row + 1])
@@ -115,18 +96,10 @@ class BatchSearch:
         return True
 
     @property
-    def suspect(self) -> Damage | Disorder | None:
+    def suspect(self) -> Damage | None:
         """The damage that may have taken the batch."""
         for damage in self._suspects:
-            first: Offset
-            last: Offset | None
-            if isinstance(damage, Disorder):
-                first, last = damage.expected, None
-                is_lower_neighbour = damage.last_offset + 1 == self._below
-                if is_lower_neighbour or (first > self._offset and self._is_past):
-                    return damage
-            else:
-                first, last = damage.first_offset or 0, damage.last_offset
+            first, last = damage.first_offset or 0, damage.last_offset
             if self._below <= first <= self._offset and (last is None or last >= self._offset):
                 return damage
         return None
@@ -174,19 +147,27 @@ def proven_hint(segment: SegmentBytes, offset: Offset) -> tuple[Position, Offset
     The batch does not start above the offset.
     """
     opened = segment.files.ensure_open()
-    prover = Resync(opened.file, segment.end, segment.budgets)
+    file, end, budgets, order = opened.file, segment.end, segment.budgets, None
+    if not segment.is_in_order(opened):
+        order = cheap_order(file, segment.bounds, budgets)
+        if order is not None and is_small(file):
+            return 0, segment.base_offset
+    prover = Resync(file, end, budgets)
     target = offset
     lonely: tuple[Position, Offset] | None = None
     for _ in range(_MOST_STEPS_BACK):
         hint = opened.hints.floor(target)
         if not hint.position:
             break
+        if order is not None and order.is_misplaced(hint.position):
+            target = hint.offset - 1
+            continue
         is_inside = hint.position < segment.end
         frame = prover.frame(hint.position) if is_inside else None
         base = None if frame is None else frame.base_offset
         before = opened.hints.floor(hint.offset - 1)
         lowest = before.offset + 1 if before.position else segment.base_offset
-        if frame is not None and base is not None and lowest <= base <= offset:
+        if frame is not None and base is not None and lowest <= base <= min(hint.offset, offset):
             if prover.goes_on(hint.position, frame):
                 return hint.position, base
             # Damage follows, or the batch is part of a value: an earlier hint leads past both.
@@ -215,26 +196,17 @@ def land(
     """Return the landing for an offset; see `OffsetLookUps.seek`.
 
     Args:
-        items: headers of a scan.
+        items: headers of a scan in order.
         offset: offset to search.
         expected: the smallest offset that belongs at the start of the scan.
         end: end of the scan.
     """
     damage: Damage | None = None
-    ahead: Landing | None = None  # at a batch that may be too far ahead
-    holds = False  # whether that batch holds the offset, and does not start above it
-    mixed = False
     for item in items:
-        if isinstance(item, Disorder):
-            mixed = True
-            if ahead is not None and not holds and item.first_offset <= offset:
-                ahead = None
-            continue
-        if ahead is not None:
-            return ahead._replace(is_disordered=mixed)
         if isinstance(item, Damage):
             damage = item if damage is None else _joined(damage, item)
             continue
+        assert not isinstance(item, Disorder)
         last = item["last_offset"]
         reached = (last >= offset).nonzero()[0]
         if len(reached):
@@ -244,18 +216,11 @@ def land(
             position = int(item["position"][row])
             if damage is not None and (damage.last_offset is None or damage.last_offset >= offset):
                 position = damage.position
-            batch = item[row : row + 1]
-            ahead = Landing(position, expected, batch, damage, mixed)
-            if row + 1 < len(last):
-                return ahead
-            holds = bool(item["base_offset"][row] <= offset)
-            continue
+            return Landing(position, expected, item[row : row + 1], damage)
         damage, expected = None, int(last[-1]) + 1
-    if ahead is not None:
-        return ahead._replace(is_disordered=mixed)
     if damage is not None:
-        return Landing(damage.position, expected, damage=damage, is_disordered=mixed)
-    return Landing(end, expected, is_disordered=mixed)
+        return Landing(damage.position, expected, damage=damage)
+    return Landing(end, expected)
 
 
 def _joined(first: Damage, second: Damage) -> Damage:

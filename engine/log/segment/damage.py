@@ -16,6 +16,8 @@ class DamageKind(StrEnum):
     BATCH_TOO_LARGE = "batch_too_large"
     """A batch above `Budgets.batch_bytes`."""
     BAD_OFFSETS = "bad_offsets"
+    OFFSET_ORDER = "offset_order"
+    """Good batches that are out of place: their offsets are those of another segment, or of other batches."""
     ZEROS = "zeros"
     """Zeros with batches after them."""
     UNREADABLE = "unreadable"
@@ -83,6 +85,7 @@ _RULES = {
     DamageKind.UNKNOWN_MAGIC: "batch-magic",
     DamageKind.BATCH_TOO_LARGE: "batch-too-large",
     DamageKind.BAD_OFFSETS: "batch-offsets",
+    DamageKind.OFFSET_ORDER: "offset-order",
     DamageKind.ZEROS: "batch-zeros",
     DamageKind.UNREADABLE: "unreadable",
     DamageKind.MISSING: "gap-loss",

@@ -15,6 +15,7 @@ from engine.columns.batch_table import BatchRows
 from engine.columns.columns import Columns
 from engine.errors import CorruptRecordError
 from engine.lines.record_line import LineOptions
+from engine.log.segment import orders
 from engine.log.segment.batch_search import (
     LOOK_UP_CHUNK,
     BatchSearch,
@@ -66,6 +67,8 @@ class OffsetLookUps(SegmentBytes):
         """
         opened, start, end = self._begin(offset)
         largest = self.budgets.batch_bytes
+        if opened.in_order != orders.disordered and not self.is_in_order(opened):
+            return self._locate_proven(offset)
         found = opened.locate(start, end, offset, _scratch.buffer, largest)
         if found is None or (found[2] > offset and start and found[0] == start):
             return self._locate_proven(offset)
@@ -84,10 +87,16 @@ class OffsetLookUps(SegmentBytes):
         end = self._end
         return opened, opened.hints.position(offset), opened.size if end is None else end
 
+    def _leads_by_frames(self, opened: OpenSegment, start: Position, end: Position) -> bool:
+        """Return whether a look-up may follow frames: no batch is known to be out of place, nor bytes as unreadable."""
+        if opened.in_order != orders.disordered and not self.is_in_order(opened):
+            return False
+        return not opened.file.unreadable or opened.can_be_read(start, end)
+
     def record(self, offset: Offset) -> Columns | None:
         """Return the record with exactly this offset; None when there is none, or only `batch` can tell."""
         opened, start, end = self._begin(offset)
-        if opened.file.unreadable and not opened.can_be_read(start, end):
+        if not self._leads_by_frames(opened, start, end):
             return None
         return kernel.read_record(
             opened.fd, start, end, offset, largest=LARGE, budgets=self.budgets
@@ -98,7 +107,7 @@ class OffsetLookUps(SegmentBytes):
         a record of a transaction.
         """
         opened, start, end = self._begin(offset)
-        if opened.file.unreadable and not opened.can_be_read(start, end):
+        if not self._leads_by_frames(opened, start, end):
             return None
         found = kernel.read_line(
             opened.fd, start, end, offset, options.bare, most=LARGE, budgets=self.budgets
@@ -122,7 +131,7 @@ class OffsetLookUps(SegmentBytes):
         opened, start, end = self._begin(offset)
         largest = min(self.budgets.batch_bytes, LARGE)
         run = None
-        if not opened.file.unreadable or opened.can_be_read(start, end):
+        if self._leads_by_frames(opened, start, end):
             found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
             if found is None:
                 run = self._located_batch(offset, before_large)
@@ -227,16 +236,13 @@ class OffsetLookUps(SegmentBytes):
     def extent(self, start_offset: Offset, stop_offset: Offset) -> Extent:
         """Return the extent of the whole batches that hold offsets of [start_offset, stop_offset).
 
-        The extent includes damage that may have held some of these offsets; it is the whole segment where
-        offsets go back.
+        The extent includes damage that may have held some of these offsets.
         """
-        start, expected, mixed = 0, self.base_offset, False
+        start, expected = 0, self.base_offset
         if start_offset > self.base_offset:
             first = self.seek(start_offset)
-            start, expected, mixed = first.position, first.next_offset, first.is_disordered
+            start, expected = first.position, first.next_offset
         landing = self.seek(stop_offset)
-        if mixed or landing.is_disordered:
-            return Extent(0, self.end, self.base_offset)
         stop = landing.position
         if landing.batch is not None:
             header = BatchRows.of(landing.batch)[0]

@@ -270,16 +270,17 @@ class OpenSegment:
         file, fd: the records file.
         hints: positions of batches.
         size: size of the file when it was opened.
+        in_order, sound: `orders.disordered` when no batch was known to be out of place, for a look-up and for a scan.
         was_used: whether the segment was used since the last round of `OpenSegments`.
     """
 
-    __slots__ = ("fd", "file", "hints", "size", "was_used")
+    __slots__ = ("fd", "file", "hints", "in_order", "size", "sound", "was_used")
 
     def __init__(self, file: SourceFile, hints: PositionHints) -> None:
-        self.file = file
-        self.fd = file.fd
+        self.file, self.fd = file, file.fd
         self.hints = hints
         self.size = file.opened_as.st_size
+        self.in_order = self.sound = -1
         self.was_used = False
 
     def can_be_read(self, start: Position, end: Position) -> bool:

@@ -1,18 +1,22 @@
 """Judge damaged bytes, and find the next good batch after them.
 
-Two ways lead past damage: the frame of the damaged batch, when a good batch is at its end; and a search byte
-by byte, in windows of up to 16 MiB that overlap by half, which find a batch of up to 8 MiB at any position. A
-batch is good when its frame and its checksum are right.
+Two ways lead past damage: the frame of the damaged batch, when a good batch or the end is behind it; and a search
+byte by byte, in windows of up to 16 MiB that overlap by half. A batch that reaches beyond its window is read by
+itself. A batch is good when its frame and its checksum are right.
 
 The search also finds good batches inside the value of a damaged one, where another log was copied. Two signs tell
 them from the log's own. The checksum does not cover the length: when it is right up to a later good batch, or up to
 the end, the damaged batch ends there. Without such a place, a single good batch is compared with the next good
 one, and with the next that another follows directly: it is skipped when one of them has lower offsets.
+
+Where the offsets of the segment are known, a good batch with any of them is found, also one below those before the
+damage: which batches are in their place is decided afterwards (`ordered_scan`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from engine import kernel
@@ -22,8 +26,8 @@ from engine.coding.checksums import crc32, crc32c
 from engine.coding.fixed_width import read_int64, read_uint32
 from engine.columns.batch_table import BATCH_ROW, BatchRow
 from engine.files.unreadable import FilledFile, Stretch
+from engine.files.zeros import behind_hole, first_data
 from engine.log.segment.damage import DamageKind
-from engine.log.segment.zeros import behind_hole, first_data
 from engine.memory_gate import batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import (
@@ -38,12 +42,37 @@ from engine.record.batch_frame import (
     SMALLEST_BATCH,
     SMALLEST_LENGTH,
 )
-from engine.units import MAX_INT32, Offset, Position
+from engine.units import MAX_INT32, MAX_INT64, Offset, Position
 
 _SMALLEST_SEARCH = 16 * 1024
 _LARGEST_SEARCH = 16 * MiB
+_MOST_PROOFS = 256 * MiB
 _MOST_HOPS = 1000
 _MOST_RANGES = 100
+
+
+@dataclass(slots=True)
+class OffsetBounds:
+    """The offsets that a segment can have: [lower, upper).
+
+    Attributes:
+        lower: its base offset.
+        next_base: base offset of the next segment.
+        overhangs: returns whether the segment was written beyond `next_base`; asked only where it matters.
+    """
+
+    lower: Offset = 0
+    next_base: Offset = MAX_INT64
+    overhangs: Callable[[], bool] = field(default=bool, compare=False)
+
+    @property
+    def upper(self) -> Offset:
+        """One past the last offset."""
+        return MAX_INT64 if self.overhangs() else self.next_base
+
+    def is_above(self, offset: Offset) -> bool:
+        """Return whether an offset is one of another segment behind this one."""
+        return offset >= self.next_base and not self.overhangs()
 
 
 class ScannedFile(Protocol):
@@ -85,18 +114,35 @@ class Resync:
     Unreadable bytes are read as filler; a batch that touches some is never good.
     """
 
-    __slots__ = ("_barren_from", "_chain", "_chain_from", "_room", "budgets", "end", "file")
+    __slots__ = (
+        "_barren_from",
+        "_chain",
+        "_chain_from",
+        "_proofs",
+        "_room",
+        "bounds",
+        "budgets",
+        "end",
+        "file",
+    )
 
-    def __init__(self, file: ScannedFile, end: Position, budgets: Budgets) -> None:
+    def __init__(
+        self,
+        file: ScannedFile,
+        end: Position,
+        budgets: Budgets,
+        bounds: OffsetBounds | None = None,
+    ) -> None:
         self.file = FilledFile(file)
         self.end = end
         self.budgets = budgets
+        self.bounds = bounds
         self._barren_from = end  # no good batch starts from here on
         self._chain_from = end  # between it and `_chain` no good batch is followed by another
         self._chain: Position = end
-        self._room = (
-            end + _LARGEST_SEARCH
-        )  # bytes that `_true_end` may still read: its windows overlap
+        # Bytes that `_true_end` and `_longer` may still read: what they look at overlaps.
+        self._room = end + _LARGEST_SEARCH
+        self._proofs = end + _MOST_PROOFS
 
     def frame(self, position: Position) -> Frame:
         """Judge the header at a position, and its batch if that is whole."""
@@ -151,8 +197,18 @@ class Resync:
         return following >= self.end or not self.frame(following).kind
 
     def base_offset(self, position: Position) -> Offset:
-        """Return the base offset in the header at a position."""
-        return read_int64(self.file.read_at(position, 8))
+        """Return the first offset of the good batch at a position; a wrapper of magic 0 or 1 is opened for it."""
+        row = self.frame(position).row
+        if row is None:
+            return read_int64(self.file.read_at(position, 8))
+        if row.magic < CURRENT_MAGIC and row.attributes & COMPRESSION_MASK:
+            table = np.array([tuple(row)], BATCH_ROW.dtype)
+            data = self.file.read_at(position, row.size)
+            offsets = kernel.decode(
+                data, table, 0, 1, start_position=position, budgets=self.budgets
+            ).offset
+            return int(offsets[0]) if len(offsets) else row.base_offset
+        return row.base_offset
 
     def first_data(self, position: Position) -> Position:
         """Return the position of the first byte that is not zero, the end without one; holes are not read."""
@@ -179,22 +235,26 @@ class Resync:
         Args:
             position, frame: position and frame of the damaged batch.
             search_from: first position of the search byte by byte.
-            min_offset: smallest base offset that the search accepts.
+            min_offset: smallest base offset that the search accepts where the segment's bounds are not known.
         """
+        if self.bounds is not None:
+            min_offset = self.bounds.lower
         framed = self._framed(position, frame)
         limit = self.end if framed is None else framed
         inner = self._search(search_from, limit, min_offset)
         if inner is None:
-            return framed
+            return framed if framed != self.end else None
         true_end = self._true_end(position, inner, limit, min_offset)
         if true_end is not None:
             return true_end if true_end < self.end else None
+        if framed is not None and self._leads_to(inner, framed):
+            return inner
         if framed is not None:
-            return inner if self._leads_to(inner, framed) else framed
-        return self._outer(inner, min_offset)
+            return framed if framed < self.end else None
+        return inner if self.bounds is not None else self._outer(inner, min_offset)
 
     def _framed(self, position: Position, frame: Frame) -> Position | None:
-        """Return the good batch that the frame leads to, directly or by the frames of other damaged batches."""
+        """Return the good batch, or the end, that the frame leads to, directly or by the frames of other damaged batches."""
         if frame.size:
             return self._follow(position + frame.size)
         if frame.kind is not DamageKind.UNKNOWN_MAGIC:
@@ -205,14 +265,14 @@ class Resync:
         return following if is_good else None
 
     def _leads_to(self, position: Position, target: Position) -> bool:
-        """Return whether the chain of frames from a good batch reaches a position; from inside a value it does not."""
+        """Return whether good batches reach from a position to another one; those inside a value do not."""
         for _ in range(_MOST_HOPS):
             if position >= target:
                 return position == target
-            size = self.frame(position).size
-            if not size:
+            frame = self.frame(position)
+            if frame.kind:
                 return False
-            position += size
+            position += frame.size
         return False
 
     def _true_end(
@@ -284,10 +344,10 @@ class Resync:
         return found
 
     def _follow(self, position: Position) -> Position | None:
-        """Return the first good batch on the chain of frames from a position."""
+        """Return the first good batch, or the end, on the chain of frames from a position."""
         for _ in range(_MOST_HOPS):
             if position >= self.end:
-                return None
+                return self.end if position == self.end else None
             frame = self.frame(position)
             if not frame.kind:
                 return position
@@ -308,6 +368,8 @@ class Resync:
                 continue
             data = self.file.read_at(start, min(window, self.end - start))
             index = self._find(data, start, min_offset)
+            longer = self._longer(data, start, min_offset, index if index >= 0 else len(data) // 2)
+            index = index if longer is None else longer
             if index >= 0:
                 return start + index if start + index < limit else None
             if start + len(data) >= self.end or len(data) < 2:
@@ -317,8 +379,37 @@ class Resync:
             window = min(window * 4, _LARGEST_SEARCH)
         return None
 
+    def _longer(self, data: bytes, position: Position, min_offset: Offset, stop: int) -> int | None:
+        """Return the index below `stop` of the first good batch that reaches beyond the bytes; None without one."""
+        if position + len(data) >= self.end:
+            return None
+        octets = np.frombuffer(data, np.uint8)
+        for first in range(0, stop, _SMALLEST_SEARCH):
+            rows = np.arange(first, min(first + _SMALLEST_SEARCH, stop))
+            rows = rows[octets[rows + MAGIC_POSITION] <= CURRENT_MAGIC]
+            words = octets[rows[:, None] + np.arange(LOG_OVERHEAD)]
+            bases = np.ascontiguousarray(words[:, :LENGTH_POSITION]).view(">i8")[:, 0]
+            sizes = np.ascontiguousarray(words[:, LENGTH_POSITION:]).view(">i4")[:, 0]
+            sizes = sizes.astype(np.int64) + LOG_OVERHEAD
+            fits = (sizes > len(data) - rows) & (sizes <= self.budgets.batch_bytes)
+            fits &= (rows + sizes <= self.end - position) & (bases >= min_offset)
+            fits &= bases <= self._most(min_offset)
+            for index, size in zip(rows[fits].tolist(), sizes[fits].tolist(), strict=True):
+                if size > self._proofs:
+                    return None
+                self._proofs -= size
+                if not self.frame(position + index).kind:
+                    return int(index)
+        return None
+
+    def _most(self, min_offset: Offset) -> Offset:
+        """Return the largest base offset that a search accepts."""
+        upper = MAX_INT64 if self.bounds is None else self.bounds.upper
+        return min(min_offset + MAX_INT32, upper - 1)
+
     def _find(self, data: bytes, position: Position, min_offset: Offset, start: int = 0) -> int:
         """Return the index, from `start` on, of a good batch less than 2^31 offsets ahead; -1 without one."""
+        most = self._most(min_offset)
         index = start - 1
         while True:
             index = kernel.find_batch(
@@ -328,7 +419,7 @@ class Resync:
                 return index
             base, length, _, _ = HEAD.unpack_from(data, index)
             place = position + index
-            if base - min_offset <= MAX_INT32 and not self.unreadable(place, length + LOG_OVERHEAD):
+            if base <= most and not self.unreadable(place, length + LOG_OVERHEAD):
                 return index
 
 

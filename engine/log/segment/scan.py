@@ -1,32 +1,31 @@
 """Scan a records file: yield runs of good batches, and the damage between them.
 
-A batch is good when it is whole, its checksum is right and its offsets are possible. After damage the next good
-batch is found by the frame of the damaged one, or else byte by byte. A good batch inside the stated length of a
-damaged one counts: a wrong length must not hide the batches after it.
+A batch is good when it is whole, its checksum is right and its offsets are possible. After damage the next good batch is
+found by the frame of the damaged one, or else byte by byte; one inside the stated length of a damaged one counts.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from engine import kernel
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
-from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Table
+from engine.columns.batch_table import BATCH_ROW, BatchRow, BatchRows, Stop, Table, good_count
 from engine.columns.columns import Columns
 from engine.errors import UnreadableError
 from engine.files.unreadable import Stretch, stretch_of
+from engine.log.segment import resync as search
 from engine.log.segment.damage import DamageKind, Elsewhere
-from engine.log.segment.resync import Frame, Resync, ScannedFile, stated_size, unproven_offsets
+from engine.log.segment.resync import Frame, OffsetBounds, Resync, ScannedFile
 from engine.memory_gate import LARGE, batches_read
 from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import HEADER, LOG_OVERHEAD
 from engine.units import Offset, Position
 
 CHUNK = 1 * MiB
-_FEWEST_ROWS = 256
-_BYTES_A_ROW = 256
-_LEAST_BATCH = HEADER.size
+_MOST_ROWS = 4096
 _AFTER_DAMAGE = 16 * 1024
 """Bytes of the first read after damage; later reads are larger."""
 
@@ -179,60 +178,40 @@ def scan(
     *,
     path: str | None = None,
     next_offset: Offset | None = None,
+    bounds: OffsetBounds | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
     chunk: int = CHUNK,
     resync: bool = True,
+    any_order: bool = False,
 ) -> Iterator[ScanItem]:
     """Return the runs and the damage in [start, end) of a records file, in file order.
 
-    A file that ends before `end` ends the scan.
+    The runs have all good batches, also those out of place. A file that ends before `end` ends the scan.
 
     Args:
         file: a SourceFile, or another file that is read by position.
         start: position at which a batch should start.
         end: position to stop at; a batch that crosses it is a torn tail.
         path: path for reports, by default that of the file.
-        next_offset: smallest offset that is in order; None for any.
+        next_offset: smallest offset in order; None for any.
+        bounds: offsets of the segment, if known: behind damage, batches with any of them are found.
         budgets: `batch_bytes` is the largest batch.
         chunk: bytes to read at a time; a larger batch is read whole.
         resync: look for good batches after damage; without it the first damage ends the scan.
+        any_order: do not end a run, nor yield a `Disorder`, where offsets go back.
     """
-    items = _Scan(file, end, path or file.path, next_offset, budgets, chunk, resync).run(start)
-    return items if resync else _up_to_damage(items)
+    settings = (bounds, budgets, chunk, resync, any_order)
+    items = FileScan(file, end, path or file.path, next_offset, *settings).run(start)
+    return items if resync else up_to_damage(items)
 
 
-def _up_to_damage(items: Iterable[ScanItem]) -> Iterator[ScanItem]:
+def up_to_damage(items: Iterable[ScanItem]) -> Iterator[ScanItem]:
     """Yield the items of a scan up to the first damage, with it."""
     for item in items:
         yield item
         if isinstance(item, Damage):
             return
         del item  # free it before the next read
-
-
-def whole_run(
-    file: ScannedFile, size: Position, base_offset: Offset, *, budgets: Budgets = DEFAULT_BUDGETS
-) -> BatchRun | None:
-    """Return a small file as one run, with an empty table for an empty file; None unless a scan would yield just that.
-
-    Args:
-        file: the records file.
-        size: its size.
-        base_offset: the smallest offset that is in order.
-        budgets: `batch_bytes` is the largest batch.
-    """
-    try:
-        buffer = file.read_at(0, size) if size else b""
-    except UnreadableError:
-        return None
-    room = bytearray((size // _LEAST_BATCH + 1) * BATCH_ROW.size)
-    rows, consumed, _ = kernel.walk(buffer, room, 0, 0, True, largest=budgets.batch_bytes)
-    if consumed != size or kernel.good_rows(room, 0, rows) != rows:
-        return None
-    headers = BatchRows(room).part(0, rows)
-    if headers and headers[0].base_offset < base_offset:
-        return None
-    return BatchRun(buffer, 0, headers)
 
 
 def headers(items: Iterable[ScanItem]) -> Iterator[Table | Damage | Disorder]:
@@ -252,8 +231,21 @@ def tables(items: Iterable[ScanItem]) -> Iterator[Table]:
             yield found
 
 
-class _Scan:
-    """State of one scan; `expected` is the offset after the last good batch."""
+class _Scratch(threading.local):
+    """A buffer for batch headers, one per thread; what a walk writes is copied at once."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(_MOST_ROWS * BATCH_ROW.size)
+
+
+_scratch = _Scratch()
+
+
+class FileScan:
+    """State of one scan, with the arguments of `scan`; offsets went back somewhere if `goes_back`.
+
+    `expected` is the offset after the last good batch.
+    """
 
     def __init__(
         self,
@@ -261,20 +253,23 @@ class _Scan:
         end: Position,
         path: str,
         expected: Offset | None,
+        bounds: OffsetBounds | None,
         budgets: Budgets,
         chunk: int,
-        resync: bool,
+        resync: bool = True,
+        any_order: bool = False,
     ) -> None:
         self.file = file
         self.end = end
         self.path = path
         self.expected = expected
+        self.bounds = bounds
         self.budgets = budgets
-        self.chunk = max(chunk, HEADER.size)
+        self.chunk = max(HEADER.size, chunk)
         self.resync = resync
+        self.any_order = any_order
+        self.goes_back = False
         self.damage: Resync | None = None
-        rows = max(_FEWEST_ROWS, self.chunk // _BYTES_A_ROW)
-        self.scratch = bytearray(rows * BATCH_ROW.size)
 
     def run(self, position: Position) -> Iterator[ScanItem]:
         """Scan from a position on."""
@@ -290,7 +285,7 @@ class _Scan:
                 stopped, stop = yield from self._runs_of(buffer, position)
                 needed = 0
                 if stop == Stop.NEED_MORE and not is_cut:
-                    needed = stated_size(buffer, stopped - position)
+                    needed = search.stated_size(buffer, stopped - position)
                 del buffer  # free it before the next read: a batch may be as large as the budget
             if needed and stopped + needed <= self.end:
                 position, size = stopped, max(needed, min(4 * size, self.chunk))
@@ -315,16 +310,17 @@ class _Scan:
         """Yield the good batches of a buffer; return the position after them and the Stop, TABLE_FULL to go on there."""
         index = 0
         while True:
+            scratch = _scratch.buffer
             rows, consumed, stop = kernel.walk(
                 buffer,
-                self.scratch,
+                scratch,
                 index,
                 position + index,
                 True,
                 largest=self.budgets.batch_bytes,
             )
             if rows:
-                found = BatchRows(bytearray(memoryview(self.scratch)[: rows * BATCH_ROW.size]))
+                found = BatchRows(bytearray(memoryview(scratch)[: rows * BATCH_ROW.size]))
                 bad = yield from self._good_rows(buffer, position, found)
                 if bad is not None:
                     return (yield from self._pass_bad_batch(found[bad])), Stop.TABLE_FULL
@@ -342,8 +338,12 @@ class _Scan:
             if stop == first:
                 return first
             start = headers[first]
-            if self.expected is not None and start.base_offset < self.expected:
-                yield self._out_of_order(start, self.expected)
+            expected = self.expected or 0
+            if self.any_order:
+                self.goes_back |= start.base_offset < expected or stop < count
+                stop = stop if stop == count else stop + good_count(headers.table[stop:])
+            elif start.base_offset < expected:
+                yield self._out_of_order(start, expected)
             self.expected = headers[stop - 1].last_offset + 1
             yield BatchRun(buffer, position, headers.part(first, stop))
             first = stop
@@ -412,7 +412,7 @@ class _Scan:
 
     def _look_around(self) -> Resync:
         if self.damage is None:
-            self.damage = Resync(self.file, self.end, self.budgets)
+            self.damage = Resync(self.file, self.end, self.budgets, self.bounds)
         return self.damage
 
     def _is_tail(self, position: Position, frame: Frame) -> bool:
@@ -486,7 +486,7 @@ class _Scan:
         )
         if frame.row is None or not damage.stretches:
             return damage
-        unproven = unproven_offsets(self._look_around().file, frame.row, damage.stretches)
+        unproven = search.unproven_offsets(self._look_around().file, frame.row, damage.stretches)
         return damage._replace(unproven=unproven)
 
     def _is_new(self, position: Position) -> bool:

@@ -25,6 +25,9 @@ from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.view.transactions import MarkerCache
 from engine.units import MAX_INT64, LogOffsetMetadata, Offset, Position, TopicPartition
 
+_MOST_REPLACED = 8
+"""Segments before one that are asked whether they reach beyond its base offset."""
+
 
 class LogContext(NamedTuple):
     """The partition of a log, shared by all views of it.
@@ -202,10 +205,14 @@ class LogContents:
         active = self._active
         if active is not None and base == active.base_offset:
             return active
+        bases = self.base_offsets
+        following = bases[place + 1] if 0 <= place < len(bases) - 1 else MAX_INT64
         segment = self._segments.get(base)
-        if segment is None:
-            made = LogSegment(self.log.files_of(base, self.listing), budgets=self.log.budgets)
-            segment = self._segments.setdefault(base, made)
+        if segment is None or segment.next_base != following:
+            listing = self.listing
+            files = self.log.files_of(base, listing) if segment is None else segment.files
+            segment = LogSegment(files, budgets=self.log.budgets, next_base=following)
+            self._segments[base] = segment
         return segment
 
     @property
@@ -270,6 +277,23 @@ class LogContents:
         """Return the base offset of the next segment; the log end for the last one."""
         place = bisect_right(self.base_offsets, segment.base_offset)
         return self.base_offsets[place] if place < len(self.base_offsets) else self.log_end_offset
+
+    def reaching(self, segment: LogSegment) -> LogSegment | None:
+        """Return the segment before this one that reaches beyond its base offset, as its indexes tell; None without one.
+
+        A replacement of segments that a crash or a copy interrupted leaves such segments: their batches come first.
+        """
+        place = bisect_right(self.base_offsets, segment.base_offset) - 1
+        for before in range(place - 1, max(place - _MOST_REPLACED, 0) - 1, -1):
+            earlier = self.segment_at(before)
+            if earlier.reaches_beyond and earlier.next_offset > segment.base_offset:
+                return earlier
+        return None
+
+    def begin_of(self, segment: LogSegment) -> Offset:
+        """Return the first offset that a segment can have behind those before it."""
+        earlier = self.reaching(segment)
+        return segment.base_offset if earlier is None else earlier.next_offset
 
     def positions(
         self, segment: LogSegment, start_offset: Offset, stop_offset: Offset

@@ -199,6 +199,10 @@ class LogView(LogContents):
         run = segment.batch(offset, before_large)
         if run is not None:
             return segment, run
+        earlier = self.reaching(segment)
+        if earlier is not None and offset < earlier.next_offset:
+            run = earlier.batch(offset, before_large)
+            return None if run is None else (earlier, run)
         segment.check_gap(offset, self.next_base(segment))
         return None
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.log.segment.chains import with_wrappers_opened
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.resync import ScannedFile
 from engine.log.segment.scan import BatchRun, Damage, scan
-from engine.record.attributes import COMPRESSION_MASK
 from engine.record.batch_frame import CURRENT_MAGIC, HEADER
 from engine.units import MAX_INT32, Offset, Position
 
@@ -233,26 +233,6 @@ def same_batch(pieces: Sequence[Piece], batch: Piece) -> bool:
             return False
         del run
     return False
-
-
-def with_wrappers_opened(run: BatchRun) -> BatchRun:
-    """Return the run with the base offset and record count of each wrapper (compressed message of magic 0 or 1).
-
-    A wrapper's header has only the offset of its last record.
-    """
-    is_wrapper = (run.table["magic"] < 2) & (run.table["attributes"] & COMPRESSION_MASK != 0)
-    if not is_wrapper.any():
-        return run
-    table = run.table.copy()
-    for row in np.flatnonzero(is_wrapper).tolist():
-        columns = run.decoded(row)
-        if columns.problems or not len(columns.offset):
-            continue
-        first = int(columns.offset[0])
-        if 0 <= first <= table["base_offset"][row]:
-            table["base_offset"][row] = first
-            table["record_count"][row] = len(columns.offset)
-    return run.with_table(table)
 
 
 def rows_to_pieces(origin: RecordsFile, run: BatchRun, *, at_gaps: bool) -> Iterator[Piece]:

@@ -2,15 +2,13 @@
 
 The checksum does not cover the base offset, so a batch may state wrong offsets. If its neighbours
 in the file leave exactly its number of offsets between them, the batch gets these. Otherwise the
-chain of ascending offsets with the most records in a segment is used, and a batch that continues no
-neighbour never displaces one that does. A batch outside of the chain goes into a hole that it fits,
-or is dropped.
+chain of ascending offsets with the most records in a segment is used (`log/segment/chains`), as
+readers do. A batch outside of the chain goes into a hole that it fits, or is dropped.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -23,8 +21,10 @@ from engine.budgets import MiB
 from engine.columns.batch_table import BatchRows, holds_control
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind, FileState, parse_file_name
+from engine.log.segment.chains import Ranges, in_chain, with_wrappers_opened
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.resync import OffsetBounds
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan
 from engine.log.view.log_view import LogView
 from engine.rebuild.assembly.differing import Fingerprints
@@ -38,7 +38,6 @@ from engine.rebuild.assembly.pieces import (
     rows_to_pieces,
     same_batch,
     stated_end,
-    with_wrappers_opened,
 )
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.control_records import (
@@ -119,6 +118,7 @@ def salvage(view: LogView, copy: int, advance: Advance, *, compares: bool = Fals
         compares: whether to make fingerprints.
     """
     reader = _Reader(advance, Fingerprints() if compares else None)
+    reader.is_copy = partial(_is_copy, view)
     reader.is_compacted = bool(view.log.checkpoints.cleaner_offset(view.partition))
     bases = view.base_offsets
     for place in range(len(bases)):
@@ -184,6 +184,20 @@ def _records_file(segment: LogSegment, copy: int) -> RecordsFile:
     return RecordsFile(path, segment.base_offset, lambda: segment.file, copy)
 
 
+def _is_copy(view: LogView, segment: Offset, batch: np.void) -> bool:
+    """Return whether the batch of a segment stands once more, where it states to be."""
+    base = int(batch["base_offset"])
+    try:
+        found = view.batch(base)
+    except (KafkaStorageError, OSError):
+        return False
+    if found is None:
+        return False
+    place, other = found[0].base_offset, found[1].headers[0]
+    is_same = (other.base_offset, other.size, other.crc) == (base, batch["size"], batch["crc"])
+    return is_same and (place, other.position) != (segment, int(batch["position"]))
+
+
 def _misplaced(pieces: list[Piece], piece: Piece) -> Dropped:
     if same_batch(pieces, piece):
         return piece.dropped("duplicate", "a duplicate batch")
@@ -202,6 +216,7 @@ class _Reader:
         self.stated_end: Offset = 0
         self._advance = advance
         self.is_compacted = False
+        self.is_copy: Callable[[Offset, np.void], bool] | None = None
         self.has_transactions = False
         self._gaps_left = _MOST_GAPS
 
@@ -315,10 +330,13 @@ class _Reader:
         runs = chain.from_iterable(piece.runs() for piece in found)
         stated = np.concatenate([*map(attrgetter("table"), runs)])
         table = with_proven_offsets(stated, bounds)
+        for row in np.flatnonzero(table["base_offset"] != stated["base_offset"]).tolist():
+            if self.is_copy is not None and self.is_copy(bounds.lower, stated[row]):
+                table[row] = stated[row]  # its records belong where it states
         inside = bounds.include(table, bounds.lower)
         chosen = np.zeros(len(table), np.bool_)
         rows = np.flatnonzero(inside)
-        chosen[rows[heaviest_chain(table[rows], _weights(table[rows], bounds.lower))]] = True
+        chosen[rows] = in_chain(Ranges.of(table[rows]), bounds.lower)
         ordered: list[Piece] = []
         spare: list[Piece] = []
         for row in range(len(table)):
@@ -359,10 +377,10 @@ class _Reader:
 
 def _scan(records: RecordsFile, segment: LogSegment | None) -> Iterator[ScanItem]:
     if segment is not None:
-        return segment.scan(0, max(segment.end, segment.tail_end))
-    file = records.file
+        return segment.scan(0, max(segment.end, segment.tail_end), in_order=False)
+    file, base = records.file, records.base_offset
     size = file.size()  # type: ignore[attr-defined]
-    return scan(file, 0, size, path=records.path, next_offset=records.base_offset)
+    return scan(file, 0, size, path=records.path, next_offset=base, bounds=OffsetBounds(base))
 
 
 def _end_before(dropped: list[Dropped], run: BatchRun) -> None:
@@ -435,45 +453,3 @@ def with_proven_offsets(table: Table, bounds: Bounds) -> Table:
     result["base_offset"][rows] = before[rows]
     result["last_offset"][rows] = before[rows] + span[rows]
     return result
-
-
-def _weights(table: Table, lower: Offset) -> list[int]:
-    """Return the weight of each batch: its records, and more than all others together if it adjoins a neighbour."""
-    base, following = table["base_offset"], table["last_offset"] + 1
-    counts = np.maximum(table["record_count"], 1).astype("i8")
-    links = base == np.concatenate(([lower], following[:-1]))
-    links[:-1] |= links[1:]
-    weights: list[int] = (counts + np.where(links, counts[~links].sum(), 0)).tolist()
-    return weights
-
-
-def heaviest_chain(table: Table, weights_of: Sequence[int] | None = None) -> list[int]:
-    """Return the rows with ascending offsets that do not overlap and have the most records, or the most weight."""
-    ends: list[Offset] = []  # ascending, as are the weights
-    weights: list[int] = []
-    tips: list[int] = []
-    before = [-1] * len(table)
-    if weights_of is None:
-        weights_of = np.maximum(table["record_count"], 1).tolist()
-    columns = (table["base_offset"].tolist(), table["last_offset"].tolist(), weights_of)
-    for row, (base, last, own) in enumerate(zip(*columns, strict=True)):
-        at = bisect_left(ends, base) - 1
-        weight = own + (weights[at] if at >= 0 else 0)
-        before[row] = tips[at] if at >= 0 else -1
-        place = bisect_right(ends, last)
-        if place and weights[place - 1] >= weight:
-            continue
-        stop = place
-        while stop < len(ends) and weights[stop] <= weight:
-            stop += 1
-        if place and ends[place - 1] == last:
-            place -= 1
-        ends[place:stop] = [last]
-        weights[place:stop] = [weight]
-        tips[place:stop] = [row]
-    chain: list[int] = []
-    row = tips[-1] if tips else -1
-    while row >= 0:
-        chain.append(row)
-        row = before[row]
-    return chain[::-1]

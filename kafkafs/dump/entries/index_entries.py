@@ -16,9 +16,9 @@ from engine.errors import DamagedFileError
 from engine.files.file_names import FileKind
 from engine.files.read_failures import reason_of
 from engine.files.source_files import SourceFile
+from engine.files.zeros import first_data
 from engine.index import offset_index, time_index, transaction_index
 from engine.index.offset_index import OffsetIndex
-from engine.log.segment.zeros import first_data
 from engine.record.batch_frame import (
     HEAD,
     HEADER,

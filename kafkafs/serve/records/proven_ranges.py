@@ -10,7 +10,7 @@ from typing import TypeAlias
 from engine.files.source_files import SourceFile
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage, Disorder
+from engine.log.segment.scan import BatchRun
 from engine.record.attributes import TRANSACTIONAL_MASK
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.units import Offset, Position
@@ -135,9 +135,7 @@ class FileProof:
     ) -> Position:
         reached = self._reached.get(end)
         for item in losses.between(segment, segment.scan(end), reached):
-            if isinstance(item, Disorder):  # a good batch, which the next run has
-                continue
-            if isinstance(item, Damage):
+            if not isinstance(item, BatchRun):
                 if item.kind is not DamageKind.MISSING:
                     break
                 self._good.cut(end)

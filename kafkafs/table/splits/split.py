@@ -165,11 +165,20 @@ def _parts(
     """Yield the part of each segment of a range as one split."""
     log = view.log
     source = log.root.display("/".join(name for name in (log.folder, log.only) if name))
-    for segment, extent in view.extents(wanted.start, wanted.stop):
-        if extent.stop <= extent.start:
+    for segment, whole in view.extents(wanted.start, wanted.stop):
+        begin, extent = segment.base_offset, whole
+        if not extent.start < extent.stop:
             continue
+        if not extent.start:
+            begin = view.begin_of(segment)
+            if begin > segment.base_offset:
+                extent = segment.extent(begin, wanted.stop)
+                if extent.start >= extent.stop:
+                    continue
         place = bisect_right(view.base_offsets, segment.base_offset)
-        following = view.base_offsets[place : place + 1]
+        end = view.base_offsets[place] if place < len(view) else MAX_INT64
+        if wanted.stop > end and segment.reaches_beyond:
+            end = max(end, segment.next_offset)
         yield (
             segment,
             Split(
@@ -183,8 +192,8 @@ def _parts(
                 next_offset=extent.next_offset,
                 start=wanted.start,
                 stop=wanted.stop,
-                part_start=segment.base_offset,
-                part_stop=following[0] if following else MAX_INT64,
+                part_start=begin,
+                part_stop=end,
                 file_size=segment.tail_end,
                 is_first=wanted.is_first,
                 is_last=wanted.is_last,

@@ -109,7 +109,7 @@ def expected(source: Path, options: LineOptions) -> bytes:
 
 def text_of(rendering: Rendering, view: LogView, segment: LogSegment) -> bytes:
     """The text of a segment, as it is made for a reader that keeps none."""
-    items = rendering.scan(segment.file, 0, segment.size, 0)
+    items = rendering.scan(segment.file, 0, segment.size, 0, segment.bounds)
     return b"".join(text for item in items for text in rendering.text(view, segment, item))
 
 

@@ -225,17 +225,27 @@ def rebuild(node: Damaged) -> Said:
     if done.status == EXIT_USAGE:
         raise RefusedError(done.told)
     assert done.out, done
-    facts = json.loads(done.out)
+    facts, status = json.loads(done.out), done.status
     lost: dict[str, set[int]] = defaultdict(set)
     for partition in facts["partitions"]:
         # What no broker loads is left out, and is not lost in the source.
         own = [each for each in partition["dropped"] if each["kind"] not in set(DamageKind)]
-        left_out = {(each["file"], each["position"]) for each in own}
+        left_out = {
+            (each["file"], each["position"])
+            for each in own
+            if each["kind"] not in ("misplaced", "duplicate")  # readers say `offset_order` of these
+        }
         for each in partition["losses"]:
             if (each.get("file"), each.get("position")) not in left_out:
                 lost[partition["partition"]] |= between(each["firstOffset"], each["nextOffset"])
+        # A batch that states wrong offsets has its own again in the result; readers of the source leave it out.
+        if any(each["kind"] == "misplaced" and not each["isLoss"] for each in own):
+            for each in partition["kept"]:
+                if each.get("madeAnew"):
+                    status = status or 1
+                    lost[partition["partition"]] |= between(each["firstOffset"], each["nextOffset"])
     gone = {each["path"] for each in facts["leftOut"] if "folder of" in each["reason"]}
-    return Said(done.status, lost, gone, {})
+    return Said(status, lost, gone, {})
 
 
 def plan(node: Damaged) -> Said:

@@ -8,10 +8,11 @@ import pytest
 
 from engine.coding.compression import CompressionType
 from engine.errors import CorruptRecordError
+from engine.log.segment import orders
 from engine.log.segment.batch_search import BatchSearch, Landing, good_batch, land, proven_hint
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.scan import BatchRun, Damage, Disorder, headers
+from engine.log.segment.scan import BatchRun, Damage, headers
 from tests.builders import Rec, batch, message_set, offset_index, patched
 from tests.engine.log.folders import LogWriter, segment_of
 
@@ -42,7 +43,7 @@ def test_a_wrapper_that_states_a_larger_offset_than_its_records_hides_none_after
 ) -> None:
     wrapper = message_set([Rec(b"v", offset=n) for n in range(3)], 0, GZIP, magic=1)
     raised = patched(wrapper, 0, (20).to_bytes(8, "big"))
-    follows = message_set([Rec(b"w")], 10, CompressionType.NONE, magic=1)
+    follows = message_set([Rec(b"w")] * 4, 10, CompressionType.NONE, magic=1)
     segment = segment_of(tmp_path, [raised, follows])
     run = segment.batch(10)
     assert run is not None
@@ -74,13 +75,9 @@ def test_a_batch_behind_one_that_is_too_far_ahead_is_found(tmp_path: Path) -> No
     """The checksum does not cover the base offset: 100 was 2."""
     segment = segment_of(tmp_path, [one(0), one(1), one(100), one(3), one(4)])
     assert [found_base(segment, offset) for offset in (0, 1, 3, 4)] == [0, 1, 3, 4]
-    with pytest.raises(CorruptRecordError, match="not above") as refused:
+    with pytest.raises(CorruptRecordError, match="of the batches after it") as refused:
         segment.batch(2)
-    assert (refused.value.expected, refused.value.found) == (101, 3)
-
-
-def disorder(expected: int, first: int, last: int) -> Disorder:
-    return Disorder("a.log", 0, 1, "", expected, first, first, last)
+    assert (refused.value.expected, refused.value.found) == (2, 100)
 
 
 def damage(first: int | None, last: int | None) -> Damage:
@@ -97,12 +94,10 @@ def damage(first: int | None, last: int | None) -> Damage:
         (damage(5, None), 10**9, True),
         (damage(None, 9), 0, True),
         (damage(None, 9), 9, True),
-        (disorder(5, 0, 0), 5, True),
-        (disorder(5, 0, 0), 4, False),
     ],
 )
 def test_damage_is_suspect_for_the_offsets_it_may_have_held(
-    item: Damage | Disorder, offset: int, may_have_it: bool
+    item: Damage, offset: int, may_have_it: bool
 ) -> None:
     search = BatchSearch(offset)
     assert not search.is_over(item)
@@ -188,26 +183,14 @@ def test_damage_at_the_end_is_where_a_search_beyond_the_last_batch_lands(tmp_pat
     )
 
 
-@pytest.mark.parametrize(
-    ("offset", "base", "is_disordered"),
-    [
-        *((0, 0, False), (1, 1, False), (3, 3, True), (4, 4, True), (7, 7, True)),
-        (2, 7, True),  # all batches at or above it are behind that one
-        (5, None, True),
-        (8, None, True),
-    ],
-)
-def test_offsets_that_go_back_are_noted_in_the_landing(
-    tmp_path: Path, offset: int, base: int | None, is_disordered: bool
+@pytest.mark.parametrize(("offset", "base"), [(0, 0), (1, 1), (2, 3), (3, 3), (4, 4), (5, None)])
+def test_a_search_passes_a_batch_that_is_out_of_place(
+    tmp_path: Path, offset: int, base: int | None
 ) -> None:
     made = [batch([Rec(b"v")], each) for each in (0, 1, 7, 3, 4)]
     found = landing(tmp_path, *made, offset=offset)
     assert (None if found.batch is None else int(found.batch["base_offset"][0])) == base
-    assert found.is_disordered is is_disordered
-    segment = segment_of(tmp_path / "again", made)
-    whole = (0, segment.end)
-    if is_disordered:
-        assert segment.positions(0, offset) == segment.positions(offset, 9) == whole
+    assert (found.position == 2 * len(made[0])) is (offset == 2)
 
 
 # Index entries
@@ -259,14 +242,14 @@ def test_damage_before_a_batch_below_the_offset_is_not_suspect(tmp_path: Path) -
     assert search.suspect is not None
 
 
-def test_damage_behind_a_batch_above_the_offset_ends_the_search(tmp_path: Path) -> None:
-    first, second, third = runs_of(tmp_path, one(0), one(5), one(6))
-    for item, is_over in ((damage(6, 9), True), (third, True), (disorder(6, 1, 1), False)):
-        search = BatchSearch(3)
-        assert not search.is_over(first)
-        assert not search.is_over(second)
-        assert search.is_over(item) is is_over
-        assert search.found is None
+def test_a_batch_above_the_offset_ends_the_search(tmp_path: Path) -> None:
+    first, second = runs_of(tmp_path, one(0), one(5))
+    search = BatchSearch(3)
+    assert not search.is_over(first)
+    assert not search.is_over(damage(1, 4))
+    assert search.is_over(second)
+    assert search.found is None
+    assert search.suspect is not None
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -317,8 +300,11 @@ def single_records(
     return writer.view().segment_at(0), size
 
 
-def test_an_entry_at_a_batch_below_the_entry_before_is_not_used(tmp_path: Path) -> None:
+def test_an_entry_at_a_batch_below_the_entry_before_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The checksum does not cover the base offset: 7 was 10."""
+    monkeypatch.setattr(orders, "WHOLE_FILE", 0)
     segment, size = single_records(tmp_path, [9, 10], {10: (7).to_bytes(8, "big")})
     assert proven_hint(segment, 10) == (9 * size, 9)
     (problem,) = segment.files.problems.entries()
@@ -327,8 +313,9 @@ def test_an_entry_at_a_batch_below_the_entry_before_is_not_used(tmp_path: Path) 
 
 @pytest.mark.parametrize("entries", [[8, 9, 10], [7, 8, 10], [8, 10]])
 def test_the_entry_before_a_wrong_one_is_the_next_to_try(
-    tmp_path: Path, entries: list[int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[int]
 ) -> None:
+    monkeypatch.setattr(orders, "WHOLE_FILE", 0)
     segment, size = single_records(tmp_path, entries, {10: (99).to_bytes(8, "big")})
     best = entries[-2]
     assert proven_hint(segment, 10) == (best * size, best)

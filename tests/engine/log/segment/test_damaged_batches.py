@@ -12,10 +12,11 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.errors import CorruptRecordError
 from engine.files.source_files import SourceRoot
 from engine.log.segment import resync
+from engine.log.segment.active_tail import whole_run
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.resync import Resync
-from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan, whole_run
+from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan
 from engine.memory_gate import LARGE
 from engine.record.batch_frame import LOG_OVERHEAD
 from engine.units import MAX_INT32, Position
@@ -366,10 +367,12 @@ def test_a_segment_is_scanned_from_its_base_offset_on(tmp_path: Path) -> None:
     writer.roll(index_interval=None)
     segment = writer.view().segment_at(0)
     first = next(iter(segment.scan()))
-    assert isinstance(first, Disorder)
-    assert (first.expected, first.found, first.position) == (5, 3, 0)
+    assert isinstance(first, Damage)
+    assert (first.kind, first.expected, first.found, first.position) == ("offset_order", 5, 3, 0)
     assert all(isinstance(item, BatchRun) for item in segment.scan(len(three(3))))
-    assert all(isinstance(item, BatchRun) for item in segment.scan(next_offset=0))
+    told = next(iter(segment.scan(in_order=False)))
+    assert isinstance(told, Disorder)
+    assert (told.expected, told.found, told.position) == (5, 3, 0)
 
 
 @pytest.mark.parametrize(("above", "is_noted"), [(MAX_INT32, False), (MAX_INT32 + 1, True)])
@@ -398,7 +401,7 @@ def test_a_batch_that_states_the_next_segments_first_offset_leaves_no_gap(tmp_pa
             with pytest.raises(CorruptRecordError) as refused:
                 view.batch(3)
             facts = refused.value
-            assert (facts.expected, facts.found) == ("below 5", 5)
+            assert (facts.expected, facts.found) == (2, 5)
             assert facts.position == len(batch([Rec(b"v")] * 2, 0))
         else:
             assert view.batch(3) is None

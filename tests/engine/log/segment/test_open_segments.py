@@ -18,7 +18,7 @@ from engine.files.source_files import SourceRoot
 from engine.index.offset_index import OffsetIndex
 from engine.index.slots import WARM_BYTES
 from engine.lines.record_line import LineOptions
-from engine.log.segment import open_segments
+from engine.log.segment import open_segments, orders
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import (
     INDEX_INTERVAL,
@@ -267,7 +267,10 @@ def test_of_many_batches_in_a_row_one_in_each_interval_is_walked_to(tmp_path: Pa
 # Disks that fail
 
 
-def test_a_look_up_that_meets_unreadable_bytes_is_an_error_of_the_record(tmp_path: Path) -> None:
+def test_a_look_up_that_meets_unreadable_bytes_is_an_error_of_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orders, "WHOLE_FILE", 0)  # as for a large file, which is not read first
     writer = LogWriter(tmp_path)
     for number in range(40):
         writer.append_records(b"%02d" % number * 250)

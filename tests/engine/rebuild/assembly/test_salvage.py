@@ -12,7 +12,7 @@ import pytest
 
 from engine.columns.batch_table import BATCH_ROW
 from engine.disk.disk import DISK
-from engine.rebuild.assembly.salvage import heaviest_chain
+from engine.log.segment.chains import Ranges, heaviest_chain
 from engine.rebuild.rebuilding import rebuild
 from engine.rebuild.target.rebuilt import Rebuilt
 from engine.record.file_records import FileRecords
@@ -196,6 +196,16 @@ def test_a_copy_in_another_place_is_no_loss(tmp_path):
     assert not result.lost_something
 
 
+def test_a_copy_that_fits_between_its_neighbours_does_not_get_their_offsets(tmp_path):
+    """A block of the same size was written over batch 1; its records are at 25 to 29."""
+    batches = [text(offset) for offset in range(0, 50, 5)]
+    simple_log(tmp_path, batches[0], batches[5], *batches[2:])
+    result = rebuild(str(tmp_path / "source"), str(tmp_path / "target"))
+    assert log_bytes(tmp_path / "target") == b"".join([batches[0], *batches[2:]])
+    assert [each["kind"] for each in result.partitions[0]["dropped"]] == ["duplicate"]
+    assert result.lost_something
+
+
 def test_the_log_end_stays_when_its_last_batch_is_damaged(tmp_path):
     batches = [text(offset) for offset in range(0, 20, 5)]
     damaged = batches[-1][:-3] + b"???"
@@ -270,7 +280,7 @@ def test_the_chain_with_the_most_records_is_found():
         table["base_offset"] = [random.randrange(20) for _ in table]
         table["last_offset"] = table["base_offset"] + [random.randrange(4) for _ in table]
         table["record_count"] = [random.randrange(1, 5) for _ in table]
-        rows = heaviest_chain(table)
+        rows = heaviest_chain(Ranges.of(table), table["record_count"].tolist())
         assert is_chain(table, rows)
         best = max(
             weight(table, chosen)

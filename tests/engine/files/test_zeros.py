@@ -9,7 +9,7 @@ from typing import BinaryIO
 import pytest
 
 from engine.budgets import MiB
-from engine.log.segment.zeros import first_data
+from engine.files.zeros import first_data
 
 KiB = 1024
 

@@ -1,0 +1,37 @@
+"""Blocks of a log at a wrong place cost the batches that they overwrite, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.damage.moved_blocks import failures_of
+
+
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_readers_and_a_rebuild_keep_every_batch_in_its_place(first: int) -> None:
+    """`python -m tests.damage.moved_blocks` tries more of them."""
+    wrong = [each for number in range(first, first + 20) for each in failures_of(1, number)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("seed", "number"),
+    [
+        (
+            21,
+            19,
+        ),  # frames of damaged batches end with the file, and a whole message is inside of one
+        (
+            21,
+            47,
+        ),  # a segment that lost bytes ends with a batch of another log: its index is of a larger file
+        (21, 410),  # a block before the last batches states larger offsets than they do
+        (5, 23),
+        (32, 10),  # a segment that is nothing but a block of the next one
+        (31, 172),  # whole batches of the next segment up to the end of a file that lost bytes
+        (21, 1225),  # the last batches of a file above 64 KiB contradict the chain
+    ],
+)
+def test_cases_that_were_wrong_once(seed: int, number: int) -> None:
+    wrong = failures_of(seed, number, faces=True)
+    assert not wrong, "\n".join(wrong)
