@@ -27,7 +27,7 @@ def of_naming(node: Damaged, said: Mapping[str, Said]) -> Iterator[str]:
     """
     gone = _provably_gone(node)
     for face, says in said.items():
-        truth = node.truth(takes_all_swapped=face == "rebuild")
+        truth = node.truth(of_rebuild=face == "rebuild")
         yield from _against_truth(face, says, node, truth, gone, next(iter(said.values())))
 
 

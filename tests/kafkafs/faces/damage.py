@@ -129,6 +129,7 @@ class Damaged:
         linked: partitions that are symbolic links.
         spoiled: files beside the logs that are not what they were.
         unproven: partitions of which nothing on disk can tell all that they lost.
+        moved: partitions with a whole batch that states wrong offsets, between good ones: a rebuild puts it right.
         room: a folder for what commands write; by default the one around the log dir.
     """
 
@@ -139,6 +140,7 @@ class Damaged:
     linked: set[str] = field(default_factory=set)
     spoiled: set[str] = field(default_factory=set)
     unproven: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
     room: Path | None = None
 
     @property
@@ -157,23 +159,22 @@ class Damaged:
         """The folder of a partition."""
         return self.path / name
 
-    def lost(self, name: str, *, takes_all_swapped: bool = False) -> set[int]:
+    def lost(self, name: str, *, of_rebuild: bool = False) -> set[int]:
         """The offsets of a partition whose records are gone; those of compacted records are not.
 
         A start deletes a .swap file from the first .cleaned one on: the replacement was not complete (KAFKA-6264). A
-        rebuild takes its records for those that are missing.
+        rebuild takes its records for those that are missing, and does not need the offsets that a batch states.
         """
         folder = self.folder(name)
         unfinished = min((path.name[:20] for path in folder.glob("*.log.cleaned")), default="~")
         swapped = [
-            path
-            for path in folder.glob("*.log.swap")
-            if takes_all_swapped or path.name[:20] < unfinished
+            path for path in folder.glob("*.log.swap") if of_rebuild or path.name[:20] < unfinished
         ]
         left = b"".join(path.read_bytes() for path in [*folder.glob("*.log"), *swapped])
         found: set[int] = set()
+        known_from = 8 if of_rebuild and name in self.moved else 0
         for batch in self.sound.batches[name]:
-            if batch.data not in left:
+            if batch.data[known_from:] not in left:
                 found |= batch.offsets
         return found
 
@@ -186,12 +187,9 @@ class Damaged:
         found = (batch.offsets for batch in self.sound.batches[name] if batch.is_control)
         return set().union(*found) - self.lost(name)
 
-    def truth(self, *, takes_all_swapped: bool = False) -> dict[str, set[int]]:
+    def truth(self, *, of_rebuild: bool = False) -> dict[str, set[int]]:
         """What each partition that is a folder lost."""
-        losses = (
-            (name, self.lost(name, takes_all_swapped=takes_all_swapped))
-            for name in self.partitions()
-        )
+        losses = ((name, self.lost(name, of_rebuild=of_rebuild)) for name in self.partitions())
         return {name: lost for name, lost in losses if lost}
 
 
@@ -371,6 +369,29 @@ def spoiled_side_file(node: Damaged, pick: random.Random) -> None:
     node.did.append(f"{name} {'emptied' if is_empty else 'zeroed'}")
     if "/" in name:
         node.unproven.add(path.parent.name)
+
+
+def batch_starts(data: bytes) -> list[int]:
+    """The positions of the batches of a sound file."""
+    starts, at = [], 0
+    while at + 12 <= len(data):
+        starts.append(at)
+        at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    return starts
+
+
+def wrong_offset(
+    node: Damaged, name: str, stated: Callable[[int], int], pick: random.Random
+) -> None:
+    """A batch states another base offset, which no checksum covers; a good batch follows it in its segment."""
+    path = pick.choice([each for each in segments(node.folder(name)) if each.stat().st_size])
+    data = path.read_bytes()
+    at = pick.choice(batch_starts(data)[:-1])
+    base = stated(int.from_bytes(data[at : at + 8], "big"))
+    _overwrite(path, at, base.to_bytes(8, "big"))
+    if base < 1 << 63:  # a negative one is damage to a rebuild, too
+        node.moved.add(name)
+    node.did.append(f"{path.parent.name}/{path.name}, byte {at}: base offset {base}")
 
 
 def interrupted_swap(node: Damaged, pick: random.Random) -> None:

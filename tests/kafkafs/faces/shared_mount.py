@@ -75,7 +75,7 @@ class SharedMount(Damaged):
         """The logs."""
         return sorted(self.told)
 
-    def truth(self, *, takes_all_swapped: bool = False) -> dict[str, set[int]]:
+    def truth(self, *, of_rebuild: bool = False) -> dict[str, set[int]]:
         """What the other face says is lost."""
         return {name: told.lost for name, told in self.told.items() if told.lost}
 
