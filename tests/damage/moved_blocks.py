@@ -168,6 +168,23 @@ def change(random: Random, case: Case) -> None:
     case.what += f"{kind} {start}..{end} of segment {segment.base} ({own} {low}..{high}); "
 
 
+def torn_offset(random: Random, case: Case) -> None:
+    """A block ends, or begins, inside of a batch's base offset: the rest of the batch is whole."""
+    number = random.randrange(3)
+    segment, kept = case.segments[number], random.randrange(1, 8)
+    source = random.choice([segment, segment, *case.segments, *case.other])
+    start, low = random.choice(segment.starts), random.choice(source.starts)
+    size = random.choice((512, 4096))
+    torn = random.choice((bytes(size), random.randbytes(size), b"\xff" * size))[: start + kept]
+    behind = b""
+    if source is not segment:
+        behind = source.data[low + kept : low + size]
+        case.has_foreign = True
+    data, at = segment.data, start + kept
+    segment.data = data[: at - len(torn)] + torn + behind + data[at + len(behind) :]
+    case.what += f"{at - len(torn)}..{at} of segment {segment.base} torn, then {len(behind)} bytes of {low}; "
+
+
 def write(case: Case, folder: Path, index_interval: int) -> None:
     partition = folder / NAME
     partition.mkdir(parents=True)
@@ -307,10 +324,14 @@ def judged_rebuild(case: Case, folder: Path, target: Path) -> Iterator[str]:
         yield f"rebuilt at offsets that nobody wrote: {made_up}"
 
 
-def failures_of(seed: int, number: int, *, faces: bool | None = None) -> list[str]:
-    """What is wrong with case `number` of a seed."""
+def failures_of(
+    seed: int, number: int, *, faces: bool | None = None, torn: bool = False
+) -> list[str]:
+    """What is wrong with case `number` of a seed; `torn` asks for blocks that end in a base offset."""
     random = Random(f"{seed} {number}")
     case = made_case(random)
+    if torn:
+        torn_offset(random, case)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "source")
         write(case, folder, random.choice((4096, 4096, 512, 1 << 30)))
@@ -331,10 +352,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--torn", action="store_true")
     options = parser.parse_args()
     wrong = 0
     for number in range(options.first, options.first + options.cases):
-        found = failures_of(options.seed, number)
+        found = failures_of(options.seed, number, torn=options.torn)
         wrong += bool(found)
         for each in found:
             print(each, flush=True)

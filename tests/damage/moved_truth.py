@@ -10,25 +10,38 @@ from typing import NamedTuple
 import numpy as np
 
 _HEAD = 24
+_OFFSET = 8
 
 
 class Made(NamedTuple):
     """A batch, or a message of magic 0 or 1, as it was written, with its values by offset.
 
-    `inner` are the messages of a wrapper, which has them as they are where they did not shrink.
+    `inner` are the messages of a wrapper, which has them as they are where they did not shrink; `stated` is its offset
+    where that is not the one of its last message.
     """
 
     data: bytes
     values: dict[int, bytes]
     inner: tuple[tuple[bytes, int], ...] = ()
+    stated: int | None = None
+
+    def restated(self, stated: bytes) -> Made:
+        """The batch with another base offset, which no checksum covers; messages in one of magic 0 have their own."""
+        data, magic = stated + self.data[_OFFSET:], self.data[16]
+        offset = int.from_bytes(stated, "big", signed=True)
+        if magic == 0 and self.inner:
+            return Made(data, self.values, self.inner, offset)
+        by = offset - int.from_bytes(self.data[:_OFFSET], "big")
+        return Made(data, {at + by: value for at, value in self.values.items()}, self.inner)
 
     @property
     def first(self) -> int:
-        return min(self.values)
+        first = min(self.values)
+        return first if self.stated is None else min(first, self.stated)
 
     @property
     def last(self) -> int:
-        return max(self.values)
+        return max(self.values) if self.stated is None else self.stated
 
 
 class Copy(NamedTuple):
@@ -87,6 +100,9 @@ class Bytes:
 
     Whole batches inside a damaged one may be part of a value of it. They count unless its frame ends where a whole
     batch begins, or at the end: then only those count that lead there without a gap.
+
+    A block that ends inside of a base offset leaves a batch whole, with the right checksum: it is one with the offset
+    that it now states.
     """
 
     def __init__(self, case: Case, number: int) -> None:
@@ -97,11 +113,19 @@ class Bytes:
         self._whole: dict[int, Made] = {}
         by_head: dict[bytes, list[Made]] = {}
         for made in case.every():
-            by_head.setdefault(made.data[:_HEAD], []).append(made)
+            by_head.setdefault(made.data[_OFFSET:_HEAD], []).append(made)
         for at in range(len(self.data) - _HEAD):
-            for made in by_head.get(self.data[at : at + _HEAD], ()):
-                if self.data.startswith(made.data, at):
-                    self._whole[at] = made
+            found = [
+                made
+                for made in by_head.get(self.data[at + _OFFSET : at + _HEAD], ())
+                if self.data.startswith(made.data[_OFFSET:], at + _OFFSET)
+            ]
+            stated = self.data[at : at + _OFFSET]
+            exact = [made for made in found if made.data.startswith(stated)]
+            if exact:
+                self._whole[at] = exact[-1]
+            elif found:
+                self._whole[at] = found[0].restated(stated)
         self._starts = sorted(self._whole)
         self.found = list(self._walked())
 

@@ -30,8 +30,31 @@ def test_readers_and_a_rebuild_keep_every_batch_in_its_place(first: int) -> None
         (32, 10),  # a segment that is nothing but a block of the next one
         (31, 172),  # whole batches of the next segment up to the end of a file that lost bytes
         (21, 1225),  # the last batches of a file above 64 KiB contradict the chain
+        (41, 15),  # a block ends in the base offset of a wrapper, and frames lead a look-up there
+        (42, 358),  # a block begins in a base offset: the message is whole, and states another one
     ],
 )
 def test_cases_that_were_wrong_once(seed: int, number: int) -> None:
     wrong = failures_of(seed, number, faces=True)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("first", range(0, 40, 20))
+def test_blocks_that_end_in_a_base_offset(first: int) -> None:
+    """The rest of the batch is whole, and no checksum covers its base offset."""
+    wrong = [
+        each for number in range(first, first + 20) for each in failures_of(2, number, torn=True)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("seed", "number"),
+    [
+        (78, 19),  # a wrapper of magic 0 states an offset of no segment
+        (78, 98),  # a fetch inside of a wrapper behind a batch with a negative offset
+    ],
+)
+def test_blocks_that_end_in_a_base_offset_were_wrong_once(seed: int, number: int) -> None:
+    wrong = failures_of(seed, number, faces=True, torn=True)
     assert not wrong, "\n".join(wrong)

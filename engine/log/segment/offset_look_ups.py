@@ -33,7 +33,7 @@ from engine.log.segment.open_segments import OpenSegment
 from engine.log.segment.scan import BatchRun, ScanItem, headers, tables
 from engine.log.segment.segment_bytes import SegmentBytes
 from engine.memory_gate import LARGE
-from engine.units import MAX_INT64, BatchPosition, Offset, Position, Timestamp
+from engine.units import MAX_INT32, MAX_INT64, BatchPosition, Offset, Position, Timestamp
 
 _SCRATCH = 4 * 1024
 _MOST_LANDINGS = 64
@@ -70,7 +70,11 @@ class OffsetLookUps(SegmentBytes):
         if opened.in_order != orders.disordered and not self.is_in_order(opened):
             return self._locate_proven(offset)
         found = opened.locate(start, end, offset, _scratch.buffer, largest)
-        if found is None or (found[2] > offset and start and found[0] == start):
+        if (
+            found is None
+            or (found[2] > offset and start and found[0] == start)
+            or self._is_elsewhere(found[3], offset)
+        ):
             return self._locate_proven(offset)
         return BatchPosition(found[2], found[3], found[0], found[1])
 
@@ -86,6 +90,10 @@ class OffsetLookUps(SegmentBytes):
             opened.was_used = True
         end = self._end
         return opened, opened.hints.position(offset), opened.size if end is None else end
+
+    def _is_elsewhere(self, last_offset: Offset, offset: Offset) -> bool:
+        """Return whether no batch of the segment that is the first to reach an offset states this last offset."""
+        return last_offset - offset > MAX_INT32 or self.bounds.is_above(last_offset)
 
     def _leads_by_frames(self, opened: OpenSegment, start: Position, end: Position) -> bool:
         """Return whether a look-up may follow frames: no batch is known to be out of place, nor bytes as unreadable."""
@@ -138,7 +146,11 @@ class OffsetLookUps(SegmentBytes):
             else:
                 run = BatchRun(found[0], found[1], BatchRows(found[2]))
             del found
-        if run is not None and holds(run, offset):
+        if (
+            run is not None
+            and not self._is_elsewhere(run.headers[0].last_offset, offset)
+            and holds(run, offset)
+        ):
             return run
         del run  # free it before another batch is read
         return self._batch_proven(offset)

@@ -6,6 +6,7 @@ from errno import ENOENT
 from typing import NamedTuple, TypeAlias
 
 from engine.files.source_files import SourceFile
+from engine.log.segment.batch_search import first_offset
 from engine.log.segment.fetch import offset_metadata
 from engine.log.segment.log_segment import LogSegment
 from engine.log.view.log_view import LogView
@@ -132,6 +133,9 @@ def _seek(
     if batch is not None:
         base, position, size = (int(batch[name][0]) for name in ("base_offset", "position", "size"))
         if damage is None or landing.position == position or base <= offset:
+            return base, position, size
+        base = first_offset(segment.run_of(batch))  # a wrapper's header has that of its last record
+        if base <= offset:
             return base, position, size
         return DamagedOffsets(segment, landing.position, base, damage.reason)
     if damage is None or view.next_base(segment) <= offset:
