@@ -189,6 +189,7 @@ class LogLosses:
             if isinstance(item, BatchRun):
                 yield from reading.run(item)
             elif isinstance(item, Damage):
+                yield from reading.before_damage(item)
                 told = reading.damage(item, place)
                 placed = told if told.is_quiet else self.with_places(told)
                 yield item if placed == item else self.note(placed, reading.segment.path)
@@ -313,6 +314,7 @@ class LogLosses:
         within: tuple[Offset, Offset],
         *,
         may_read: bool = True,
+        is_beside_damage: bool = False,
     ) -> Loss | None:
         """Return the loss that a gap before a batch of a segment is; None if its offsets were deleted.
 
@@ -320,12 +322,15 @@ class LogLosses:
             segment, gap: the gap.
             within: the wanted offsets, see `read`.
             may_read: whether the log may be read to explain the gap.
+            is_beside_damage: whether damage is beside it: then it is a loss unless compaction or retention explains it.
         """
         if gap.first_offset >= within[1] or gap.next_offset <= within[0]:
             return None
         if gap.next_offset <= gap.first_offset or self._is_below_cleaned(gap):
             return None
         verdict = self._verdict(gap, may_read=may_read)
+        if is_beside_damage and (verdict is None or not (verdict.is_loss or verdict.is_normal)):
+            verdict = Verdict("gap-loss", False, "there is damage beside them")
         return self._gap_loss(segment, gap, verdict) if verdict is not None else None
 
     def _gap_loss(self, segment: LogSegment, gap: OffsetGap, verdict: Verdict) -> Loss | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from engine.log.segment.damage import DamageKind
@@ -13,7 +14,7 @@ from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.gap_causes.gap_evidence import gaps_within, next_batch_after
 from engine.verdict.gap_causes.gaps import OffsetGap
 from engine.verdict.gap_causes.segment_ends import BatchesEnd, SegmentEnds
-from engine.verdict.gap_causes.wrappers import wrappers_of
+from engine.verdict.gap_causes.wrappers import first_offset_of, wrappers_of
 from engine.verdict.loss import Loss
 from engine.verdict.words import offsets_are
 
@@ -49,6 +50,7 @@ class KnownLosses(Protocol):
         within: tuple[Offset, Offset],
         *,
         may_read: bool = True,
+        is_beside_damage: bool = False,
     ) -> Loss | None:
         """Return the loss that a gap before a batch of a segment is; None if its offsets were deleted."""
 
@@ -77,6 +79,7 @@ class LossReading:
         self._is_after_damage = False
         self._ends_in_damage = False
         self._is_after_disorder = False
+        self._damaged_to: Offset | None = None  # after damage, one past the last offset it states
 
     def disorder(self) -> None:
         """Note that offsets go back: the batch that follows is out of place, so offsets around it are not missing."""
@@ -102,6 +105,7 @@ class LossReading:
         """Take a run; yield it in pieces, with the losses between them."""
         expected, self.expected = self.expected, max(run.next_offset, self.expected or 0)
         is_after_damage, self._is_after_damage = self._is_after_damage, False
+        damaged_to, self._damaged_to = self._damaged_to, None
         self._ends_in_damage = False
         table = run.table
         if self._is_after_disorder:
@@ -111,6 +115,8 @@ class LossReading:
                 self._is_after_damage = True
                 yield from self.run(run.with_table(table[1:]))
             return
+        if damaged_to is not None and int(table["base_offset"][0]) > damaged_to:
+            yield from self._beside_damage(damaged_to, first_offset_of(run), run.position)
         follows = is_after_damage or expected is None or int(table["base_offset"][0]) <= expected
         base, last = table["base_offset"], table["last_offset"]
         if follows and not (base[1:] > last[:-1] + 1).any():
@@ -130,10 +136,30 @@ class LossReading:
                 first = row
         yield run if not first else run.with_table(table[first:])
 
+    def before_damage(self, damage: Damage) -> Iterator[Damage]:
+        """Yield what the log lost between the last offset so far and the first one that damage states."""
+        before = self._damaged_to if self._is_after_damage else self.expected
+        if damage.first_offset is not None and before is not None and not damage.is_quiet:
+            yield from self._beside_damage(before, damage.first_offset, damage.position)
+
+    def _beside_damage(
+        self, first: Offset, following: Offset, position: Position
+    ) -> Iterator[Damage]:
+        """Yield the loss of offsets between damage and what it stands beside; compaction may have taken them."""
+        if first < following:
+            gap = OffsetGap(first, following, position)
+            lost = self._loss_of(gap, is_beside_damage=True)
+            if lost is not None:
+                yield self._losses.note(lost.damage())
+
     def damage(self, damage: Damage, place: int) -> Damage:
         """Take damage; zeros where batches were are no harmless tail."""
         if damage.kind is not DamageKind.ZERO_TAIL:
             self._is_after_damage = self._ends_in_damage = True
+            if damage.last_offset is None:
+                self._damaged_to = None
+            else:
+                self._damaged_to = max(damage.last_offset + 1, self._damaged_to or 0)
             return damage
         view, expected = self._losses.of_view, self.expected
         if expected is None:
@@ -150,6 +176,7 @@ class LossReading:
                 return damage
             why = end.reason
         self._is_after_damage = self._ends_in_damage = True
+        self._damaged_to = following
         are = offsets_are(expected, following)
         return damage._replace(
             kind=DamageKind.ZEROS,
@@ -164,8 +191,10 @@ class LossReading:
         expected = self.expected
         if expected is None:
             return
-        bases = view.base_offsets
+        bases, damaged_to = view.base_offsets, self._damaged_to
         is_whole = end >= (segment.tail_end if place + 1 == len(bases) else segment.size)
+        if is_whole and self._ends_in_damage and damaged_to is not None and place + 1 < len(bases):
+            yield from self._beside_damage(damaged_to, bases[place + 1], end)
         if is_whole and end:
             self._losses.ends.note(segment, BatchesEnd(expected, self._is_after_damage))
         is_last = self._is_last(place)
@@ -174,9 +203,12 @@ class LossReading:
             first = bases[place + 1] if has_following and self._ends_in_damage else expected
             if has_following and first < bases[-1]:
                 yield from self._gap(bases[-1], end, first)
-            # Damage at the end of the last segment is all that the log lost from there on.
-            is_told = self._ends_in_damage and not has_following
-            lost = self._losses.end if within[1] == MAX_INT64 and not is_told else None
+            lost = self._losses.end if within[1] == MAX_INT64 else None
+            if lost is not None and self._ends_in_damage and not has_following:
+                # Damage at the end of the last segment tells what the log lost from there on, up to what it states.
+                is_told = damaged_to is None or damaged_to >= (lost.next_offset or 0)
+                rest = replace(lost, first_offset=damaged_to, position=end)
+                lost = None if is_told else rest
             if lost is not None:
                 yield self._losses.note(lost.damage())
         elif self._ends_in_damage or expected >= within[1]:
@@ -215,8 +247,14 @@ class LossReading:
         if lost is not None:
             yield self._losses.note(lost.damage())
 
-    def _loss_of(self, gap: OffsetGap) -> Loss | None:
-        return self._losses.gap(self.segment, gap, self._within, may_read=self._may_read)
+    def _loss_of(self, gap: OffsetGap, *, is_beside_damage: bool = False) -> Loss | None:
+        return self._losses.gap(
+            self.segment,
+            gap,
+            self._within,
+            may_read=self._may_read,
+            is_beside_damage=is_beside_damage,
+        )
 
 
 def _has_bytes(view: LogView, place: int) -> bool:

@@ -307,3 +307,35 @@ def test_each_face_names_what_mixed_damage_lost(
     kinds = [pick.choice(LOG_KINDS) for _ in range(pick.randint(1, 3))]
     source, lost = _hurt(sound, tmp_path, batches, kinds, pick)
     assert list(contradictions(source, lost, batches[-1].next)) == [], [k.__name__ for k in kinds]
+
+
+def test_a_seed_that_was_wrong_once(sound: Path, batches: list[Batch], tmp_path: Path) -> None:
+    """Random bytes hit the batch behind one that is gone; readers named the offsets of the hit one alone."""
+    test_each_face_names_what_mixed_damage_lost(80587, sound, batches, tmp_path)
+
+
+@pytest.mark.parametrize("is_gone_first", [True, False], ids=["before", "behind"])
+@pytest.mark.parametrize("place", [0, 5, -2], ids=["first", "inner", "last"])
+@pytest.mark.parametrize("file", range(3))
+def test_each_face_names_a_batch_that_is_gone_beside_a_damaged_one(
+    file: int,
+    place: int,
+    is_gone_first: bool,
+    sound: Path,
+    batches: list[Batch],
+    tmp_path: Path,
+) -> None:
+    """No byte is left of the one, and the other one's header states its own offsets."""
+    name = sorted({each.file for each in batches})[file]
+    own = [each for each in batches if each.file == name]
+    gone, hit = own[place : place + 2 or None][:: 1 if is_gone_first else -1]
+
+    def hurt(folder: Path, _: random.Random) -> None:
+        data = bytearray((folder / name).read_bytes())
+        data[hit.end - 1] ^= 1
+        del data[gone.start : gone.end]
+        (folder / name).write_bytes(data)
+
+    source, lost = _hurt(sound, tmp_path, batches, [hurt], Place())
+    assert lost == {*range(gone.first, gone.next), *range(hit.first, hit.next)}
+    assert list(contradictions(source, lost, batches[-1].next)) == []
