@@ -238,8 +238,10 @@ def rebuild(node: Damaged) -> Said:
         for each in partition["losses"]:
             if (each.get("file"), each.get("position")) not in left_out:
                 lost[partition["partition"]] |= between(each["firstOffset"], each["nextOffset"])
-        # A batch that states wrong offsets has its own again in the result; readers of the source leave it out.
-        if any(each["kind"] == "misplaced" and not each["isLoss"] for each in own):
+        # A batch that states wrong offsets has its own again in the result; readers of the source leave it out. Where
+        # random bytes hit nothing but a base offset, the truth does not know that a rebuild mends it.
+        is_mended = any(each["kind"] == "misplaced" and not each["isLoss"] for each in own)
+        if is_mended and partition["partition"] not in node.moved:
             for each in partition["kept"]:
                 if each.get("madeAnew"):
                     status = status or 1
