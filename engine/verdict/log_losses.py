@@ -224,13 +224,15 @@ class LogLosses:
         try:
             if next_batch_after(view, offset) <= offset:
                 return None
-            segment, gap = gap_at(view, offset)
+            segment, gap, has_damage = gap_at(view, offset)
             if gap.next_offset <= offset or self._is_below_cleaned(gap):
                 return None
             may_read = may_read and view.size <= _LOOK_UP_BYTES
             verdict = self._verdict(gap, may_read=may_read)
         except (KafkaStorageError, OSError):
             return None
+        if has_damage:
+            verdict = _beside_damage(verdict)
         if verdict is None or not verdict.is_loss:
             return None
         return self._gap_loss(segment, gap, verdict)
@@ -329,8 +331,8 @@ class LogLosses:
         if gap.next_offset <= gap.first_offset or self._is_below_cleaned(gap):
             return None
         verdict = self._verdict(gap, may_read=may_read)
-        if is_beside_damage and (verdict is None or not (verdict.is_loss or verdict.is_normal)):
-            verdict = Verdict("gap-loss", False, "there is damage beside them")
+        if is_beside_damage:
+            verdict = _beside_damage(verdict)
         return self._gap_loss(segment, gap, verdict) if verdict is not None else None
 
     def _gap_loss(self, segment: LogSegment, gap: OffsetGap, verdict: Verdict) -> Loss | None:
@@ -405,3 +407,10 @@ class LogLosses:
             is_certain=is_certain,
             elsewhere=self.elsewhere(first, following),
         )
+
+
+def _beside_damage(verdict: Verdict | None) -> Verdict:
+    """Return the cause of a gap with damage beside it: lost where neither compaction nor retention explains it."""
+    if verdict is not None and (verdict.is_loss or verdict.is_normal):
+        return verdict
+    return Verdict("gap-loss", False, "there is damage beside them")

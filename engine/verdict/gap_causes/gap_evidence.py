@@ -186,14 +186,14 @@ def next_batch_after(view: LogView, offset: Offset) -> Offset:
     return max(offset, found[1].base_offset)
 
 
-def gap_at(view: LogView, offset: Offset) -> tuple[LogSegment, OffsetGap]:
+def gap_at(view: LogView, offset: Offset) -> tuple[LogSegment, OffsetGap, bool]:
     """Return the missing offsets around one, and the segment with the batch behind them, as a reader meets them.
 
-    There are none if a batch has the offset. Raises OSError.
+    There are none if a batch has the offset. The last is whether damage is among them. Raises OSError.
     """
     place = max(bisect_right(view.base_offsets, offset) - 1, 0)
     segment = view.segment_at(place)
-    first = segment.base_offset
+    first, has_damage = segment.base_offset, False
     for item in segment.scan_from(offset):
         if isinstance(item, BatchRun):
             table, wrappers = item.table, wrappers_of(item)
@@ -202,12 +202,16 @@ def gap_at(view: LogView, offset: Offset) -> tuple[LogSegment, OffsetGap]:
             row = int(reaching[0]) if len(reaching) else len(table)
             if row:
                 first = max(first, int(table["last_offset"][row - 1]) + 1)
+                has_damage = False
             if row < len(table):
                 following, position = (
                     int(stated[each][row]) for each in ("base_offset", "position")
                 )
-                return segment, OffsetGap(first, following, position)
+                return segment, OffsetGap(first, following, position), has_damage
+        elif isinstance(item, Damage) and not item.is_quiet:
+            has_damage = True
         del item  # free it before the next read: a batch may be as large as the budget
     if place + 1 < len(view.base_offsets):
-        return view.segment_at(place + 1), OffsetGap(first, view.base_offsets[place + 1], 0)
-    return segment, OffsetGap(first, view.log_end_offset, segment.end)
+        gap = OffsetGap(first, view.base_offsets[place + 1], 0)
+        return view.segment_at(place + 1), gap, has_damage
+    return segment, OffsetGap(first, view.log_end_offset, segment.end), has_damage
