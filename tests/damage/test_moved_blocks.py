@@ -39,12 +39,9 @@ def test_cases_that_were_wrong_once(seed: int, number: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("first", range(0, 40, 20))
-def test_blocks_that_end_in_a_base_offset(first: int) -> None:
-    """The rest of the batch is whole, and no checksum covers its base offset."""
-    wrong = [
-        each for number in range(first, first + 20) for each in failures_of(2, number, torn=True)
-    ]
+def test_blocks_that_end_in_a_base_offset() -> None:
+    """The rest of the batch is whole, and no checksum covers its base offset; `--torn` tries more of them."""
+    wrong = [each for number in range(20) for each in failures_of(2, number, torn=True)]
     assert not wrong, "\n".join(wrong)
 
 
