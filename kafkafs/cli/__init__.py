@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from importlib import import_module
 from io import StringIO, TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -26,39 +27,71 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+class Task(Enum):
+    """What a command is for: the value heads its part of the list of commands."""
+
+    LOOK = "Look around"
+    FIND = "Find and take out records"
+    DAMAGE = "Understand damage"
+    RESCUE = "Rescue"
+    SERVE = "Serve"
+    HELP = "Help"
+
+
 class Named(NamedTuple):
-    """Module of a command below kafkafs.cli, and its line in the list of commands."""
+    """Module of a command below kafkafs.cli, its line in the list of commands, and its part there."""
 
     module: str
     summary: str
+    task: Task
 
 
 COMMANDS = {
-    "cat": Named("copying", "Write files of the tree to standard output."),
-    "check": Named("checking", "Check every byte of a log and of the files beside it."),
-    "completion": Named("completing.shells", "Print the script that completes in a shell."),
-    "cp": Named("copying", "Copy a file or a folder of the tree."),
-    "dump": Named("dumping", "Print the content of files as DumpLogSegments does."),
-    "export": Named("exporting", "Write records to files, by topic and day."),
-    "get": Named("getting", "Print the newest record of a key."),
-    "grep": Named("searching", "Print the record lines that match a pattern."),
-    "groups": Named("cluster.groups", "Describe consumer, share and streams groups."),
-    "help": Named("documents", "List the pages of the documents, or print one."),
-    "ls": Named("listing", "List a path of the tree."),
-    "mount": Named("daemons.mounting", "Mount log dirs as a tree, read-only."),
-    "offsets": Named("cluster.offsets", "Print the offsets of each partition, also by time."),
-    "plan": Named("planning", "Predict what a broker would do to SOURCE if it started now."),
-    "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE."),
-    "report": Named("reporting", "Write a page of HTML: contents, damage, what to do."),
-    "schemas": Named("cluster.schemas", "List, print and export the schemas of a registry."),
-    "serve": Named("daemons.serving", "Serve log dirs to Kafka clients, read-only."),
-    "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark."),
-    "sql": Named("querying", "Run a query of DuckDB on topics."),
-    "stats": Named("statistics", "Print sizes, codecs, producers and times by partition."),
-    "top": Named("daemons.watching", "Show the work of a mount's daemon, or of a server."),
-    "topics": Named("cluster.topics", "Describe topics: ids, partitions, configurations."),
-    "transactions": Named("cluster.transactions", "List transactional ids, or open transactions."),
-    "umount": Named("daemons.mounting", "Unmount, and wait until the daemon is gone."),
+    "ls": Named("listing", "List a path of the tree.", Task.LOOK),
+    "cat": Named("copying", "Write files of the tree to standard output.", Task.LOOK),
+    "cp": Named("copying", "Copy a file or a folder of the tree.", Task.LOOK),
+    "mount": Named("daemons.mounting", "Mount log dirs as a tree, read-only.", Task.LOOK),
+    "umount": Named("daemons.mounting", "Unmount, and wait until the daemon is gone.", Task.LOOK),
+    "offsets": Named(
+        "cluster.offsets", "Print the offsets of each partition, also by time.", Task.LOOK
+    ),
+    "topics": Named(
+        "cluster.topics", "Describe topics: ids, partitions, configurations.", Task.LOOK
+    ),
+    "groups": Named("cluster.groups", "Describe consumer, share and streams groups.", Task.LOOK),
+    "transactions": Named(
+        "cluster.transactions", "List transactional ids, or open transactions.", Task.LOOK
+    ),
+    "schemas": Named(
+        "cluster.schemas", "List, print and export the schemas of a registry.", Task.LOOK
+    ),
+    "grep": Named("searching", "Print the record lines that match a pattern.", Task.FIND),
+    "get": Named("getting", "Print the newest record of a key.", Task.FIND),
+    "sql": Named("querying", "Run a query of DuckDB on topics.", Task.FIND),
+    "export": Named("exporting", "Write records to files, by topic and day.", Task.FIND),
+    "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark.", Task.FIND),
+    "check": Named(
+        "checking", "Check every byte of a log and of the files beside it.", Task.DAMAGE
+    ),
+    "plan": Named(
+        "planning", "Predict what a broker would do to SOURCE if it started now.", Task.DAMAGE
+    ),
+    "report": Named(
+        "reporting", "Write a page of HTML: contents, damage, what to do.", Task.DAMAGE
+    ),
+    "stats": Named(
+        "statistics", "Print sizes, codecs, producers and times by partition.", Task.DAMAGE
+    ),
+    "dump": Named("dumping", "Print the content of files as DumpLogSegments does.", Task.DAMAGE),
+    "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE.", Task.RESCUE),
+    "serve": Named("daemons.serving", "Serve log dirs to Kafka clients, read-only.", Task.SERVE),
+    "top": Named(
+        "daemons.watching", "Show the work of a mount's daemon, or of a server.", Task.SERVE
+    ),
+    "help": Named("documents", "List the pages of the documents, or print one.", Task.HELP),
+    "completion": Named(
+        "completing.shells", "Print the script that completes in a shell.", Task.HELP
+    ),
 }
 """The commands. Only the module of the called command is imported: imports are slow."""
 
@@ -108,8 +141,11 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without an import of their modules."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
+        width = max(map(len, COMMANDS)) + 2
+        for task in Task:
+            names = [name for name, named in COMMANDS.items() if named.task is task]
+            with formatter.section(task.value):
+                formatter.write_dl([(f"{name:{width}}", COMMANDS[name].summary) for name in names])
 
     def make_context(self, *given: Any, **named: Any) -> click.Context:  # noqa: ANN401 - click's own
         """Parse the arguments, which may print help."""

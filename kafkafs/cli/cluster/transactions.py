@@ -25,6 +25,7 @@ from kafkafs.cli.printing.terminal.table import (
     replaying,
     warn,
 )
+from kafkafs.cli.printing.terminal.verbosity import note
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -153,10 +154,12 @@ def _show_open(
     if as_json:
         for each in found:
             print_json(each.facts())
-    else:
+    elif found:
         print_table(
             _OPEN, (_open_row(each, _now() if until is None else until) for each in found), keys=2
         )
+    if not found:
+        note(f"no transaction {'hangs' if hanging else 'is open'}")
     return any(each.hangs for each in found)
 
 

@@ -178,6 +178,14 @@ def test_groups_and_transactions_are_chosen_by_their_partitions(run: Run) -> Non
     assert run("transactions", CURRENT, "--open", "-t", "open")[0] == 2
 
 
+@pytest.mark.parametrize(("option", "said"), [("--open", "is open"), ("--hanging", "hangs")])
+def test_no_open_transactions_are_told(run: Run, option: str, said: str) -> None:
+    assert run("transactions", CURRENT, option, "-t", "orders") == (
+        *(0, ""),
+        f"kafkafs: no transaction {said}\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
