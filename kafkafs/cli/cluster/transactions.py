@@ -25,7 +25,6 @@ from kafkafs.cli.printing.terminal.table import (
     replaying,
     warn,
 )
-from kafkafs.cli.printing.terminal.verbosity import note
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def _show_open(
             _OPEN, (_open_row(each, _now() if until is None else until) for each in found), keys=2
         )
     if not found:
-        note(f"no transaction {'hangs' if hanging else 'is open'}")
+        click.echo(f"kafkafs: no transaction {'hangs' if hanging else 'is open'}", err=True)
     return any(each.hangs for each in found)
 
 

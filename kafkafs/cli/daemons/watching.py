@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -17,10 +17,21 @@ from kafkafs.amounts import counted, size
 from kafkafs.cli.arguments import address_of, json_option
 from kafkafs.cli.printing.terminal.table import duration, print_json, print_table
 from kafkafs.decode.shown_text import printable
+from kafkafs.exit_codes import EXIT_CANNOT_READ
 
 MOST_PROBLEMS = 5
 _FOLLOWED = ("PARTITION", "LOG-END", "NOT YET SEEN", "LAST LOOK")
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
+
+
+class NoDaemonError(click.ClickException):
+    """No daemon answers; one line on standard error."""
+
+    exit_code = EXIT_CANNOT_READ
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the line."""
+        click.echo(f"kafkafs: {printable(self.message)}", file=file, err=True)
 
 
 @click.command()
@@ -57,7 +68,7 @@ def top(place: str, interval: float, once: bool, as_json: bool) -> None:
         time.sleep(interval)
         try:
             now, end = look(), time.monotonic()
-        except click.UsageError:
+        except NoDaemonError:
             kind = "mount" if "mountpoint" in before else "server"
             click.echo(f"{printable(place)}: the {kind} has ended")
             return
@@ -76,7 +87,7 @@ def _looker(place: str) -> Callable[[], dict[str, Any]]:
     """Return what looks at the counters of a daemon, by its mountpoint or by the address of a server.
 
     The look raises:
-        click.UsageError: no daemon of kafkafs is there.
+        NoDaemonError: no daemon of kafkafs is there.
     """
     address = None if Path(place).exists() else address_of(place)
     if address is not None:
@@ -89,7 +100,9 @@ def _look_at_mount(mountpoint: Path) -> dict[str, Any]:
     try:
         return _facts(lambda name: (folder / name).read_bytes())
     except (OSError, ValueError):
-        raise click.UsageError(f"{printable(str(mountpoint))} is no mount of kafkafs") from None
+        raise NoDaemonError(
+            f"{mountpoint} is no mount of kafkafs: findmnt -t fuse.kafkafs lists them"
+        ) from None
 
 
 def _look_at_server(host: str, port: int) -> dict[str, Any]:
@@ -98,7 +111,7 @@ def _look_at_server(host: str, port: int) -> dict[str, Any]:
     try:
         return _facts(partial(ask, host, port))
     except (NoServerError, OSError, ValueError) as error:
-        raise click.UsageError(printable(str(error))) from None
+        raise NoDaemonError(str(error)) from None
 
 
 def _facts(read: Callable[[str], bytes]) -> dict[str, Any]:

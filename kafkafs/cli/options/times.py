@@ -60,6 +60,10 @@ def at_option(command: Command) -> Command:
     )
 
 
+_PERHAPS_SECONDS = range(10**8, 10**11)
+"""Milliseconds of 1970 to 1973, before Kafka; as seconds these are times from 1973 on."""
+
+
 def range_options(command: Command) -> Command:
     """Add --from and --to; the command gets `extent`, a LogRange."""
 
@@ -118,6 +122,14 @@ def time_of(text: str, option: str, names: Mapping[str, int] = MappingProxyType(
         click.BadParameter: the text is no time.
     """
     found = names[text] if text in names else grammar().time(text)
+    if text.isdecimal() and found is not None and found in _PERHAPS_SECONDS:
+        from kafkafs.loss_words import utc_minute
+
+        raise click.BadParameter(
+            f"{text} milliseconds are {utc_minute(found)}; if these are seconds,"
+            f" write {text}000 ({utc_minute(found * 1000)})",
+            param_hint=option,
+        )
     if found is None:
         others = f"one of {', '.join(names)}, or " if names else ""
         raise click.BadParameter(

@@ -45,6 +45,14 @@ def test_anything_else_is_an_error_that_shows_the_forms(text: str) -> None:
     assert found.value.param_hint == "--at"
 
 
+@pytest.mark.parametrize("text", ["1700000402", "100000000", "99999999999"])
+def test_a_number_that_may_be_seconds_is_asked_back(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=f"if these are seconds, write {text}000 "):
+        time_of(text, "--time")
+    assert time_of(f"@{text}", "--time") == int(text)
+    assert time_of(f"{text}000", "--time") == int(text) * 1000
+
+
 def test_an_option_may_have_names_of_its_own() -> None:
     assert time_of("earliest", "--time", SPECS) == -2
     with pytest.raises(click.BadParameter, match=r"is not one of latest, earliest, .*, or a time"):
