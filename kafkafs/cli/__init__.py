@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class Task(Enum):
+class CommandTask(Enum):
     """What a command is for: the value heads its part of the list of commands."""
 
     LOOK = "Look around"
@@ -43,54 +43,64 @@ class Named(NamedTuple):
 
     module: str
     summary: str
-    task: Task
+    task: CommandTask
 
 
 COMMANDS = {
-    "ls": Named("listing", "List a path of the tree.", Task.LOOK),
-    "cat": Named("copying", "Write files of the tree to standard output.", Task.LOOK),
-    "cp": Named("copying", "Copy a file or a folder of the tree.", Task.LOOK),
-    "mount": Named("daemons.mounting", "Mount log dirs as a tree, read-only.", Task.LOOK),
-    "umount": Named("daemons.mounting", "Unmount, and wait until the daemon is gone.", Task.LOOK),
+    "ls": Named("listing", "List a path of the tree.", CommandTask.LOOK),
+    "cat": Named("copying", "Write files of the tree to standard output.", CommandTask.LOOK),
+    "cp": Named("copying", "Copy a file or a folder of the tree.", CommandTask.LOOK),
+    "mount": Named("daemons.mounting", "Mount log dirs as a tree, read-only.", CommandTask.LOOK),
+    "umount": Named(
+        "daemons.mounting", "Unmount, and wait until the daemon is gone.", CommandTask.LOOK
+    ),
     "offsets": Named(
-        "cluster.offsets", "Print the offsets of each partition, also by time.", Task.LOOK
+        "cluster.offsets", "Print the offsets of each partition, also by time.", CommandTask.LOOK
     ),
     "topics": Named(
-        "cluster.topics", "Describe topics: ids, partitions, configurations.", Task.LOOK
+        "cluster.topics", "Describe topics: ids, partitions, configurations.", CommandTask.LOOK
     ),
-    "groups": Named("cluster.groups", "Describe consumer, share and streams groups.", Task.LOOK),
+    "groups": Named(
+        "cluster.groups", "Describe consumer, share and streams groups.", CommandTask.LOOK
+    ),
     "transactions": Named(
-        "cluster.transactions", "List transactional ids, or open transactions.", Task.LOOK
+        "cluster.transactions", "List transactional ids, or open transactions.", CommandTask.LOOK
     ),
     "schemas": Named(
-        "cluster.schemas", "List, print and export the schemas of a registry.", Task.LOOK
+        "cluster.schemas", "List, print and export the schemas of a registry.", CommandTask.LOOK
     ),
-    "grep": Named("searching", "Print the record lines that match a pattern.", Task.FIND),
-    "get": Named("getting", "Print the newest record of a key.", Task.FIND),
-    "sql": Named("querying", "Run a query of DuckDB on topics.", Task.FIND),
-    "export": Named("exporting", "Write records to files, by topic and day.", Task.FIND),
-    "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark.", Task.FIND),
+    "grep": Named("searching", "Print the record lines that match a pattern.", CommandTask.FIND),
+    "get": Named("getting", "Print the newest record of a key.", CommandTask.FIND),
+    "sql": Named("querying", "Run a query of DuckDB on topics.", CommandTask.FIND),
+    "export": Named("exporting", "Write records to files, by topic and day.", CommandTask.FIND),
+    "spark": Named("spark.commands", "Run jobs over whole log dirs in Spark.", CommandTask.FIND),
     "check": Named(
-        "checking", "Check every byte of a log and of the files beside it.", Task.DAMAGE
+        "checking", "Check every byte of a log and of the files beside it.", CommandTask.DAMAGE
     ),
     "plan": Named(
-        "planning", "Predict what a broker would do to SOURCE if it started now.", Task.DAMAGE
+        "planning",
+        "Predict what a broker would do to SOURCE if it started now.",
+        CommandTask.DAMAGE,
     ),
     "report": Named(
-        "reporting", "Write a page of HTML: contents, damage, what to do.", Task.DAMAGE
+        "reporting", "Write a page of HTML: contents, damage, what to do.", CommandTask.DAMAGE
     ),
     "stats": Named(
-        "statistics", "Print sizes, codecs, producers and times by partition.", Task.DAMAGE
+        "statistics", "Print sizes, codecs, producers and times by partition.", CommandTask.DAMAGE
     ),
-    "dump": Named("dumping", "Print the content of files as DumpLogSegments does.", Task.DAMAGE),
-    "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE.", Task.RESCUE),
-    "serve": Named("daemons.serving", "Serve log dirs to Kafka clients, read-only.", Task.SERVE),
+    "dump": Named(
+        "dumping", "Print the content of files as DumpLogSegments does.", CommandTask.DAMAGE
+    ),
+    "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE.", CommandTask.RESCUE),
+    "serve": Named(
+        "daemons.serving", "Serve log dirs to Kafka clients, read-only.", CommandTask.SERVE
+    ),
     "top": Named(
-        "daemons.watching", "Show the work of a mount's daemon, or of a server.", Task.SERVE
+        "daemons.watching", "Show the work of a mount's daemon, or of a server.", CommandTask.SERVE
     ),
-    "help": Named("documents", "List the pages of the documents, or print one.", Task.HELP),
+    "help": Named("documents", "List the pages of the documents, or print one.", CommandTask.HELP),
     "completion": Named(
-        "completing.shells", "Print the script that completes in a shell.", Task.HELP
+        "completing.shells", "Print the script that completes in a shell.", CommandTask.HELP
     ),
 }
 """The commands. Only the module of the called command is imported: imports are slow."""
@@ -142,7 +152,7 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without an import of their modules."""
         width = max(map(len, COMMANDS)) + 2
-        for task in Task:
+        for task in CommandTask:
             names = [name for name, named in COMMANDS.items() if named.task is task]
             with formatter.section(task.value):
                 formatter.write_dl([(f"{name:{width}}", COMMANDS[name].summary) for name in names])

@@ -22,6 +22,7 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import no_records, place_of
 from kafkafs.cli.options.executors import SparkMaster, spark_options
+from kafkafs.cli.options.isolation import committed_option
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
@@ -105,7 +106,7 @@ if TYPE_CHECKING:
 @partition_options
 @range_options
 @click.option("--internal", is_flag=True, help="Include Kafka's own topics.")
-@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@committed_option()
 @leftover_options
 @click.option(
     "--on-corrupt",

@@ -21,6 +21,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.isolation import committed_option
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
@@ -86,7 +87,7 @@ _MOST_NAMES = 4
     help="Read only the partition to which Kafka's default partitioner sends the key, of N partitions; "
     "without N, of as many as the cluster's metadata in SOURCE says.",
 )
-@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@committed_option()
 @format_option
 @jobs_option
 @values_option

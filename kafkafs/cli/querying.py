@@ -27,6 +27,7 @@ from kafkafs.cli.arguments import (
     told_source,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.isolation import committed_option
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
@@ -71,7 +72,7 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
     help="With a condition on key, read only the partitions to which Kafka's default partitioner sends the keys, "
     "of N partitions; without N, of as many as the cluster's metadata in SOURCE says.",
 )
-@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@committed_option()
 @click.option("--json", "form", flag_value="json", help="Print one JSON object for each row.")
 @click.option("--csv", "form", flag_value="csv", help="Print CSV with a header.")
 @click.option(

@@ -30,6 +30,7 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import logs_of_path, no_records, place_of
 from kafkafs.cli.options.executors import SparkMaster, spark_options
+from kafkafs.cli.options.isolation import committed_option
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
@@ -150,7 +151,7 @@ _SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --
 )
 @partition_options
 @range_options
-@click.option("--committed", is_flag=True, help="Read as a read_committed consumer.")
+@committed_option()
 @click.option(
     "--json",
     "as_json",

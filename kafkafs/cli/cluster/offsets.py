@@ -27,6 +27,7 @@ from kafkafs.cli.arguments import (
     open_log_source,
     source_argument,
 )
+from kafkafs.cli.options.isolation import committed_option
 from kafkafs.cli.options.partitions import (
     kafkas_choice,
     partition_options,
@@ -104,11 +105,7 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
     "TOPIC:PARTITION or TOPIC:LOW-HIGH (HIGH exclusive), comma-separated; TOPIC is a regular expression.",
 )
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
-@click.option(
-    "--committed",
-    is_flag=True,
-    help="Use isolation level read_committed: latest is the last stable offset.",
-)
+@committed_option("Use isolation level read_committed: latest is the last stable offset.")
 @json_option
 @verbosity_options
 def offsets(

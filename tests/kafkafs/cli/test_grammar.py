@@ -266,3 +266,25 @@ def test_quiet_and_verbose_exclude_each_other() -> None:
         done = CliRunner().invoke(cli, ["ls", *words, SAMPLE])
         assert done.exit_code == 2
         assert "--quiet and --verbose cannot be used together" in done.stderr
+
+
+ISOLATED = {
+    "get": [str(log_dir("current")), "txn", "nobody"],
+    "grep": ["-c", "", str(log_dir("current")), "-t", "txn,open-txn"],
+    "offsets": [str(log_dir("current")), "-t", "txn,open-txn"],
+    "sql": ['select count(*) from "open-txn"', str(log_dir("current"))],
+}
+
+
+@pytest.mark.parametrize("name", ISOLATED)
+def test_kafkas_name_of_an_isolation_level_means_the_same(name: str) -> None:
+    def output(*more: str) -> str:
+        result = CliRunner().invoke(cli, [name, *ISOLATED[name], *more])
+        assert result.exit_code in (0, 1), result.output
+        return result.output
+
+    assert output("--isolation-level", "read_committed") == output("--committed")
+    assert output("--isolation-level", "read_uncommitted") == output()
+    assert name == "get" or output("--committed") != output()
+    both = ["--committed", "--isolation-level", "read_uncommitted"]
+    assert CliRunner().invoke(cli, [name, *ISOLATED[name], *both]).exit_code == 2

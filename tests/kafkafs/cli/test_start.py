@@ -59,7 +59,7 @@ def test_a_look_up_imports_no_numpy_no_replay_and_no_mount(asked: list[str]) -> 
     assert not any(
         name.startswith(("engine.check.", "engine.writing.", "kafkafs.dump")) for name in found
     )
-    assert len(ours(found)) <= 204
+    assert len(ours(found)) <= 206
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_daemon_of_mount_collects_garbage() -> None:
 def test_a_command_within_another_program_leaves_its_objects_to_the_collector() -> None:
     before = gc.get_freeze_count()
     assert CliRunner().invoke(cli, ["ls", str(log_dir("sample"))]).exit_code == 0
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before
     assert gc.isenabled()
 
 

@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 from engine.kernel import compiled
-from kafkafs.cli import COMMANDS, Task, cli
+from kafkafs.cli import COMMANDS, CommandTask, cli
 from kafkafs.cli.completing.shells import script
 from kafkafs.cli.printing import version
 from kafkafs.cli.printing.terminal.progress import Progress, size
@@ -86,17 +86,17 @@ def every_command(command: click.Command = cli, path: Sequence[str] = ()) -> lis
 def test_help_fits_80_columns(words: list[str]) -> None:
     text = CliRunner().invoke(cli, [*words, "--help"], env={"COLUMNS": "200"}).stdout
     assert [line for line in text.splitlines() if len(line) > 80] == []
-    _, commands, listed = text.partition("Commands:" if words else f"{Task.LOOK.value}:")
+    _, commands, listed = text.partition("Commands:" if words else f"{CommandTask.LOOK.value}:")
     assert not commands or "..." not in listed  # no summary is cut
 
 
 def test_each_command_is_listed_once_under_what_it_is_for() -> None:
     text = CliRunner().invoke(cli, ["--help"]).stdout
-    parts = {task: text.index(f"\n{task.value}:\n") for task in Task}
-    places = {name: text.index(f"\n  {name} ", parts[Task.LOOK]) for name in COMMANDS}
+    parts = {task: text.index(f"\n{task.value}:\n") for task in CommandTask}
+    places = {name: text.index(f"\n  {name} ", parts[CommandTask.LOOK]) for name in COMMANDS}
     for name, place in places.items():
         assert max(at for at in parts.values() if at < place) == parts[COMMANDS[name].task]
-        assert text.count(f"\n  {name} ", parts[Task.LOOK]) == 1
+        assert text.count(f"\n  {name} ", parts[CommandTask.LOOK]) == 1
 
 
 def test_help_is_narrow_on_a_narrow_terminal() -> None:
