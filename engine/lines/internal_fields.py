@@ -14,6 +14,7 @@ from engine.lines.json_text import hide
 from engine.lines.line_decoder import DecodedField, LineDecoder, Pair
 from engine.record.record import Header
 from engine.topics.decoded_record import JsonObject, TopicDecoder
+from engine.topics.internal_topics import decoder_for
 from engine.units import Timestamp
 
 _LARGEST_KEPT = 512
@@ -31,10 +32,14 @@ def object_json(decoded: JsonObject) -> bytes:
 class InternalDecoder(LineDecoder):
     """Decoder of an internal topic's records; decodes each of them."""
 
-    __slots__ = ("_topic",)
+    __slots__ = ("_name", "_topic")
 
-    def __init__(self, topic: TopicDecoder) -> None:
+    def __init__(self, name: str, topic: TopicDecoder) -> None:
+        self._name = name
         self._topic = topic
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return internal_decoder_of, (self._name,)
 
     def fields(
         self,
@@ -49,6 +54,12 @@ class InternalDecoder(LineDecoder):
         else:
             shown = _field(found.key, found.key_note)
         return shown, _field(found.value, found.value_note)
+
+
+def internal_decoder_of(topic: str) -> InternalDecoder | None:
+    """Return the decoder of an internal topic by its name; None for another topic."""
+    decoder = decoder_for(topic)
+    return None if decoder is None else InternalDecoder(topic, decoder)
 
 
 @lru_cache(maxsize=4096)

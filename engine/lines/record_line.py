@@ -114,11 +114,9 @@ def internal_decoder(topic: str) -> LineDecoder | None:
     if not topic.startswith("__"):
         return None
     # Imported here: only internal topics need the schemas, and importing them is slow.
-    from engine.lines.internal_fields import InternalDecoder
-    from engine.topics.internal_topics import decoder_for
+    from engine.lines.internal_fields import internal_decoder_of
 
-    decoder = decoder_for(topic)
-    return None if decoder is None else InternalDecoder(decoder)
+    return internal_decoder_of(topic)
 
 
 def record_line(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, ScanItem
+from engine.log.view.log_contents import smallest_offset
 from engine.log.view.log_view import LogView
 from engine.units import Offset
 from engine.verdict.log_losses import losses_of, wanted
@@ -38,7 +39,7 @@ def runs(
     for segment, part in view.extents(start, stop):
         if part.start >= part.stop:
             continue  # the segments around an empty one tell what is lost
-        smallest = max(part.next_offset, expected)
+        smallest = smallest_offset(segment, part, expected)
         items = segment.scan(part.start, part.stop, next_offset=smallest)
         for item in losses.read(segment, items, part.start, part.stop, None, within):
             if isinstance(item, BatchRun):

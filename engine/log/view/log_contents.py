@@ -321,9 +321,9 @@ class LogContents:
             start_offset: by default the log start; records below it may still be on disk.
             stop_offset: by default the log end.
         """
-        expected: Offset | None = None
+        expected: Offset = 0
         for segment, part in self.extents(start_offset, stop_offset):
-            smallest = max(part.next_offset, expected or 0)
+            smallest = smallest_offset(segment, part, expected)
             for item in segment.scan(part.start, part.stop, next_offset=smallest):
                 if isinstance(item, BatchRun):
                     expected = item.next_offset
@@ -348,3 +348,18 @@ class LogContents:
             if stop >= self.log_end_offset and segment is self._active:
                 part = part._replace(stop=max(part.stop, segment.tail_end))
             yield segment, part
+
+
+def smallest_offset(segment: LogSegment, part: Extent, expected: Offset) -> Offset:
+    """Return the smallest offset that is in order at the start of a part of a segment.
+
+    It is that behind the segments before, but for a first batch that holds this offset: a fetch gets it whole.
+
+    Args:
+        segment: the segment.
+        part: what is read of it.
+        expected: one past the last offset of the segments before, 0 for none.
+    """
+    if expected > part.next_offset and segment.extent(expected, MAX_INT64).start > part.start:
+        return expected
+    return part.next_offset

@@ -10,6 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.log.log_directory import open_source
 from engine.log.segment.scan import Damage
 from engine.log.view.log_view import LogView
+from engine.verdict.log_runs import runs
 from tests.builders import Rec, batch, segment_files
 from tests.engine.log.folders import offsets_of
 from tests.swap_states import SHAPES, write_state
@@ -95,3 +96,21 @@ def found(view: LogView, offset: int) -> bool:
         return view.record(offset) is not None
     except KafkaStorageError:
         return False
+
+
+def test_a_batch_behind_a_segment_that_reaches_into_it_is_read_whole(tmp_path: Path) -> None:
+    """The last batch of the first segment has an unknown codec; a fetch of the offset after it gets the next one."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    last = batch([Rec(b"value")], 10, attributes=7)
+    files = {
+        0: [batch([Rec(bytes(20_000))] * 5, 0), batch([Rec(b"value")] * 5, 5), last],
+        10: [batch([Rec(b"value")] * 4, 10), batch([Rec(b"value")] * 4, 14)],
+    }
+    for base, batches in files.items():
+        for name, data in segment_files(batches, base).items():
+            (folder / name).write_bytes(data)
+    view = view_of(folder)
+    assert [item for _, item in view.runs() if isinstance(item, Damage)] == []
+    assert [offset for offset in range(11, 18) if found(view, offset)] == list(range(11, 18))
+    assert [item for _, item in runs(view) if isinstance(item, Damage)] == []

@@ -30,6 +30,7 @@ from kafkafs.spark.source.columns import VIEWS, schema_of
 from kafkafs.spark.source.options.read_options import parse_options
 from kafkafs.spark.source.planning.batch_plan import plan_batch
 from kafkafs.spark.source.rows import SplitReader
+from kafkafs.spark.source.schemas import with_schemas
 
 CASES = [
     (kind, partition)
@@ -55,7 +56,7 @@ def read(folder: Path, columns: list[str] | None = None, **options: str) -> Iter
     if columns is not None:
         known = VIEWS[given.view]
         schema = StructType([StructField(name, known[name]) for name in columns])
-    reader = KafkaLogReader(schema, given)
+    reader = KafkaLogReader(schema, with_schemas(given, schema))
     for partition in reader.partitions():
         for batch in reader.read(partition):
             assert batch.schema == to_arrow_schema(schema, timezone="UTC")
