@@ -32,7 +32,7 @@ _HOMES = {
     ".check.rules.finding": ("Finding",),
     ".errors": ("DamagedFileError", "KafkaStorageError", "SourceError"),
     ".log.log_directory": ("LogSource", "open_source"),
-    ".log.log_view": ("LogView",),
+    ".log.view.log_view": ("LogView",),
     ".log.partition_log": ("PartitionLog",),
     ".log.segment.log_segment": ("LogSegment",),
     ".log.segment.scan": ("BatchRun", "Damage", "Disorder"),

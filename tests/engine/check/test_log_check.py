@@ -238,6 +238,8 @@ CASES = (
     Case("file-hard-link", with_entry(lambda folder: os.link(log_of(folder), folder.parent / "link"))),
 )  # fmt: skip
 ELSEWHERE = {
+    "file-rights",
+    "file-system",
     "gap-retention", "below-log-start", "file-unreadable", "folder-twice", "folder-apart", "topic-name",
     "tiered-copy", "log-start-short", "partition-lost", "log-end-short", "gap-held", "unreadable",
 }  # fmt: skip
