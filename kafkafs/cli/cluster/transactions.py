@@ -153,7 +153,7 @@ def _show_open(
     if as_json:
         for each in found:
             print_json(each.facts())
-    elif found:
+    else:
         print_table(
             _OPEN, (_open_row(each, _now() if until is None else until) for each in found), keys=2
         )

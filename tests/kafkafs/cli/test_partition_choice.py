@@ -180,10 +180,9 @@ def test_groups_and_transactions_are_chosen_by_their_partitions(run: Run) -> Non
 
 @pytest.mark.parametrize(("option", "said"), [("--open", "is open"), ("--hanging", "hangs")])
 def test_no_open_transactions_are_told(run: Run, option: str, said: str) -> None:
-    assert run("transactions", CURRENT, option, "-t", "orders") == (
-        *(0, ""),
-        f"kafkafs: no transaction {said}\n",
-    )
+    status, out, err = run("transactions", CURRENT, option, "-t", "orders")
+    assert (status, err) == (0, f"kafkafs: no transaction {said}\n")
+    assert [line.split()[0] for line in out.splitlines()] == ["TOPIC"]
 
 
 @pytest.mark.parametrize(
