@@ -427,7 +427,9 @@ def leftovers(node: Damaged, pick: random.Random) -> None:
         shutil.copy(path, path.with_name(f"{path.name}.{ending}"))
     else:
         folder = path.parent
-        shutil.copytree(folder, folder.with_name(f"{folder.name}.{'0' * 32}-{ending}"))
+        shutil.copytree(
+            folder, folder.with_name(f"{folder.name}.{'0' * 32}-{ending}"), dirs_exist_ok=True
+        )
     node.did.append(f"{path.parent.name}/{path.name} left as -{ending}")
 
 
