@@ -148,14 +148,16 @@ class FileRights:
             folder: the folder.
             recovers_from: the recovery point after a crash; None after a clean stop.
         """
-        if not self.user.may_do_all:
-            for denied in self._folder(folder, _of_log):
-                base = _base_of_index(denied.path) if denied.missing is Right.WRITE else None
-                if base is None:
-                    yield denied
-                else:
+        if self.user.may_do_all:
+            return
+        first: Offset | None = None
+        for denied in self._folder(folder, _of_log):
+            base = _base_of_index(denied.path) if denied.missing is Right.WRITE else None
+            if base is not None:
+                if first is None:
                     first = self._first_opened(folder, recovers_from)
-                    yield denied._replace(is_late=base < first)
+                denied = denied._replace(is_late=base < first)
+            yield denied
 
     def _first_opened(self, folder: str, recovers_from: Offset | None) -> Offset:
         """Return the base offset of the first segment whose indexes a broker opens when it loads the log."""

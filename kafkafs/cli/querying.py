@@ -303,12 +303,14 @@ def _register(
     store = logs.tree.context.schemas.fixed().store if views.decode == "columns" else None
     by_name: dict[str, list[str]] = {}
     for topic in chosen:
-        by_name.setdefault(topic.lower(), []).append(topic)
-    for name, same in by_name.items():
-        if not _may_name(query, name):
-            continue
-        from kafkafs.api.topic_dataset import TopicDataset, typed_values
+        if _may_name(query, topic.lower()):
+            by_name.setdefault(topic.lower(), []).append(topic)
+    if not by_name:
+        return
+    # Imported here: PyArrow takes half of the start.
+    from kafkafs.api.topic_dataset import TopicDataset, typed_values
 
+    for same in by_name.values():
         if len(same) > 1:
             note(
                 f"SQL does not tell {' and '.join(same)} apart: none of these is a view; choose one with --topic"

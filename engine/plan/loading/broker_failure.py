@@ -102,7 +102,7 @@ def denied(found: Iterable[Denied], risks: list[str]) -> BrokerFailure | None:
 
 
 def _denied(files: Sequence[Denied]) -> str:
-    more = f"; so with {len(files) - 1} more: kafkafs check names them" if files[1:] else ""
+    more = f"; {len(files) - 1} more are like it: kafkafs check names them" if files[1:] else ""
     return f"{files[0].path}: {files[0].sentence}{more}"
 
 

@@ -131,11 +131,14 @@ def gather(view: LogView, policy: frozenset[str] | None) -> tuple[Evidence, list
 
 def compare_keys(view: LogView, gaps: Iterable[OffsetGap], evidence: Evidence) -> None:
     """Look for repeated keys where the cause of some gaps is not certain, and note them in the evidence."""
-    unsure = []
+    unsure: list[OffsetGap] = []
+    losses: list[OffsetGap] = []
     for gap in gaps:
         verdict = classify(gap, evidence)
-        if not verdict.is_certain and (not verdict.is_loss or evidence.first_keyless() is None):
-            unsure.append(gap)
+        if not verdict.is_certain:
+            (losses if verdict.is_loss else unsure).append(gap)
+    if len(losses) >= _MANY and evidence.first_keyless() is None:
+        unsure += losses
     if unsure:
         evidence.repeated = first_repeated_key(view, max(gap.first_offset for gap in unsure))
         evidence.has_unique_keys = evidence.repeated is None and len(unsure) >= _MANY

@@ -127,15 +127,15 @@ def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
             f" {broken.found - 1} between offsets {broken.after} and {broken.first_offset}"
         )
         return Verdict("gap-loss", True, why)
-    keyless = evidence.first_keyless()
-    if keyless is not None and evidence.policy is None:
-        why = f"the record at offset {keyless} has no key, so the topic is not compacted"
-        return Verdict("gap-loss", False, why)
     if evidence.policy is not None:
-        if keyless is None and evidence.has_unique_keys:
+        if evidence.has_unique_keys and evidence.first_keyless() is None:
             why = "no key is repeated: the topic, which is not compacted now, may have been before"
             return Verdict("gap-unexplained", False, why)
         return Verdict("gap-loss", False, "the topic is not compacted")
+    keyless = evidence.first_keyless()
+    if keyless is not None:
+        why = f"the record at offset {keyless} has no key, so the topic is not compacted"
+        return Verdict("gap-loss", False, why)
     if evidence.has_unique_keys:
         return Verdict("gap-compaction", False, "no key is repeated, as in a compacted log")
     return Verdict("gap-unexplained", False, "nothing shows that the log was compacted")
