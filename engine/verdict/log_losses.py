@@ -225,7 +225,7 @@ class LogLosses:
             if next_batch_after(view, offset) <= offset:
                 return None
             segment, gap, has_damage = gap_at(view, offset)
-            if gap.next_offset <= offset or self._is_below_cleaned(gap):
+            if gap.next_offset <= offset or self._is_deleted(gap, is_beside_damage=has_damage):
                 return None
             may_read = may_read and view.size <= _LOOK_UP_BYTES
             verdict = self._verdict(gap, may_read=may_read)
@@ -282,9 +282,11 @@ class LogLosses:
     def _ends_of_gaps(self) -> list[Offset]:
         return [gap.next_offset for gap, _ in self._gathered]
 
-    def _is_below_cleaned(self, gap: OffsetGap) -> bool:
+    def _is_deleted(self, gap: OffsetGap, *, is_beside_damage: bool) -> bool:
         if gap.next_offset <= self._view.log_start_offset:
             return True
+        if is_beside_damage:  # its header may have stated more offsets than it states now
+            return False
         cleaned = self._view.log.checkpoints.cleaner_offset(self._view.partition)
         return cleaned is not None and gap.next_offset <= cleaned and not self._is_named(gap)
 
@@ -324,11 +326,13 @@ class LogLosses:
             segment, gap: the gap.
             within: the wanted offsets, see `read`.
             may_read: whether the log may be read to explain the gap.
-            is_beside_damage: whether damage is beside it: then it is a loss unless compaction or retention explains it.
+            is_beside_damage: whether damage is beside it: then it may be a loss, whatever else explains it.
         """
         if gap.first_offset >= within[1] or gap.next_offset <= within[0]:
             return None
-        if gap.next_offset <= gap.first_offset or self._is_below_cleaned(gap):
+        if gap.next_offset <= gap.first_offset:
+            return None
+        if self._is_deleted(gap, is_beside_damage=is_beside_damage):
             return None
         verdict = self._verdict(gap, may_read=may_read)
         if is_beside_damage:
@@ -410,7 +414,7 @@ class LogLosses:
 
 
 def _beside_damage(verdict: Verdict | None) -> Verdict:
-    """Return the cause of a gap with damage beside it: lost where neither compaction nor retention explains it."""
-    if verdict is not None and (verdict.is_loss or verdict.is_normal):
+    """Return the cause of a gap with damage beside it: no header that is damaged tells where its batch ended."""
+    if verdict is not None and verdict.is_loss:
         return verdict
     return Verdict("gap-loss", False, "there is damage beside them")
