@@ -31,6 +31,7 @@ def test_readers_and_a_rebuild_keep_every_batch_in_its_place(first: int) -> None
         (31, 172),  # whole batches of the next segment up to the end of a file that lost bytes
         (21, 1225),  # the last batches of a file above 64 KiB contradict the chain
         (41, 15),  # a block ends in the base offset of a wrapper, and frames lead a look-up there
+        (301, 240),  # a wrapper's offset is zeroed, and a split of Spark begins there
         (42, 358),  # a block begins in a base offset: the message is whole, and states another one
     ],
 )

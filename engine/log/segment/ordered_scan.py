@@ -98,7 +98,12 @@ def decided_where_needed(
     next_base = bounds.next_base
     for item in items:
         following = scan.expected or 0
-        if isinstance(item, BatchRun) and not scan.goes_back and following <= next_base:
+        if (
+            isinstance(item, BatchRun)
+            and not scan.goes_back
+            and following <= next_base
+            and not bounds.begins_above(expected, item.base_offset)
+        ):
             yield item
             expected = following
         else:
@@ -279,7 +284,7 @@ class _OrderedScan:
         """Yield the parts of a run that are in their place, with no reason, and the others with one."""
         bounds, lower = self.bounds, self.bounds.lower
         first, last = run.headers[0], run.headers[-1]
-        order, expected = self.order, lower if self.expected is None else self.expected
+        order, expected = self.order, max(self.expected or 0, lower)
         if (
             expected <= first.base_offset
             and not bounds.is_above(last.last_offset)

@@ -74,6 +74,10 @@ class OffsetBounds:
         """Return whether an offset is one of another segment behind this one."""
         return offset >= self.next_base and not self.overhangs()
 
+    def begins_above(self, expected: Offset | None, offset: Offset) -> bool:
+        """Return whether the segment begins above an offset, and a scan does not know it: it began inside the file."""
+        return offset < self.lower and (expected or 0) < self.lower
+
 
 class ScannedFile(Protocol):
     """The part of a file that a scan uses."""

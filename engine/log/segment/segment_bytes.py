@@ -279,7 +279,12 @@ class SegmentBytes:
             most, expected = min(self.next_base, last_possible + 1), next_offset
             for item in items:
                 following = reading.expected or 0
-                if not isinstance(item, BatchRun) or reading.goes_back or following > most:
+                if (
+                    not isinstance(item, BatchRun)
+                    or reading.goes_back
+                    or following > most
+                    or bounds.begins_above(expected, item.base_offset)
+                ):
                     items = decided_where_needed(reading, chain((item,), items), bounds, expected)
                     break
                 yield item
