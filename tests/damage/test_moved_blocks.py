@@ -32,6 +32,7 @@ def test_readers_and_a_rebuild_keep_every_batch_in_its_place(first: int) -> None
         (21, 1225),  # the last batches of a file above 64 KiB contradict the chain
         (41, 15),  # a block ends in the base offset of a wrapper, and frames lead a look-up there
         (301, 240),  # a wrapper's offset is zeroed, and a split of Spark begins there
+        (301, 762),  # behind one wrapper of its own, a segment has a block of another log
         (42, 358),  # a block begins in a base offset: the message is whole, and states another one
     ],
 )

@@ -207,13 +207,17 @@ class SegmentBytes:
 
         Where no offset is missing before these, none may be between, as behind a block of a later segment.
         """
+        from engine.log.segment.chains import with_wrappers_opened
+
         bases, ends = [np.empty(0, np.int64)], [np.array([self.base_offset])]
         items = scan(self.file, 0, self.file.size(), next_offset=self.base_offset, resync=False)
         for item in items:
             if not isinstance(item, BatchRun):
                 return False
-            bases.append(item.table["base_offset"].astype(np.int64))
-            ends.append(item.table["last_offset"].astype(np.int64) + 1)
+            table = with_wrappers_opened(item).table
+            bases.append(table["base_offset"].astype(np.int64))
+            ends.append(table["last_offset"].astype(np.int64) + 1)
+            del table
             del item  # free it before the next read: a batch may be as large as the budget
         base, end = np.concatenate(bases), np.concatenate(ends)
         own = int(np.searchsorted(base, self.next_base))
