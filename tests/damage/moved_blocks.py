@@ -319,6 +319,8 @@ def judged_rebuild(case: Case, folder: Path, target: Path) -> Iterator[str]:
     if lost:
         yield f"not rebuilt: {lost}"
     stated = {item for made in case.every() for item in made.values.items()}
+    for number in range(len(case.segments)):  # also by a base offset that a block tore
+        stated |= {item for copy in Bytes(case, number).found for item in copy.batch.values.items()}
     made_up = [item for item in records.items() if item not in stated]
     if made_up:
         yield f"rebuilt at offsets that nobody wrote: {made_up}"
