@@ -42,6 +42,7 @@ LAYERS = (
     "engine/writing/state",
     "engine/writing/segment",
     "engine/writing/log",
+    "engine/usage",
     "engine/plan/overlay",
     "engine/plan/loading",
     "engine/plan",

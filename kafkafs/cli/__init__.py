@@ -63,6 +63,11 @@ COMMANDS = {
     "groups": Named(
         "cluster.groups", "Describe consumer, share and streams groups.", CommandTask.LOOK
     ),
+    "du": Named(
+        "measuring",
+        "Print what takes the disk, and what a broker deletes next.",
+        CommandTask.LOOK,
+    ),
     "transactions": Named(
         "cluster.transactions", "List transactional ids, or open transactions.", CommandTask.LOOK
     ),

@@ -39,6 +39,7 @@ from engine.replay.groups.group import Group
 from engine.replay.source_state import SourceState
 from engine.replay.transactions import OpenTransaction
 from engine.units import Timestamp
+from engine.usage.source_usage import UsedDisk, source_usage
 from engine.verdict.loss import Loss
 from engine.version import __version__
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
@@ -157,6 +158,7 @@ class SourceFacts:
         groups, transactions: from Kafka's own topics and the logs; None if the source has no such topic.
         start: the plan of a start.
         losses: offsets that the partitions lost, and partitions that are lost.
+        disk: what takes the disk, and what a broker deletes next; None if unknown.
         notes: what could not be found out, and why.
         unread: places that could not be read.
     """
@@ -181,6 +183,7 @@ class SourceFacts:
     transactions: list[OpenTransaction] = field(default_factory=list)
     start: PlannedStart = field(default_factory=PlannedStart)
     losses: list[Loss] = field(default_factory=list)
+    disk: UsedDisk | None = None
     notes: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -241,6 +244,7 @@ class FactsReader:
     ) -> None:
         self.facts = SourceFacts(paths, clock.now_ms(), takes is not None, kernel=kernel.name)
         self._source = source
+        self._chosen = takes
         self._takes = takes or (lambda log: True)
         self._jobs = jobs
         self._clock = clock
@@ -260,6 +264,8 @@ class FactsReader:
             self._replay()
         with self._noted("the start of a broker"):
             self._plan()
+        with self._noted("what takes the disk"):
+            facts.disk = source_usage(self._source, facts.made_at, {}, takes=self._chosen)
         unread = [*self._source.unread(), *self._source.unread_folders()]
         facts.unread = [str(each) for each in unread]
         return facts

@@ -16,17 +16,20 @@ import jinja2
 from engine.check.rules.rules import RULES
 from kafkafs import amounts
 from kafkafs.decode.shown_text import printable_lines
+from kafkafs.disk_words import bounds_text, kind_name
 from kafkafs.loss_words import loss_table
 from kafkafs.report import pictures
 from kafkafs.report.axes import Axis
 from kafkafs.report.facts import RuleFindings, SourceFacts
 from kafkafs.report.partition_facts import TopicFacts
+from kafkafs.report.treemap import treemap
 from kafkafs.report.verdict import verdict
 
 MOST_TOPICS = 300
 MOST_CHANGED_LOGS = 300
 MOST_OPEN_ROWS = 200
 MOST_LOSSES = 300
+MOST_GOING = 100
 _SEVERITIES = ("error", "warning", "note")
 
 
@@ -44,6 +47,7 @@ def page(facts: SourceFacts) -> str:
         script=script,
         verdict=verdict(facts),
         **_charts(facts),
+        **_disk_parts(facts),
     )
 
 
@@ -79,6 +83,21 @@ def _charts(facts: SourceFacts) -> dict[str, Any]:
     }
 
 
+def _disk_parts(facts: SourceFacts) -> dict[str, Any]:
+    """Return what the part on the disk draws."""
+    disk = facts.disk
+    if disk is None:
+        return {"disk": None}
+    kinds = disk.by_kind()
+    return {
+        "disk": disk,
+        "treemap": treemap(disk.folders),
+        "kinds": [(kind_name(kind.value), total) for kind, total in kinds],
+        "going": disk.next_to_go(),
+        "most_going": MOST_GOING,
+    }
+
+
 def _spark(topic: TopicFacts, span: Axis | None) -> str:
     return "" if span is None else pictures.spark(topic.times, span)
 
@@ -105,6 +124,8 @@ def _template() -> jinja2.Template:
         "minute": amounts.minute,
         "counted": amounts.counted,
         "unquoted": amounts.without_quotes,
+        "kind": kind_name,
+        "bounds": bounds_text,
     }
     environment.globals |= {"RULES": RULES}
     return environment.get_template("page.html.j2")

@@ -7,8 +7,14 @@ from typing import NamedTuple, Self
 
 from engine.broker.log.unified_log import UnifiedLog
 from engine.errors import KafkaStorageError
-from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
-from engine.writing.segment.writable_segment import WritableSegment
+from engine.units import Offset, Timestamp, TopicPartition
+from engine.usage.cleaning_rules import (
+    DirtyPart,
+    dirty_part,
+    first_dirty_offset,
+    overdue_ms,
+    uncleanable_offset,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -41,19 +47,13 @@ class LogToClean(NamedTuple):
 
     Attributes:
         log: the log.
-        first_dirty_offset: start of the dirty part.
-        first_uncleanable_offset: end of the cleanable part, the base offset of a segment.
+        part: the part, and the bytes before it.
         need_compaction_now: whether its max.compaction.lag.ms has passed.
-        clean_bytes, cleanable_bytes: bytes of the segments before the first dirty offset, and of
-            those to clean.
     """
 
     log: UnifiedLog
-    first_dirty_offset: Offset
-    first_uncleanable_offset: Offset
+    part: DirtyPart
     need_compaction_now: bool
-    clean_bytes: int
-    cleanable_bytes: int
 
     @classmethod
     def of(
@@ -64,16 +64,33 @@ class LogToClean(NamedTuple):
         need_compaction_now: bool = False,
     ) -> Self:
         """Measure a log that may be cleaned only below `uncleanable_offset`."""
-        clean = sum(segment.size for segment in log.segments_between(-1, first_dirty_offset))
-        first_uncleanable, cleanable = cleanable_bytes(log, first_dirty_offset, uncleanable_offset)
-        return cls(
-            log, first_dirty_offset, first_uncleanable, need_compaction_now, clean, cleanable
-        )
+        part = dirty_part(list(log.segments), first_dirty_offset, uncleanable_offset)
+        return cls(log, part, need_compaction_now)
 
     @property
     def topic_partition(self) -> TopicPartition:
         """Partition of the log."""
         return self.log.topic_partition
+
+    @property
+    def first_dirty_offset(self) -> Offset:
+        """Start of the dirty part."""
+        return self.part.first_dirty_offset
+
+    @property
+    def first_uncleanable_offset(self) -> Offset:
+        """End of the cleanable part, the base offset of a segment."""
+        return self.part.end
+
+    @property
+    def clean_bytes(self) -> int:
+        """Bytes of the segments before the first dirty offset."""
+        return self.part.clean_bytes
+
+    @property
+    def cleanable_bytes(self) -> int:
+        """Bytes of the segments to clean."""
+        return self.part.cleanable_bytes
 
     @property
     def total_bytes(self) -> int:
@@ -83,14 +100,13 @@ class LogToClean(NamedTuple):
     @property
     def cleanable_ratio(self) -> float:
         """Dirty share of `total_bytes`, from 0 to 1."""
-        return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
+        return self.part.cleanable_ratio
 
     @property
     def is_worth_it(self) -> bool:
         """Whether the log is dirty enough, or dirty for too long."""
-        if self.need_compaction_now and self.cleanable_bytes > 0:
-            return True
-        return self.cleanable_ratio > self.log.config.min_cleanable_ratio
+        ratio = self.log.config.min_cleanable_ratio
+        return self.part.is_worth_it(ratio, is_overdue=self.need_compaction_now)
 
 
 def cleanable_offsets(
@@ -106,59 +122,32 @@ def cleanable_offsets(
         last_clean_offset: checkpoint entry of the log.
         now: milliseconds since 1970.
     """
-    first_dirty, is_reset = _first_dirty_offset(log, last_clean_offset)
-    bounds = [log.last_stable_offset, log.active_segment.base_offset]
-    lag = log.config.min_compaction_lag_ms
-    if lag > 0:
-        young = (
-            segment.base_offset
-            for segment in log.non_active_segments_from(first_dirty)
-            if segment.largest_timestamp > now - lag
-        )
-        bounds += [offset for offset in (next(young, None),) if offset is not None]
-    return OffsetsToClean(first_dirty, max(first_dirty, min(bounds)), is_reset)
-
-
-def _first_dirty_offset(log: UnifiedLog, checkpointed: Offset | None) -> tuple[Offset, bool]:
     start, end = log.log_start_offset, log.log_end_offset
-    if checkpointed is None:
-        return start, False
-    if start <= checkpointed <= end:
-        return checkpointed, False
-    if checkpointed > end or not log.config.delete:
+    first_dirty, is_reset = first_dirty_offset(start, end, last_clean_offset)
+    is_above = last_clean_offset is not None and last_clean_offset > end
+    if is_reset and (is_above or not log.config.delete):
         # No message for a checkpoint below the log start if retention has moved the log start.
         logger.warning(
             "%s was cleaned up to %d by the checkpoint, outside its offsets %d to %d: it counts as dirty",
             log.log_folder.name,
-            checkpointed,
+            last_clean_offset,
             start,
             end,
         )
-    return start, True
-
-
-def cleanable_bytes(
-    log: UnifiedLog, first_dirty_offset: Offset, uncleanable_offset: Offset
-) -> tuple[Offset, int]:
-    """Return the base offset of the first uncleanable segment, and the bytes of the segments before it."""
-    non_active = log.non_active_segments_from(uncleanable_offset)
-    end = (non_active[0] if non_active else log.active_segment).base_offset
-    segments = log.segments_between(min(first_dirty_offset, end), end)
-    return end, sum(segment.size for segment in segments)
+    lag = log.config.min_compaction_lag_ms
+    uncleanable = uncleanable_offset(
+        list(log.segments),
+        first_dirty,
+        last_stable=log.last_stable_offset,
+        young_since=now - lag if lag > 0 else None,
+    )
+    return OffsetsToClean(first_dirty, uncleanable, is_reset)
 
 
 def compaction_delay(log: UnifiedLog, first_dirty_offset: Offset, now: Timestamp) -> int:
     """Return the milliseconds since max.compaction.lag.ms passed for the dirty part; 0 before."""
-    earliest = min(
-        (
-            timestamp
-            for timestamp in map(_first_timestamp, log.non_active_segments_from(first_dirty_offset))
-            if timestamp > 0
-        ),
-        default=MAX_INT64,
-    )
-    return max(0, now - log.config.max_compaction_lag_ms - earliest)
-
-
-def _first_timestamp(segment: WritableSegment) -> Timestamp:
-    return segment.age.first_batch_timestamp
+    firsts = [
+        segment.age.first_batch_timestamp
+        for segment in log.non_active_segments_from(first_dirty_offset)
+    ]
+    return overdue_ms(firsts, log.config.max_compaction_lag_ms, now)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TypeAlias
 
 from engine.broker.log.log_state import LogState
 from engine.broker.log.roller import Roller
 from engine.errors import OffsetOutOfRangeError
 from engine.units import Offset
+from engine.usage.retention_rules import (
+    Condition,
+    below_log_start,
+    deletable_segments,
+    expired,
+    oversize,
+)
 from engine.writing.segment.writable_segment import WritableSegment
 
 logger = logging.getLogger(__name__)
-
-Condition: TypeAlias = Callable[[WritableSegment, WritableSegment | None], bool]
-"""Function that decides whether to delete a segment; its second argument is the next segment."""
 
 
 class Retention:
@@ -50,27 +52,14 @@ class Retention:
             watermarks.refresh_first_unstable()
             return True
 
-    def deletable_segments(self, condition: Condition) -> list[WritableSegment]:
-        """Return the oldest segments, up to the first that must stay or fails the condition.
-
-        A segment that reaches the high watermark stays, so that the log start does not pass the high
-        watermark; an empty last segment stays too.
-        """
-        deletable = []
-        high_watermark = self._state.watermarks.high_watermark
-        log_end = self._state.local_log.log_end_offset
-        segments = iter(self._state.segments)
-        segment = next(segments, None)
-        while segment is not None:
-            following = next(segments, None)
-            end = log_end if following is None else following.base_offset
-            if high_watermark < end or not condition(segment, following):
-                break
-            if following is None and segment.size == 0:
-                break
-            deletable.append(segment)
-            segment = following
-        return deletable
+    def deletable_segments(self, condition: Condition[WritableSegment]) -> list[WritableSegment]:
+        """Return the oldest segments, up to the first that must stay or fails the condition."""
+        return deletable_segments(
+            self._state.segments,
+            condition,
+            high_watermark=self._state.watermarks.high_watermark,
+            log_end=self._state.local_log.log_end_offset,
+        )
 
     def delete_old_segments(self) -> int:
         """Delete the segments wholly below the log start; with cleanup policy delete, also by size and time.
@@ -78,45 +67,35 @@ class Retention:
         Returns:
             The number of deleted segments.
         """
-        deleted = self._delete(self._is_below_log_start, "it lies below the log start")
+        is_below = below_log_start(self._state.watermarks.log_start_offset)
+        deleted = self._delete(is_below, "it lies below the log start")
         if self._state.folder.config.delete:
             deleted += self._delete_oversize()
             deleted += self._delete_expired()
         return deleted
 
-    def _is_below_log_start(self, _: WritableSegment, following: WritableSegment | None) -> bool:
-        log_start = self._state.watermarks.log_start_offset
-        return following is not None and following.base_offset <= log_start
-
     def _delete_oversize(self) -> int:
         bound = self._state.folder.config.retention_size
-        excess = self._state.local_log.segments.size - bound
-        if bound < 0 or excess < 0:
+        is_superfluous = oversize(self._state.local_log.segments.size, bound)
+        if is_superfluous is None:
             return 0
-
-        def superfluous(segment: WritableSegment, following: WritableSegment | None) -> bool:
-            nonlocal excess
-            if excess < segment.size:
-                return False
-            excess -= segment.size
-            return True
-
-        return self._delete(superfluous, f"the log is larger than retention.bytes, {bound}")
+        return self._delete(is_superfluous, f"the log is larger than retention.bytes, {bound}")
 
     def _delete_expired(self) -> int:
         bound = self._state.folder.config.retention_ms
-        if bound < 0:
-            return 0
         now = self._state.folder.clock.now_ms()
+        is_expired = expired(now, bound)
+        if is_expired is None:
+            return 0
 
-        def expired(segment: WritableSegment, following: WritableSegment | None) -> bool:
+        def is_old(segment: WritableSegment, following: WritableSegment | None) -> bool:
             if now < segment.largest_timestamp:
                 logger.warning("%r has a timestamp in the future and has not expired", segment)
-            return now - segment.largest_timestamp > bound
+            return is_expired(segment, following)
 
-        return self._delete(expired, f"it is older than retention.ms, {bound}")
+        return self._delete(is_old, f"it is older than retention.ms, {bound}")
 
-    def _delete(self, condition: Condition, reason: str) -> int:
+    def _delete(self, condition: Condition[WritableSegment], reason: str) -> int:
         """Delete the oldest segments that pass a condition; return their number.
 
         If these are all segments, the log rolls first. The log start moves before the segments are removed.

@@ -75,6 +75,7 @@ COMMANDS = {
     "check": 1,  # each segment lacks its indexes
     "plan": 1,  # there is no metadata log
     "stats": 0,
+    "du": 0,
     "offsets": 0,
     "ls": 0,
     "dump": 0,

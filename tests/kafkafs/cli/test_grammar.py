@@ -192,6 +192,7 @@ RUNS: dict[str, Callable[[str, Path], list[str]]] = {
     "check": lambda source, _: [source, "-j", "1"],
     "cp": lambda source, target: [source, "orders-0/records", str(target / "copy")],
     "dump": lambda source, _: [f"{source}/orders-0"],
+    "du": lambda source, _: [source],
     "export": lambda source, target: [source, str(target / "exported"), "-j", "1"],
     "get": lambda source, _: [source, "orders", "nobody"],
     "grep": lambda source, _: ["-c", "nobody", source],

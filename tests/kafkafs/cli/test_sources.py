@@ -189,6 +189,7 @@ TABLE = {
     "stats": Command(
         lambda path, *_: ["stats", path], _text(lambda each: f"{each.records:,} records")
     ),
+    "du": Command(lambda path, *_: ["du", path], _text(_partition)),
     "check": Command(
         lambda path, *_: ["check", path],
         _text(lambda each: f"{each.records:,} records"),

@@ -8,7 +8,7 @@ import html5lib
 
 SECTIONS = (
     "findings", "damage", "start", "partitions", "time", "segments", "batches", "groups",
-    "transactions", "source",
+    "transactions", "disk", "source",
 )  # fmt: skip
 
 

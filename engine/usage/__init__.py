@@ -1,0 +1,1 @@
+"""What uses the disk, and what a broker takes from it next."""
