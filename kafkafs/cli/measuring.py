@@ -50,7 +50,7 @@ def du(
     \b
     kafkafs du /var/lib/kafka/data
     kafkafs du /var/lib/kafka/data --topic orders --json
-    kafkafs du /var/lib/kafka/data --config log.retention.hours=24 --now 2024-01-01
+    kafkafs du /kafka/data --config log.retention.hours=24 --now 2024-01-01
 
     ALLOCATED is the sum of du -B1, APPARENT that of du --apparent-size -B1: with the bytes of
     folders, and hard links once. A-DAY: growth by the timestamps of records. SET-ASIDE: .deleted

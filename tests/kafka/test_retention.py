@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,3 +185,35 @@ def wait_until_quiet(log_dir: Path, shapes: list[Shape]) -> None:
         if now != seen:
             seen, since = now, time.monotonic()
         time.sleep(0.3)
+
+
+def test_a_live_log_dir_takes_what_du_says(tmp_path: Path) -> None:
+    still = {
+        "metadata.max.idle.interval.ms": 0,
+        **CHECKING,
+    }  # else a controller writes all the time
+    with Broker(tmp_path / "broker", settings=still) as broker:
+        for shape in shapes(3)[:4]:
+            fill(broker, shape)
+        wait_until_quiet(broker.log_dir, [])
+        command = [sys.executable, "-m", "kafkafs", "du", "--json", str(broker.log_dir)]
+        for _ in range(20):  # a broker writes checkpoints now and then
+            before = du(broker.log_dir)
+            printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            found = [json.loads(line) for line in printed.splitlines()]
+            if before == du(broker.log_dir):
+                break
+        [system] = [each for each in found if each["type"] == "fileSystem"]
+    assert (found[-1]["allocatedBytes"], found[-1]["apparentBytes"]) == before
+    assert system["isLive"]
+
+
+def du(path: Path) -> tuple[int, int]:
+    sums = [
+        subprocess.run(
+            ["du", "-s", "-B1", *option, path], capture_output=True, text=True, check=True
+        )
+        for option in ([], ["--apparent-size"])
+    ]
+    allocated, apparent = (int(each.stdout.split()[0]) for each in sums)
+    return allocated, apparent
