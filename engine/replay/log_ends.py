@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.log.log_directory import LogSource
+from engine.log.partition_log import PartitionLog
 from engine.log.view.log_view import LogView
 from engine.log.view.proven_end import LostEnd, lost_end
 from engine.units import Offset, Timestamp, TopicPartition
@@ -40,11 +41,9 @@ class LogEnds:
 
         Raises OSError, UnsupportedCodecError.
         """
-        log = self._source.partitions().get(str(TopicPartition(topic, partition)))
-        if log is None or log.topic_partition != (topic, partition):
-            return None
-        view = log.view_or_none()
-        if view is None or (until is None and view.unread_end is not None):
+        log = self._log_of(topic, partition)
+        view = None if log is None else log.view_or_none()
+        if log is None or view is None or (until is None and view.unread_end is not None):
             return None
         end = end_offset(view, until)
         if end < view.log_end_offset:
@@ -57,6 +56,15 @@ class LogEnds:
             return end
         self._lost[view.name] = lost
         return lost.end.offset if until is None else None
+
+    def view_of(self, topic: str, partition: int) -> LogView | None:
+        """Return a partition's log; None if the source does not hold it, or it cannot be read."""
+        log = self._log_of(topic, partition)
+        return None if log is None else log.view_or_none()
+
+    def _log_of(self, topic: str, partition: int) -> PartitionLog | None:
+        log = self._source.partitions().get(str(TopicPartition(topic, partition)))
+        return None if log is None or log.topic_partition != (topic, partition) else log
 
     def notes(self) -> Iterator[str]:
         """Yield a note for each log that was asked for and has lost its last records."""

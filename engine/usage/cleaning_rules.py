@@ -43,6 +43,12 @@ class DirtyPart(NamedTuple):
         total = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total if total else 0.0
 
+    def bytes_until(self, min_ratio: float) -> int | None:
+        """Return the dirty bytes that are missing to a ratio; None if no number of bytes reaches it."""
+        if min_ratio >= 1:
+            return None
+        return max(int(min_ratio * self.clean_bytes / (1 - min_ratio)) - self.cleanable_bytes, 0)
+
     def is_worth_it(self, min_ratio: float, *, is_overdue: bool) -> bool:
         """Return whether the log is dirty enough, or dirty for longer than max.compaction.lag.ms."""
         return (is_overdue and self.cleanable_bytes > 0) or self.cleanable_ratio > min_ratio

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from engine.replay.groups.applications import Application, GroupMarks, application_of
 from engine.replay.keyed_state import KeyedEntry, Owned
 from engine.topics.decoded_record import TopicDecoder
 from engine.units import Offset, Timestamp
@@ -172,13 +173,31 @@ class Group:
     coordinator: int = -1
     notes: tuple[str, ...] = ()
 
+    @property
+    def application(self) -> Application | None:
+        """The application that it belongs to; None if nothing tells one."""
+        return application_of(
+            GroupMarks(
+                self.group_id,
+                self.kind,
+                self.protocol_type,
+                self.details.get("protocol"),
+                (member.client_id or "" for member in self.members),
+                (topic for topic, _ in self.offsets),
+                (each.metadata for each in self.offsets.values()),
+            )
+        )
+
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON, without the committed offsets."""
         epoch = "generation" if self.kind == "classic" else "epoch"
+        application = self.application
         return {
             "group": self.group_id,
             "type": self.kind,
             "protocolType": self.protocol_type,
+            "application": None if application is None else application.name,
+            "applicationBy": None if application is None else application.evidence,
             "state": self.state,
             epoch: self.epoch,
             **self.details,

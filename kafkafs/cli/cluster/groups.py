@@ -29,7 +29,7 @@ from kafkafs.cli.options.partitions import (
     partition_options,
     patterns_of,
 )
-from kafkafs.cli.options.times import at_option
+from kafkafs.cli.options.times import at_option, time_of
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.table import print_json, print_table, replaying, warn
 from kafkafs.decode.shown_text import printable
@@ -62,7 +62,10 @@ _MEMBERS = (
     "GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "EPOCH",
     "ASSIGNMENT",
 )  # fmt: skip
-_STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS", "COORDINATOR")
+_STATES = (
+    "GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS", "COORDINATOR",
+    "APPLICATION",
+)  # fmt: skip
 
 
 @click.command()
@@ -78,6 +81,30 @@ _STATES = ("GROUP", "TYPE", "STATE", "PROTOCOL", "EPOCH", "#MEMBERS", "#OFFSETS"
 )
 @click.option("--members", "form", flag_value="members", help="Print the members of groups.")
 @click.option("--state", "form", flag_value="state", help="Print one line for each group.")
+@click.option(
+    "--times",
+    "form",
+    flag_value="times",
+    help="Print the lag as time, and since when each group stands still.",
+)
+@click.option(
+    "--history",
+    "form",
+    flag_value="history",
+    help="Print every commit that is on disk, with the lag at its time.",
+)
+@click.option(
+    "--export",
+    "form",
+    flag_value="export",
+    help="Print offsets for kafka-consumer-groups --reset-offsets --from-file.",
+)
+@click.option(
+    "--at-time",
+    metavar="TIME",
+    callback=lambda _context, _option, text: None if text is None else time_of(text, "--at-time"),
+    help="With --export, print the offsets of the first records at or after this time.",
+)
 @partition_options
 @at_option
 @json_option
@@ -86,6 +113,7 @@ def groups(
     source: str,
     names: tuple[str, ...],
     form: str,
+    at_time: int | None,
     choice: PartitionChoice,
     at: int | None,
     as_json: bool,
@@ -97,6 +125,8 @@ def groups(
     kafkafs groups /var/lib/kafka/data billing --members
     kafkafs groups /var/lib/kafka/data --state --at 2024-01-01T10:30:00Z
     kafkafs groups /disk1/kafka,/disk2/kafka 'bill*' --topic orders --json
+    kafkafs groups /var/lib/kafka/data billing --times
+    kafkafs groups /kafka/data billing --export --at-time 2024-01-01 > offsets
 
     GROUP is a name, a shell pattern or /REGEX/. With --topic or --partition only groups that have read these
     partitions, or have members for them, are described, and only these rows.
@@ -104,11 +134,24 @@ def groups(
     log has lost its last records, a warning says so, and the end is the one that its checkpoints or
     snapshots prove. A partition that is assigned to a member is printed with the member. Share groups have
     start offsets; --json adds the records in flight, with their delivery counts and states.
-    Exit status 1: damage was found, a log has lost its last records, or a named GROUP does not exist.
+
+    --times: NEXT is the time of the next record that the group has not read. BEHIND is its distance to
+    the newest record, AGE to now or --at. STILL-SINCE: the first commit of this offset that is on disk,
+    without another one after it.
+
+    --history: LAG counts the records with timestamps up to the commit.
+
+    --export: lines of topic,partition,offset, with the group first if there are several. An offset outside
+    of the log in SOURCE becomes its start or end, with a warning. Share groups are left out.
+
+    Exit status 1: damage was found, an exported offset was outside of its log, a log has lost its last records, or a named GROUP does not exist.
     """
     from engine.errors import SourceError
     from engine.replay.source_state import SourceState
+    from kafkafs.cli.cluster.group_times import print_export, print_history, print_times
 
+    if at_time is not None and form != "export":
+        raise click.UsageError("--at-time is about --export")
     with open_log_source((source,), reads=LostRead(_has_groups)) as logs:
         with replaying() as advance:
             state = SourceState(logs, advance)
@@ -131,14 +174,17 @@ def groups(
             ]
             if not chosen:
                 raise NothingMatchedError("no group has a row for --topic and --partition")
-        forms: dict[str, Callable[..., None]] = {
+        forms: dict[str, Callable[..., list[str] | None]] = {
             "list": _list,
             "offsets": partial(_offsets, choice),
             "members": _members,
             "state": _state,
+            "times": partial(print_times, choice),
+            "history": partial(print_history, choice),
+            "export": partial(print_export, choice, at_time),
         }
-        forms[form](state, chosen, known, as_json=as_json)
-        notes = [f"{group.group_id}: {note}" for group in chosen for note in group.notes]
+        said = forms[form](state, chosen, known, as_json=as_json) or []
+        notes = said + [f"{group.group_id}: {note}" for group in chosen for note in group.notes]
         for group in chosen:
             if group.kind == "share":
                 found = state.share_rows(group, known).notes()
@@ -240,6 +286,7 @@ def _state(
             print_json(facts)
         protocol = group.details.get("protocol") or group.protocol_type
         offsets = len(group.offsets) + shared
+        application = group.application
         rows.append(
             [
                 group.group_id,
@@ -250,6 +297,7 @@ def _state(
                 len(group.members),
                 offsets,
                 None if group.coordinator < 0 else group.coordinator,
+                None if application is None else application.name,
             ]
         )
     if not as_json:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from engine.files.file_names import FolderState
+from engine.usage.cleaning_rules import DirtyPart
 from engine.usage.disk_usage import Bytes, FolderUsage, summed
 from engine.usage.file_kinds import UsageKind
 from engine.usage.growth import full_at
@@ -232,8 +233,17 @@ def _cleaning_row(each: Prediction) -> tuple[object, ...]:
         size(part.cleanable_bytes),
         f"{part.cleanable_ratio:.2f} of {ratio:.2f}",
         part.first_dirty_offset,
-        "yes" if each.is_cleaned_next else "no",
+        _next_cleaning(each, part),
     )
+
+
+def _next_cleaning(each: Prediction, part: DirtyPart) -> str:
+    if each.is_cleaned_next:
+        return "yes"
+    missing = part.bytes_until(each.rules.config.min_cleanable_ratio)
+    if missing is None:
+        return "no"
+    return f"after {size(missing)} more" if missing else "when a segment is rolled"
 
 
 def print_usage_json(found: UsedDisk) -> None:
@@ -301,6 +311,7 @@ def _prediction_facts(each: Prediction) -> dict[str, Any]:
             "cleanableBytes": part.cleanable_bytes,
             "cleanableRatio": part.cleanable_ratio,
             "minCleanableRatio": config.min_cleanable_ratio,
+            "bytesUntilNext": part.bytes_until(config.min_cleanable_ratio),
             "deleteRetentionMs": config.delete_retention_ms,
             "isNext": each.is_cleaned_next,
         },

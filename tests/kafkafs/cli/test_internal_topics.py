@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from kafkafs.cli import cli, main
 from kafkafs.cli.printing.terminal.table import duration, moment
 from tests.builders import Producer, batch, end_marker, values
-from tests.fixtures_data import copy_of, log_dir
+from tests.fixtures_data import copy_of, log_dir, truth_records
 from tests.replayed_bytes import (
     NOW,
     TOPIC_ID,
@@ -274,7 +274,7 @@ def test_the_state_of_a_share_group_counts_its_partitions(tmp_path: Path) -> Non
     share_group_in(tmp_path)
     row = run("groups", str(tmp_path), "sharing", "--state").stdout.splitlines()[1]
     assert row.split()[:3] == ["sharing", "share", "Empty"]
-    assert row.split()[-2:] == ["2", "0"]
+    assert row.split()[-3:] == ["2", "0", "-"]
     [facts] = lines(run("groups", str(tmp_path), "sharing", "--state", "--json"))
     assert facts["sharedPartitions"] == 2
 
@@ -290,3 +290,62 @@ def test_what_is_missing_of_a_share_group_is_a_warning_with_status_1(tmp_path: P
         in result.stderr
     )
     assert run("groups", str(tmp_path), "g").exit_code == 0
+
+
+# Times
+
+
+def test_times_tell_the_age_of_the_next_record_and_since_when_a_group_stands_still() -> None:
+    [row] = lines(run("groups", CURRENT, "billing-0", "--times", "--json", "--at", "1795236000000"))
+    following = truth_records("current", "orders-0")[50]
+    assert (row["nextOffset"], row["nextTimestamp"]) == (50, following.timestamp)
+    assert row["ageMs"] == 1795236000000 - following.timestamp
+    newest = max(each.timestamp for each in truth_records("current", "orders-0"))
+    assert row["behindMs"] == newest - following.timestamp
+    assert row["stillSince"] == row["commitTimestamp"]
+    assert "47m 27s" in run("groups", CURRENT, "billing-0", "--times").stdout
+
+
+def test_a_history_has_each_commit_and_ends_at_a_time() -> None:
+    rows = lines(run("groups", CURRENT, "billing-0", "--history", "--json"))
+    assert [row["offset"] for row in rows] == [10, 20, 30, 40, 50]
+    until = str(rows[2]["commitTimestamp"])
+    assert (
+        len(lines(run("groups", CURRENT, "billing-0", "--history", "--json", "--at", until))) == 3
+    )
+    assert "billing-0" not in run("groups", CURRENT, "--history", "--topic", "txn").stdout
+
+
+def test_a_long_history_in_a_terminal_says_what_it_leaves_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from kafkafs.cli.cluster import group_times
+
+    monkeypatch.setattr(group_times, "MOST_ROWS", 2)
+    shown = run("groups", CURRENT, "billing-0", "--history").stdout
+    assert "3 earlier commits: --json has all" in shown
+    assert len(shown.splitlines()) == 4
+
+
+def test_exported_offsets_are_those_that_were_committed_or_those_of_a_time() -> None:
+    done = run("groups", CURRENT, "billing-0", "--export")
+    assert (done.exit_code, done.stdout) == (0, "orders,0,50\n")
+    several = run("groups", CURRENT, "--export")
+    assert several.stdout == "billing-0,orders,0,50\nbilling-2,orders,2,50\n"
+    assert "orders-2: its log is not here, so 50 may be outside of it" in several.stderr
+    assert several.exit_code == 1
+    at = truth_records("current", "orders-0")[70].timestamp
+    timed = run("groups", CURRENT, "--export", "--at-time", str(at))
+    assert timed.stdout == "billing-0,orders,0,70\n"
+    assert "billing-2, orders-2 is left out: its log is not here" in timed.stderr
+    late = run("groups", CURRENT, "billing-0", "--export", "--at-time", "2030-01-01")
+    assert late.stdout == "orders,0,1000\n"
+    assert run("groups", CURRENT, "--at-time", "2030-01-01").exit_code == 2
+
+
+def test_an_offset_outside_of_the_log_is_exported_as_its_bound(tmp_path: Path) -> None:
+    home = copy_of("current", tmp_path)
+    (home / "log-start-offset-checkpoint").write_text("0\n1\norders 0 600\n")
+    done = run("groups", str(home), "billing-0", "--export")
+    assert (done.exit_code, done.stdout) == (1, "orders,0,600\n")
+    assert "offset 50 is outside of the log, 600 to 1000: 600 is written" in done.stderr

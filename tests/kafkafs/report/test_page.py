@@ -278,3 +278,22 @@ def test_the_data_of_a_picture_is_on_its_axis(tmp_path: Path) -> None:
             if rect.get("x") is not None:
                 assert float(rect.get("x") or 0) >= 0
                 assert float(rect.get("x") or 0) + float(rect.get("width") or 0) <= 1000.01
+
+
+def test_the_disk_is_drawn_with_what_goes_next_and_what_may_go(tmp_path: Path) -> None:
+    home = copy_of("current", tmp_path)
+    (home / "gone-0.0123456789abcdef0123456789abcdef-stray").mkdir()
+    text, _ = written(home, tmp_path / "page.html")
+    found = section(parsed(text), "disk")
+    drawn = [text_of(each) for each in found.iter("title")]
+    assert any(each.startswith("orders-0: ") for each in drawn)
+    assert any(each.startswith("compacted-0, set aside: ") for each in drawn)
+    assert "must stay: -stray" in text_of(found)
+    assert "may go: .deleted" in text_of(found)
+    assert "retention.ms=604800000" in text_of(found)
+
+
+def test_a_choice_draws_only_its_partitions(tmp_path: Path) -> None:
+    text, _ = written(log_dir("current"), tmp_path / "page.html", "--topic", "orders")
+    drawn = [text_of(each) for each in section(parsed(text), "disk").iter("title")]
+    assert [each.partition(":")[0] for each in drawn] == ["orders-0"]
