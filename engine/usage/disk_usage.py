@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from engine.files.file_names import FolderState
+from engine.files.file_names import FolderState, parse_tiered_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
 from engine.log.leftover_logs import state_of
@@ -143,7 +143,8 @@ class BytesOnDisk:
     ) -> FolderUsage:
         path = root.display(folder)
         if log is None:
-            return FolderUsage(path, None, name)
+            tiered = parse_tiered_folder_name(name)
+            return FolderUsage(path, None if tiered is None else tiered[0], name)
         return FolderUsage(path, log.topic_partition, log.name, state_of(log))
 
     def _count_in(

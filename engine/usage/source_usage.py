@@ -10,6 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.log.leftover_logs import is_set_aside
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
+from engine.log.tiered.root import TieredRoot
 from engine.replay.cluster import ClusterReplay
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Timestamp
@@ -156,6 +157,8 @@ def _configs(source: LogSource, settings: Mapping[str, str]) -> _Configs:
 def _predict(found: UsedDisk, log: PartitionLog, configs: TopicConfigs, now: Timestamp) -> None:
     topic = log.topic_partition.topic
     if topic == CLUSTER_METADATA:  # goes with its snapshots, by metadata.max.retention
+        return
+    if isinstance(log.root, TieredRoot):  # goes by the rules of the remote tier
         return
     try:
         rules = configs.of(topic)

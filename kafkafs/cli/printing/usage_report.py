@@ -296,6 +296,7 @@ def _prediction_facts(each: Prediction) -> dict[str, Any]:
         "cleanupPolicy": each.rules.policy,
         "retentionMs": config.retention_ms,
         "retentionBytes": config.retention_size,
+        "fileDeleteDelayMs": config.file_delete_delay_ms,
         "isTiered": each.rules.is_tiered,
         "isConfigurationKnown": each.rules.is_known,
         "logStartOffset": each.log.log_start_offset,

@@ -13,7 +13,9 @@ from engine.files.file_names import FolderState
 from engine.log.log_directory import open_source
 from engine.usage.disk_usage import BytesOnDisk
 from engine.usage.file_kinds import UsageKind, usage_kind
+from engine.usage.source_usage import source_usage
 from tests.fixtures_data import DATA, log_dir
+from tests.tiered_folders import TieredWriter
 
 LOG_DIRS = [*sorted(path.parent for path in DATA.glob("*/data/*-0/")), log_dir("sample")]
 RECORDS = (log_dir("sample") / "orders-0" / "00000000000000000000.log").read_bytes()
@@ -151,3 +153,15 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
         deep = Path("y" * 200)
     os.chdir(tmp_path)
     assert counted(home).unread
+
+
+def test_a_copy_of_tiered_storage_takes_what_du_says_and_is_not_predicted(tmp_path: Path) -> None:
+    copies = tmp_path / "remote"
+    TieredWriter(copies, "orders-0").copy_all(log_dir("sample") / "orders-0")
+    assert sums(copies) == du(copies)
+    source = open_source([str(copies)])
+    found = source_usage(source, 2 * 10**12, {})
+    source.close()
+    assert found.predictions == []
+    assert {str(each.partition) for each in found.folders if each.partition} == {"orders-0"}
+    assert found.usage.folders[-1].kinds[UsageKind.LOG].files
