@@ -20,6 +20,7 @@ from engine.usage.predictions import Prediction
 from engine.usage.source_usage import source_usage
 from tests.kafka import clients
 from tests.kafka.broker import Broker
+from tests.measured_du import du
 
 pytestmark = pytest.mark.kafka
 
@@ -206,14 +207,3 @@ def test_a_live_log_dir_takes_what_du_says(tmp_path: Path) -> None:
         [system] = [each for each in found if each["type"] == "fileSystem"]
     assert (found[-1]["allocatedBytes"], found[-1]["apparentBytes"]) == before
     assert system["isLive"]
-
-
-def du(path: Path) -> tuple[int, int]:
-    sums = [
-        subprocess.run(
-            ["du", "-s", "-B1", *option, path], capture_output=True, text=True, check=True
-        )
-        for option in ([], ["--apparent-size"])
-    ]
-    allocated, apparent = (int(each.stdout.split()[0]) for each in sums)
-    return allocated, apparent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,21 +14,11 @@ from engine.usage.disk_usage import BytesOnDisk
 from engine.usage.file_kinds import UsageKind, usage_kind
 from engine.usage.source_usage import source_usage
 from tests.fixtures_data import DATA, log_dir
+from tests.measured_du import du
 from tests.tiered_folders import TieredWriter
 
 LOG_DIRS = [*sorted(path.parent for path in DATA.glob("*/data/*-0/")), log_dir("sample")]
 RECORDS = (log_dir("sample") / "orders-0" / "00000000000000000000.log").read_bytes()
-
-
-def du(*paths: Path) -> tuple[int, int]:
-    """What du prints for all of them: allocated and apparent bytes."""
-    return _du(*paths), _du("--apparent-size", *paths)
-
-
-def _du(*arguments: object) -> int:
-    command = ["du", "-sc", "-B1", *map(str, arguments)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return int(printed.splitlines()[-1].split()[0])
 
 
 def counted(*paths: Path) -> BytesOnDisk:
