@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
+from engine.files.read_failures import reason_of
 from engine.log.leftover_logs import is_set_aside
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
@@ -52,7 +53,7 @@ class UsedDisk:
         grown: how fast the logs grow; None if their records have no timestamps.
         file_systems: those of the folders of the source.
         has_metadata: whether the topics' configurations are from a metadata log.
-        notes: sentences about logs without a prediction.
+        notes: sentences about logs without a prediction, and about configurations that could not be read.
     """
 
     usage: BytesOnDisk
@@ -115,8 +116,9 @@ def source_usage(
         OSError: a folder that was named cannot be read.
         ValueError: `settings` has an unknown name, or a value that a broker refuses.
     """
-    configs = _configs(source, settings)
-    found = UsedDisk(BytesOnDisk(source, advance))
+    notes: list[str] = []
+    configs = _configs(source, settings, notes)
+    found = UsedDisk(BytesOnDisk(source, advance), notes=notes)
     logs = source.partitions()
     found.folders = [
         each
@@ -144,9 +146,13 @@ class _Configs(NamedTuple):
         return self.by_root[log.root.path]
 
 
-def _configs(source: LogSource, settings: Mapping[str, str]) -> _Configs:
+def _configs(source: LogSource, settings: Mapping[str, str], notes: list[str]) -> _Configs:
     replay = ClusterReplay(source)
-    image = replay.image() if replay.exists else None
+    image = None
+    try:
+        image = replay.image() if replay.exists else None
+    except (OSError, KafkaStorageError) as error:
+        notes.append(f"the topics' own configurations are unknown: {reason_of(error)}")
     by_root = {
         root.path: TopicConfigs(image, None if meta is None else meta.node_id, settings)
         for root, meta in zip(source.roots, source.meta_properties, strict=True)
@@ -166,9 +172,11 @@ def _predict(found: UsedDisk, log: PartitionLog, configs: TopicConfigs, now: Tim
         if aged is not None and aged.segments:
             found.predictions.append(predict(aged, rules, now))
     except ValueError as error:
-        found.notes.append(f"{log.name}: no broker takes its configuration: {error}")
+        found.notes.append(
+            f"{log.name} is not predicted: no broker takes its configuration: {error}"
+        )
     except (OSError, KafkaStorageError) as error:
-        found.notes.append(f"{log.name}: {error}")
+        found.notes.append(f"{log.name} is not predicted: {reason_of(error)}")
 
 
 def _file_systems(source: LogSource) -> list[FileSystem]:

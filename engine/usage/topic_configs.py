@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from engine.replay.cluster import ClusterImage
@@ -77,7 +78,8 @@ class TopicConfigs:
         self.broker = _by_synonyms(settings)
         _parsed(self.broker)
         for name in ("", None if node_id is None else str(node_id)):
-            self.broker.update(_by_synonyms(self._dynamic(name)))
+            with suppress(ValueError):  # a value that no broker takes has no effect
+                self.broker.update(_by_synonyms(self._dynamic(name)))
 
     def of(self, topic: str) -> LogRules:
         """Return what decides about the logs of a topic."""

@@ -46,7 +46,7 @@ def print_usage(found: UsedDisk) -> None:
         kind = kind_name(each.kind)
         click.echo(f"{words}: {kind}, {size(each.total.allocated)} in {place}: {each.reason}")
     for note in found.notes:
-        click.echo(f"not predicted: {printable(note)}")
+        click.echo(printable(note))
 
 
 def _print_bytes(found: UsedDisk) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import LimitExceededError
 from engine.log.log_directory import open_source
+from engine.replay.cluster import ClusterReplay
 from engine.usage.source_usage import source_usage
 from tests.fixtures_data import copy_of
 
@@ -46,3 +48,20 @@ def test_a_log_dir_without_leftovers_gets_no_advice(tmp_path: Path) -> None:
     source = open_source([str(copy_of("sample", tmp_path / "data"))])
     assert source_usage(source, 0, {}).advice == []
     source.close()
+
+
+def test_metadata_that_cannot_be_replayed_leaves_the_bytes_and_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: ClusterReplay) -> None:
+        raise LimitExceededError("it takes too much memory", limit="replayed_bytes")
+
+    monkeypatch.setattr(ClusterReplay, "image", fail)
+    source = open_source([str(copy_of("current", tmp_path))])
+    found = source_usage(source, 0, {})
+    source.close()
+    assert found.total.allocated
+    assert found.predictions
+    assert not found.has_metadata
+    [note] = found.notes
+    assert note.startswith("the topics' own configurations are unknown: it takes too much memory")

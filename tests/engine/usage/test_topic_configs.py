@@ -120,3 +120,8 @@ def test_a_topics_value_that_no_broker_takes_is_refused_when_it_is_asked_for() -
     configs = TopicConfigs(image({"t": {"retention.ms": "soon"}}), None, {})
     with pytest.raises(ValueError, match=r"retention\.ms"):
         configs.of("t")
+
+
+def test_a_dynamic_setting_that_no_broker_takes_has_no_effect() -> None:
+    known = image({"t": {}}, all={"log.retention.hours": "soon"})
+    assert TopicConfigs(known, 1, {}).of("t").config.retention_ms == 7 * DAY_MS

@@ -125,7 +125,7 @@ def test_a_topic_whose_configuration_no_broker_takes_is_named(
     monkeypatch.setattr(TopicConfigs, "of", refuse)
     done = run(SAMPLE)
     assert done.exit_code == 1
-    assert "not predicted: orders-0: no broker takes its configuration" in done.stdout
+    assert "orders-0 is not predicted: no broker takes its configuration" in done.stdout
 
 
 def test_a_folder_that_cannot_be_listed_makes_the_status_3(tmp_path: Path) -> None:
