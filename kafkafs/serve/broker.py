@@ -24,10 +24,12 @@ from kafkafs.serve.handlers.admin.answers import ADMIN_ANSWERS, answer_or_error
 from kafkafs.serve.handlers.fetch import Fetches
 from kafkafs.serve.handlers.groups.answers import GROUP_ANSWERS
 from kafkafs.serve.handlers.groups.served_groups import ServedGroups
+from kafkafs.serve.handlers.producer_ids import new_producer_id, wants_id_alone
 from kafkafs.serve.handlers.refusals import REFUSALS
-from kafkafs.serve.handlers.refused import refuse
+from kafkafs.serve.handlers.refused import HowRefused, refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
+from kafkafs.serve.refusal_log import RefusalLog
 from kafkafs.serve.request import Fields, Request
 
 Handler: TypeAlias = Callable[[Request], Awaitable["Fields | None"]]
@@ -77,13 +79,12 @@ class Broker:
     ) -> None:
         self._cluster = cluster
         self._limiter = trio.CapacityLimiter(budgets.workers)
+        self._refusals = RefusalLog()
         self.coordinator = coordinator
         partitions = PartitionFetch(cluster, rules)
         self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter)
         handlers: dict[int, Handler] = {Api.FETCH: fetches.answer}
-        handlers |= {
-            api: self._at_once(partial(refuse, refusal)) for api, refusal in REFUSALS.items()
-        }
+        handlers |= {api: self._refusing(api, refusal) for api, refusal in REFUSALS.items()}
         handlers |= {api: self._at_once(answer) for api, answer in AT_ONCE.items()}
         handlers |= {
             api: self._in_thread(partial(answer, cluster)) for api, answer in ASIDE.items()
@@ -102,6 +103,17 @@ class Broker:
     def handler(self, api_key: int) -> Handler | None:
         """Return the handler of an API; None for one that the server does not have."""
         return self._handlers.get(api_key)
+
+    def _refusing(self, api: Api, refusal: HowRefused) -> Handler:
+        """Return the handler of an API that writes."""
+
+        async def handle(request: Request) -> Fields | None:
+            if api is Api.INIT_PRODUCER_ID and wants_id_alone(request):
+                return new_producer_id()
+            self._refusals.add(api.title, request)
+            return refuse(refusal, request)
+
+        return handle
 
     def _at_once(self, answer: Answer) -> Handler:
         """Return the handler of an answer that reads nothing."""

@@ -58,7 +58,7 @@ REFUSALS: Mapping[Api, HowRefused] = {
         ),
     ),
     Api.INIT_PRODUCER_ID: HowRefused(
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED, fields={"producerEpoch": _UNKNOWN}
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, fields={"producerEpoch": _UNKNOWN}
     ),
     Api.ADD_PARTITIONS_TO_TXN: HowRefused(
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

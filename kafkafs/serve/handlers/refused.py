@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.request import Fields, Request
 
@@ -50,7 +49,7 @@ class HowRefused(NamedTuple):
     fields: Fields = _NOTHING
 
 
-def refuse(refusal: HowRefused, _: ClusterView, request: Request) -> Fields | None:
+def refuse(refusal: HowRefused, request: Request) -> Fields | None:
     """Return the answer to a request that writes; None if the client wants no answer."""
     if request.fields.get("acks") == 0:
         return None

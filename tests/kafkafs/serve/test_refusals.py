@@ -10,13 +10,16 @@ import pytest
 
 from engine.topics.message.decoding import read_message
 from engine.topics.message.schema import Array, Field, Struct, empty
+from kafkafs.serve import refusal_log
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import READ_ONLY, refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import read_request, write_response
 from kafkafs.serve.request import Request
-from tests.kafkafs.serve.connection import request
+from tests.fixtures_data import copy_of
+from tests.kafkafs.serve.connection import Connection, request
+from tests.kafkafs.serve.serving import serving
 from tests.messages import random_fields
 
 VERSIONS = [
@@ -43,7 +46,7 @@ def answered(api: Api, version: int, fields: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request, as a client reads it."""
     asked = read_request(request(api, version, 1, **fields)[4:]).fields
     assert asked is not None
-    answer = refuse(REFUSALS[api], None, Request(version, asked, "", 0))  # type: ignore[arg-type]
+    answer = refuse(REFUSALS[api], Request(version, asked, "", 0))
     assert answer is not None
     data = b"".join(map(bytes, write_response(api, version, 1, answer)))
     start = 9 if api.response.is_flexible(version) else 8
@@ -95,4 +98,47 @@ def test_each_item_of_a_request_has_the_error_under_its_name():
 
 def test_a_producer_that_wants_no_answer_gets_none():
     asked = Request(13, {"acks": 0, "topicData": []}, "", 0)
-    assert refuse(REFUSALS[Api.PRODUCE], None, asked) is None  # type: ignore[arg-type]
+    assert refuse(REFUSALS[Api.PRODUCE], asked) is None
+
+
+def test_the_log_tells_a_refused_client_once_and_later_how_often(caplog, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(refusal_log, "monotonic", lambda: clock[0])
+    log = refusal_log.RefusalLog()
+    asked = Request(
+        13, {"acks": 0, "topicData": []}, "", 0, client="1.2.3.4:5 (app)", client_id="app"
+    )
+    for _ in range(1000):
+        log.add("Produce", asked)
+    log.add("CreateTopics", asked)
+    clock[0] = 61.0
+    log.add("Produce", asked)
+    assert [each.getMessage() for each in caplog.records] == [
+        "1.2.3.4:5 (app): Produce refused: the server is read-only",
+        "1.2.3.4:5 (app): CreateTopics refused: the server is read-only",
+        "1.2.3.4:5 (app): Produce refused, 1000 since the last line",
+    ]
+
+
+def test_a_log_of_many_refused_clients_keeps_the_last_ones(caplog):
+    log = refusal_log.RefusalLog()
+    for number in range(3000):
+        log.add("Produce", Request(13, {}, "", 0, client_id=f"app-{number}"))
+    assert len(caplog.records) == 3000
+    log.add("Produce", Request(13, {}, "", 0, client_id="app-2999"))
+    log.add("Produce", Request(13, {}, "", 0, client_id="app-0"))
+    assert len(caplog.records) == 3001
+
+
+def test_only_producers_without_a_transactional_id_get_a_producer_id(tmp_path):
+    source = copy_of("current", tmp_path, ["orders-0"])
+    with serving(source, tmp_path) as served, Connection(served) as connection:
+        wanted = {"transactionTimeoutMs": 1, "producerId": -1, "producerEpoch": -1}
+        found = [
+            connection.ask(Api.INIT_PRODUCER_ID, 4, transactionalId=None, **wanted) for _ in "ab"
+        ]
+        assert [(each["errorCode"], each["producerEpoch"]) for each in found] == [(0, 0), (0, 0)]
+        assert len({each["producerId"] for each in found}) == 2
+        refused = connection.ask(Api.INIT_PRODUCER_ID, 4, transactionalId="x", **wanted)
+        assert refused["errorCode"] == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert (refused["producerId"], refused["producerEpoch"]) == (-1, -1)
