@@ -76,6 +76,7 @@ LAYERS = (
     "kafkafs/export",
     "kafkafs/mount",
     "kafkafs/report",
+    "kafkafs/browse",
     "kafkafs/api",
     "kafkafs/serve/coordinator",
     "kafkafs/serve",

@@ -50,6 +50,9 @@ COMMANDS = {
     "ls": Named("listing", "List a path of the tree.", CommandTask.LOOK),
     "cat": Named("copying", "Write files of the tree to standard output.", CommandTask.LOOK),
     "cp": Named("copying", "Copy a file or a folder of the tree.", CommandTask.LOOK),
+    "browse": Named(
+        "browsing", "Look around on a terminal: topics, records, damage.", CommandTask.LOOK
+    ),
     "mount": Named("daemons.mounting", "Mount log dirs as a tree, read-only.", CommandTask.LOOK),
     "umount": Named(
         "daemons.mounting", "Unmount, and wait until the daemon is gone.", CommandTask.LOOK

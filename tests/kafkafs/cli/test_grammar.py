@@ -108,6 +108,7 @@ def test_a_command_that_reads_a_source_is_quiet_or_verbose(
 
 
 PRINTS_NO_FACTS = {
+    "browse": "shows screens; ls, cat and check have their facts",
     "cat": "prints bytes of files",
     "cp": "writes files",
     "completion": "prints a script",
@@ -130,7 +131,7 @@ ALL_PARTITIONS = {
     "spark restore": "restores whole topics",
     "topics": "describes whole topics",
 }
-TAKES_A_PATH = {"cp", "ls", "mount"}
+TAKES_A_PATH = {"browse", "cp", "ls", "mount"}
 TAKES_A_TOPIC = {"get"}
 READS_THE_REGISTRY = {"schemas"}
 
@@ -188,6 +189,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 RUNS: dict[str, Callable[[str, Path], list[str]]] = {
+    "browse": lambda source, _: [source, "orders-0/offset/0.."],
     "cat": lambda source, _: [source, "orders-0/offset/0..", "no/such"],
     "check": lambda source, _: [source, "-j", "1"],
     "cp": lambda source, target: [source, "orders-0/records", str(target / "copy")],

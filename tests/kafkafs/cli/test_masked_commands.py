@@ -45,6 +45,12 @@ TAKING = {
     if any("--mask" in each.opts for each in command.params)
 }
 WALKS: dict[str, list[list[str]]] = {
+    "browse": [
+        ["browse", "{}"],
+        ["browse", "{}", "customers-0"],
+        ["browse", "{}", "customers-0/offset/0.."],
+        ["browse", "{}", "customers-0/offset/1"],
+    ],
     "cat": [["cat", "{}", "customers-0"], ["cat", "{}", "-t", "customers,customers-dlq"]],
     "cp": [
         ["cp", "{}", "customers-0", "{out}"],

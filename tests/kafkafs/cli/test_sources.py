@@ -160,6 +160,10 @@ def _cp_says(_: Result, source: Source, out: Path) -> bool:
 
 TABLE = {
     "ls": Command(lambda path, *_: ["ls", path], _text(lambda each: f"{_partition(each)}/")),
+    "browse": Command(
+        lambda path, source, _: ["browse", path, f"{_partition(source)}/offset/0.."],
+        _text(lambda each: f"0 of 0..{each.records}, "),
+    ),
     "cat": Command(lambda path, *_: ["cat", path], _lines(lambda each: each.records)),
     "cat a range": Command(
         lambda path, *_: ["cat", path, "--from", "5", "--to", "7"], _lines(lambda _: 2)

@@ -31,6 +31,7 @@ PRINTING = (
 )
 ORDERS = f"{CURRENT}/orders-0"
 WRITING = {
+    "browse": (CURRENT,),
     "cat": (CURRENT, "orders-0/offset/35"),
     "check": (ORDERS,),
     "completion": ("bash",),
