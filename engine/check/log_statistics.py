@@ -22,6 +22,9 @@ HOUR_MS = 3_600_000
 DAY_MS = 86_400_000
 MOST_TIMES = 1500
 """Most times that are counted apart: a day by minutes, or two months by hours."""
+MOST_SPREAD = DAY_MS
+"""Longest time between the first and the last record of a batch that its records are spread over: a longer one is more
+likely the work of one wrong timestamp."""
 MOST_PRODUCERS = 10_000
 POWERS = 32
 _CODECS = codec_labels("unknown {}")
@@ -50,6 +53,31 @@ class TimeCounts:
         for step, count in zip(steps.tolist(), sums.tolist(), strict=True):
             self.counts[step] += count
         self._shrink()
+
+    def spread(self, first: Table, last: Table, records: Table) -> None:
+        """Count the records of batches evenly between the first and the last time of each.
+
+        Where these are more than MOST_SPREAD apart, or the first one is negative, they count at the last one.
+        """
+        whole = (first // self.width >= last // self.width) | (first < 0)
+        whole |= last - first > MOST_SPREAD
+        if whole.any():
+            self.add(last[whole], records[whole])
+        if not whole.all():
+            several = ~whole
+            columns = (first[several], last[several], records[several])
+            for batch in zip(*(each.tolist() for each in columns), strict=True):
+                self._spread(*batch)
+                self._shrink()
+
+    def _spread(self, first: Timestamp, last: Timestamp, records: int) -> None:
+        counted = 0
+        for step in range(first // self.width, last // self.width + 1):
+            end = min((step + 1) * self.width, last + 1)
+            until = records * (end - first) // (last + 1 - first)
+            if until > counted:
+                self.counts[step] += until - counted
+                counted = until
 
     def merge(self, other: TimeCounts) -> None:
         """Add the counts of another partition, which stay as they are."""
@@ -145,7 +173,7 @@ class LogStatistics:
         codecs: counts by codec's name.
         batch_sizes: number of batches by size: those below 2**n bytes at n.
         batch_records: number of batches by records: those with fewer than 2**n at n.
-        times: records by time; a batch counts at the time of its newest record.
+        times: records by time; those of a batch are spread evenly between its first and last time.
         first_timestamp, last_timestamp: the extreme ones of all records; -1 without any.
         without_time, without_key: numbers of records.
         control_batches, transactional_batches: numbers.
@@ -234,6 +262,7 @@ class LogStatistics:
         if not len(summaries):
             return
         largest = summaries["largest_timestamp"]
+        self.times.spread(summaries["smallest_timestamp"], largest, summaries["count"])
         smallest = summaries["smallest_timestamp"]
         smallest = smallest[smallest >= 0]
         first = int(smallest.min()) if len(smallest) else int(largest.min())
@@ -242,7 +271,6 @@ class LogStatistics:
         self.first_timestamp, self.last_timestamp = joined_span(
             (self.first_timestamp, self.last_timestamp), (first, last)
         )
-        self.times.add(largest, summaries["count"])
         newest = np.maximum.accumulate(np.concatenate(([self._newest], largest)))
         behind = newest[:-1] - largest
         self.late_batches += int((behind > 0).sum())

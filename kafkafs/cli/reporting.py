@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 import engine
-from kafkafs.cli.arguments import jobs_option, open_log_source, source_argument, source_paths
+from kafkafs.cli.arguments import (
+    jobs_option,
+    json_option,
+    open_log_source,
+    source_argument,
+    source_paths,
+)
 from kafkafs.cli.options.evidence import EvidenceFile, evidence_option
 from kafkafs.cli.options.outputs import StagedFile, refuse_inside
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
@@ -22,6 +28,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from engine.log.partition_choice import PartitionChoice
+    from kafkafs.report.facts import SourceFacts
 
 _COLORS = {"error": "red", "warning": "yellow", "fine": None}
 
@@ -32,16 +39,18 @@ _COLORS = {"error": "red", "warning": "yellow", "fine": None}
     "-o",
     "--output",
     metavar="FILE",
-    required=True,
-    help="Write the page to FILE; - is standard output.",
+    default=None,
+    help="Write the page to FILE; - is standard output, as for --json without this option.",
 )
+@json_option
 @partition_options
 @evidence_option
 @jobs_option
 @verbosity_options
 def report(
     sources: tuple[str, ...],
-    output: str,
+    output: str | None,
+    as_json: bool,
     choice: PartitionChoice,
     evidence: str | None,
     jobs: int,
@@ -52,6 +61,9 @@ def report(
     kafkafs report /var/lib/kafka/data -o report.html
     kafkafs report /backup/orders-0 -o orders.html
     kafkafs report /data1 /data2 --topic orders,payments -o report.html
+    kafkafs report /var/lib/kafka/data --json | jq .losses
+
+    --json writes every number of the page as one JSON object instead.
 
     The page needs no network and no script. It has findings and what to do, damaged files
     with their holes to scale, what a broker would do at its start, partitions, records by
@@ -61,9 +73,11 @@ def report(
     Exit status: 0 nothing found, 1 findings, or a start would lose or change something, 3
     something could not be read. The page is written in all these cases, and says so.
     """
+    if output is None and not as_json:
+        raise click.UsageError("name the page: -o FILE, or -o - for standard output")
+    output = output or "-"
     from engine.clock import SYSTEM_CLOCK
     from kafkafs.report.facts import FactsReader, finding_counts
-    from kafkafs.report.page import page
     from kafkafs.report.verdict import verdict
 
     logging.getLogger(engine.__name__).setLevel(
@@ -91,7 +105,7 @@ def report(
         facts = reader.read()
         if kept is not None:
             kept.finish(source.unread(), finding_counts(facts))
-        _write(page(facts), output)
+        _write(_text_of(facts, as_json=as_json), output)
         progress.clear()
         for each in verdict(facts) if output != "-" else ():
             click.secho(printable(each.text), fg=_COLORS[each.level])
@@ -99,6 +113,18 @@ def report(
             sys.exit(EXIT_CANNOT_READ)
         if not facts.is_sound:
             sys.exit(EXIT_FINDINGS)
+
+
+def _text_of(facts: SourceFacts, *, as_json: bool) -> str:
+    """Return the page, or one JSON object on one line."""
+    if as_json:
+        from kafkafs.decode.shown_text import json_text
+        from kafkafs.report import as_json as report_json
+
+        return json_text(report_json.as_json(facts)) + "\n"
+    from kafkafs.report.page import page
+
+    return page(facts)
 
 
 def _write(text: str, output: str) -> None:

@@ -7,7 +7,7 @@ broker would read at its start.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,7 +38,7 @@ from engine.plan.start_plan import StartPlan
 from engine.replay.groups.group import Group
 from engine.replay.source_state import SourceState
 from engine.replay.transactions import OpenTransaction
-from engine.units import Timestamp
+from engine.units import EpochEntry, Timestamp
 from engine.usage.source_usage import UsedDisk, source_usage
 from engine.verdict.loss import Loss
 from engine.version import __version__
@@ -53,6 +53,8 @@ MOST_FINDINGS_OF_A_RULE = 50
 MOST_DAMAGED_LOGS = 500
 MOST_GROUP_ROWS = 20_000
 MOST_TRANSACTIONS = 2_000
+MOST_CURVES = 8
+"""Partitions of which the offsets over time are drawn."""
 
 Advance = Callable[[int], None]
 
@@ -159,6 +161,7 @@ class SourceFacts:
         start: the plan of a start.
         losses: offsets that the partitions lost, and partitions that are lost.
         disk: what takes the disk, and what a broker deletes next; None if unknown.
+        epochs: leader epochs with their start offsets, of the partitions with the worst findings and the largest.
         notes: what could not be found out, and why.
         unread: places that could not be read.
     """
@@ -184,6 +187,7 @@ class SourceFacts:
     start: PlannedStart = field(default_factory=PlannedStart)
     losses: list[Loss] = field(default_factory=list)
     disk: UsedDisk | None = None
+    epochs: dict[str, list[EpochEntry]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -260,6 +264,8 @@ class FactsReader:
             facts.log_dirs.append((path.path, cluster, node))
         facts.broker_pid = self._source.broker_pid
         self._check()
+        with self._noted("leader epochs"):
+            self._read_epochs(self._source.partitions())
         with self._noted("groups and transactions"):
             self._replay()
         with self._noted("the start of a broker"):
@@ -325,6 +331,16 @@ class FactsReader:
         self.facts.times.merge(counted.times)
         self.facts.control_batches += counted.control_batches
         self.facts.transactional_batches += counted.transactional_batches
+
+    def _read_epochs(self, logs: Mapping[str, PartitionLog]) -> None:
+        rank = {"error": 0, "warning": 1}
+        order = sorted(
+            (each for each in self.facts.partitions if each.records),
+            key=lambda each: (rank.get(each.state, 2), -each.size, each.name),
+        )
+        for each in sorted(order[:MOST_CURVES], key=lambda each: each.place):
+            if each.name in logs:
+                self.facts.epochs[each.name] = list(logs[each.name].view().leader_epochs.entries)
 
     # Kafka's own topics
 

@@ -21,6 +21,8 @@ from kafkafs.loss_words import loss_table
 from kafkafs.report import pictures
 from kafkafs.report.axes import Axis
 from kafkafs.report.facts import RuleFindings, SourceFacts
+from kafkafs.report.heat_map import heat_map
+from kafkafs.report.offset_curves import curves
 from kafkafs.report.partition_facts import TopicFacts
 from kafkafs.report.treemap import treemap
 from kafkafs.report.verdict import verdict
@@ -60,8 +62,12 @@ def _charts(facts: SourceFacts) -> dict[str, Any]:
     topics = sorted(facts.topics.values(), key=lambda each: (-each.size, each.name))
     damaged = sum(len(each.damaged) for each in facts.partitions)
     codecs = sorted(facts.codecs.items(), key=lambda item: -item[1].size)
+    heat = heat_map(facts)
     return {
         "rate": rate,
+        "heat": heat,
+        "heat_picture": None if heat is None else heat.picture(),
+        "curves": curves(facts),
         "by_time": pictures.by_time(lanes, span),
         "by_offset": pictures.by_offset(lanes),
         "strips": pictures.strips(facts.partitions),

@@ -62,6 +62,7 @@ class Picture:
         shapes: what is drawn.
         lanes: names of the lanes, from the top, and their states.
         rules: horizontal lines.
+        paths: lines, by their kind and their SVG path.
         caption: what the picture shows, in words.
         left_out: what it does not show; "" if nothing.
     """
@@ -71,6 +72,7 @@ class Picture:
     shapes: list[Shape] = field(default_factory=list)
     lanes: list[tuple[str, str]] = field(default_factory=list)
     rules: list[ScaleLine] = field(default_factory=list)
+    paths: list[tuple[str, str]] = field(default_factory=list)
     caption: str = ""
     left_out: str = ""
 

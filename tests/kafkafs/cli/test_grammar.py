@@ -115,7 +115,6 @@ PRINTS_NO_FACTS = {
     "get": "prints record lines, or the bytes of a value",
     "help": "prints a page",
     "mount": "prints nothing",
-    "report": "writes a page; check, plan and stats have its facts",
     "serve": "prints properties for clients; they read the facts",
     "spark pack": "writes its own code",
     "umount": "prints nothing",
