@@ -12,6 +12,7 @@ from engine.check.rules.finding import Finding
 from engine.plan.log_plan import LogPlan
 from engine.replay.transactions import OpenTransaction
 from kafkafs.amounts import without_quotes
+from kafkafs.report.copies import Copies
 from kafkafs.report.facts import GroupFacts, PlannedStart, RuleFindings, SourceFacts
 from kafkafs.report.heat_map import HeatMap, heat_map
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
@@ -51,6 +52,18 @@ def as_json(facts: SourceFacts) -> dict[str, Any]:
             name: [{"epoch": each.epoch, "startOffset": each.start_offset} for each in epochs]
             for name, epochs in facts.epochs.items()
         },
+        "brokers": [
+            {
+                "nodeId": each.node,
+                "logDirs": each.log_dirs,
+                "partitions": each.partitions,
+                "size": each.size,
+                "records": each.records,
+                "findings": dict(each.found),
+            }
+            for each in facts.brokers
+        ],
+        "copies": [_copies(each) for each in facts.copies],
         "codecs": _codecs(facts.codecs),
         "controlBatches": facts.control_batches,
         "transactionalBatches": facts.transactional_batches,
@@ -178,6 +191,29 @@ def _partition(partition: PartitionFacts) -> dict[str, Any]:
             }
             for file in partition.damaged
             for hole in file.holes
+        ],
+    }
+
+
+def _copies(copies: Copies) -> dict[str, Any]:
+    return {
+        "topic": copies.place.topic,
+        "partition": copies.place.partition,
+        "copies": [
+            {
+                "name": each.name,
+                "nodeId": each.node,
+                "logDir": each.log_dir,
+                "logStart": each.facts.log_start,
+                "logEnd": each.facts.log_end,
+                "lastEpoch": each.last_epoch,
+                "records": each.facts.records,
+                "size": each.facts.size,
+                "findings": each.facts.found.total(),
+                "notCompared": copies.not_compared.get(each.name),
+                "differences": [_finding(one) for one in copies.differences.get(each.name, ())],
+            }
+            for each in copies.copies
         ],
     }
 

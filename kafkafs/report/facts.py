@@ -42,6 +42,7 @@ from engine.units import EpochEntry, Timestamp
 from engine.usage.source_usage import UsedDisk, source_usage
 from engine.verdict.loss import Loss
 from engine.version import __version__
+from kafkafs.report.copies import Broker, Copies, brokers_of, copies_of
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
 from kafkafs.start_words import lost_folder_lines, risk_lines
 
@@ -162,6 +163,7 @@ class SourceFacts:
         losses: offsets that the partitions lost, and partitions that are lost.
         disk: what takes the disk, and what a broker deletes next; None if unknown.
         epochs: leader epochs with their start offsets, of the partitions with the worst findings and the largest.
+        copies, brokers: several copies of a partition, and several brokers, if the source has them.
         notes: what could not be found out, and why.
         unread: places that could not be read.
     """
@@ -188,6 +190,8 @@ class SourceFacts:
     losses: list[Loss] = field(default_factory=list)
     disk: UsedDisk | None = None
     epochs: dict[str, list[EpochEntry]] = field(default_factory=dict)
+    copies: list[Copies] = field(default_factory=list)
+    brokers: list[Broker] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -266,6 +270,9 @@ class FactsReader:
         self._check()
         with self._noted("leader epochs"):
             self._read_epochs(self._source.partitions())
+        with self._noted("copies"):
+            facts.brokers = brokers_of(self._source, facts.partitions)
+            facts.copies = list(copies_of(self._source, facts.partitions, self._advance))
         with self._noted("groups and transactions"):
             self._replay()
         with self._noted("the start of a broker"):
@@ -387,6 +394,9 @@ class FactsReader:
             planned.skipped = (
                 "a broker starts on log dirs, not on a file or a folder that names no partition"
             )
+            return
+        if self.facts.brokers:
+            planned.skipped = "the log dirs are those of several brokers; the report of one broker plans its start"
             return
         planned.skipped = "the plan failed"
         with StartPlan(self.facts.paths, verifies=False, clock=self._clock) as start:
