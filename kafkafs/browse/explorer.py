@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkafs.browse.lines import Line, Style, fit, wrapped
 from kafkafs.browse.session import BrowseSession, Screen
 from kafkafs.browse.source_screen import SourceScreen
-from kafkafs.browse.work import AtOnce
+from kafkafs.browse.work import READ_ERRORS, AtOnce
 from kafkafs.decode.shown_text import printable
 
 _ALIASES = {
@@ -101,7 +101,12 @@ class Explorer:
         """Return exactly `height` lines of exactly `width` columns."""
         self._show_opened()
         session, screen = self.session, self.screens[-1]
-        body = screen.lines(width, max(height - 3, 1))[: max(height - 3, 1)]
+        room = max(height - 3, 1)
+        try:
+            body = screen.lines(width, room)[:room]
+        except READ_ERRORS as error:
+            body = [Line(each, Style.DAMAGE) for each in wrapped(str(error), width)][:room]
+        session.end_jobs()
         places = ", ".join(each.path for each in session.tree.source.roots)
         title = f" {printable(screen.title)}" if screen.title else ""
         bar = f"kafkafs{title}"
@@ -120,7 +125,7 @@ class Explorer:
             checks = [each.check for each in session.partitions.values() if each.check is not None]
             running = next((each for each in checks if not each.is_over), None)
             foot[0] = Line("" if running is None else f"{running.note}; c stops it")
-        body += [Line("")] * (max(height - 3, 1) - len(body))
+        body += [Line("")] * (room - len(body))
         lines = [Line(bar, Style.BAR), *body, *foot][:height]
         return [Line(fit(each.text, width), each.style) for each in lines]
 
@@ -131,11 +136,14 @@ class Explorer:
         session = self.session
         if self.is_over:
             return
-        if session.prompt is not None:
-            self._type(key)
-        else:
-            session.message = ""
-            self._do(_ALIASES.get(key, key))
+        try:
+            if session.prompt is not None:
+                self._type(key)
+            else:
+                session.message = ""
+                self._do(_ALIASES.get(key, key))
+        except READ_ERRORS as error:
+            session.message = str(error)
         self._show_opened()
 
     def _show_opened(self) -> None:
@@ -179,8 +187,12 @@ class Explorer:
 
     def tick(self) -> None:
         """Look at the source again; called each second."""
-        if self.session.prompt is None:
+        if self.session.prompt is not None:
+            return
+        try:
             self.screens[-1].refresh()
+        except READ_ERRORS as error:
+            self.session.message = str(error)
 
 
 def _keys(text: str, width: int) -> str:

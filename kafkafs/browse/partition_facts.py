@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -100,6 +100,11 @@ class PartitionNotes:
         ]
 
     @property
+    def is_under_check(self) -> bool:
+        """Whether a check of it was started and has not ended."""
+        return self.check is not None and not self.check.is_over
+
+    @property
     def damage(self) -> str:
         """The damage in a few words; it says whether all bytes were looked at."""
         facts = self.facts
@@ -113,7 +118,7 @@ class PartitionNotes:
         lost = sum(each.next - each.first for each in facts.losses)
         if lost:
             words.append(f"lost {counted(lost, 'offset')}")
-        if self.check is not None and not self.check.is_over:
+        if self.is_under_check and not self.is_checked:
             words.append("checking")
         elif self.is_checked:
             errors = sum(each.severity.value == "error" for each in self.findings)
@@ -225,6 +230,13 @@ def partitions_of(tree: Tree) -> list[PartitionNotes]:
 def _number(notes: PartitionNotes) -> int:
     number = notes.name.rpartition("-")[2]
     return int(number) if number.isdecimal() and len(number) < 12 else -1
+
+
+def check_each(tree: Tree, parts: Sequence[PartitionNotes]) -> Steps[None]:
+    """Check partitions one after the other; each keeps its findings."""
+    for notes in parts:
+        notes.findings = yield from check_of(tree, notes)
+        notes.is_checked = True
 
 
 def check_of(tree: Tree, notes: PartitionNotes) -> Steps[list[Finding]]:

@@ -91,7 +91,7 @@ class RecordScreen(Screen):
     def _findings(self) -> Iterator[Line]:
         yield Line("check", Style.HEAD)
         if not self.notes.is_checked:
-            is_on = self.notes.check is not None and not self.notes.check.is_over
+            is_on = self.notes.is_under_check
             yield Line("  under way" if is_on else "  not checked: c checks this partition")
             return
         found = self.notes.findings_at(*self.item.span)

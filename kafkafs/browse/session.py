@@ -8,11 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.browse.lines import Line
-from kafkafs.browse.partition_facts import PartitionNotes, check_of, partitions_of
+from kafkafs.browse.partition_facts import PartitionNotes, check_each, partitions_of
 from kafkafs.browse.work import Job, Result, Runner, Steps
 
 if TYPE_CHECKING:
-    from engine.check.rules.finding import Finding
     from kafkafs.time_grammar import TimeGrammar
     from kafkafs.tree.tree import Tree
 
@@ -64,31 +63,43 @@ class BrowseSession:
         """Start work that Esc stops; earlier work is stopped."""
         if self.job is not None:
             self.job.stop()
-        self.job = None
-        job = self.runner.start(steps, then)
-        if not job.is_over:
-            self.job = job
-        elif job.error is not None:
-            self.message = str(job.error)
+        self.job = self.runner.start(steps, then)
+        self.end_jobs()
 
-    def check(self, notes: PartitionNotes) -> None:
-        """Start a check of a partition beside the other work; a second call stops it."""
-        if notes.log is None or (notes.check is not None and not notes.check.is_over):
-            if notes.check is not None:
-                notes.check.stop()
-                self.message = f"stopped the check of {notes.name}"
+    def end_jobs(self) -> None:
+        """Tell why work has failed, and forget what has ended."""
+        checks = [each for each in self.partitions.values() if each.check is not None]
+        for job in (self.job, *(each.check for each in checks)):
+            if job is not None and job.is_over and job.error is not None:
+                self.message, job.error = str(job.error), None
+        if self.job is not None and self.job.is_over:
+            self.job = None
+        for each in checks:
+            if not each.is_under_check:
+                each.check = None
+
+    def check(self, *parts: PartitionNotes) -> None:
+        """Start a check of partitions, one after the other, beside the other work; a second call stops it."""
+        running = next((each.check for each in parts if each.is_under_check), None)
+        if running is not None:
+            running.stop()
+            self.message = "stopped the check"
             return
-        if self.tree.context.mask_of(notes.log.topic_partition.topic) is not None:
+        logs = [each for each in parts if each.log is not None]
+        mask_of = self.tree.context.mask_of
+        if any(each.log is not None and mask_of(each.log.topic_partition.topic) for each in logs):
             self.message = "findings may have numbers from records, which the mask hides"
             return
 
-        def keep(found: list[Finding]) -> None:
-            notes.findings, notes.is_checked = found, True
-            self.message = f"checked {notes.name}: {notes.damage}"
+        def tell(_: None) -> None:
+            damage = logs[0].damage if len(logs) == 1 else f"{len(logs)} partitions"
+            self.message = f"checked {logs[0].name if len(logs) == 1 else ''}: {damage}".replace(
+                " :", ""
+            )
 
-        notes.check = self.runner.start(check_of(self.tree, notes), keep)
-        if notes.check.error is not None:
-            self.message = str(notes.check.error)
+        job = self.runner.start(check_each(self.tree, logs), tell) if logs else None
+        for each in logs:
+            each.check = job
 
     def ask(self, label: str, then: Callable[[str], None]) -> None:
         """Ask for a text in the last line."""

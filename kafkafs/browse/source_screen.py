@@ -150,8 +150,7 @@ class SourceScreen(Screen):
         if key == "enter":
             self._open(chosen)
         elif key == "c":
-            for notes in chosen.parts[:1] if len(chosen.parts) == 1 else chosen.parts:
-                self.session.check(notes)
+            self.session.check(*chosen.parts)
         elif key == "r":
             self.refresh()
         elif key == "/":
