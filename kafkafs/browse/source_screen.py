@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import monotonic
 from typing import NamedTuple
 
 from kafkafs.amounts import count, counted, size
@@ -11,6 +12,8 @@ from kafkafs.browse.partition_facts import GlanceFacts, PartitionNotes, facts_of
 from kafkafs.browse.session import BrowseSession, Screen
 from kafkafs.browse.work import Job, Steps
 
+_QUICK, _REST = 0.25, 4
+"""Seconds of a look that may be made each second; after a longer one comes a rest of that many times its length."""
 _WIDE = 72
 """Columns from which on offsets are shown."""
 
@@ -69,11 +72,14 @@ class SourceScreen(Screen):
         self.rows: list[_Row] = []
         self._height = 1
         self._look: Job | None = None
+        self._rests_until = 0.0
         self.refresh()
 
     def refresh(self) -> None:
         """List the partitions, and look at each in the background."""
         if self._look is not None and not self._look.is_over:
+            return
+        if monotonic() < self._rests_until:
             return
         self._list(self.session.list_partitions())
         self._look = self.session.runner.start(self._facts(), lambda _: None)
@@ -92,6 +98,7 @@ class SourceScreen(Screen):
             self.cursor.at = names.index(chosen)
 
     def _facts(self) -> Steps[None]:
+        begun = monotonic()
         for shown in list(self.rows):
             for notes in shown.parts:
                 if notes.log is not None:
@@ -100,6 +107,8 @@ class SourceScreen(Screen):
                     if not is_loaded:
                         notes.log.forget()  # of very many partitions only the facts are kept
                 yield notes.name
+        if (took := monotonic() - begun) > _QUICK:
+            self._rests_until = monotonic() + _REST * took
 
     def lines(self, width: int, height: int) -> list[Line]:
         """Return a header, the rows and their sum."""
@@ -152,6 +161,7 @@ class SourceScreen(Screen):
         elif key == "c":
             self.session.check(*chosen.parts)
         elif key == "r":
+            self._rests_until = 0.0
             self.refresh()
         elif key == "/":
             self.session.ask("name: ", self._find)

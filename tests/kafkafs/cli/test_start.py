@@ -62,6 +62,13 @@ def test_a_look_up_imports_no_numpy_no_replay_and_no_mount(asked: list[str]) -> 
     assert len(ours(found)) <= 206
 
 
+def test_a_list_of_topics_to_browse_imports_nothing_that_reads_records() -> None:
+    found = modules("browse", log_dir("sample"))
+    assert not {"numpy", "rich", "kafkafs.browse.record_pages"} & found
+    assert not any(name.startswith(("engine.check.", "kafkafs.decode.searching")) for name in found)
+    assert len(ours(found)) <= 255
+
+
 @pytest.mark.parametrize(
     "asked",
     [["dump", "--print-data-log"], ["dump", "--json"], ["cat", "-t", "orders"]],
