@@ -46,3 +46,9 @@ def test_a_batch_with_a_wrong_first_time_counts_at_its_last_one() -> None:
     for first in (-1, 0, NOW - DAY_MS - 1):
         assert spread([first], [NOW], [10]).counts == {NOW // MINUTE_MS: 10}
     assert spread([NOW + 5], [NOW], [10]).counts == {NOW // MINUTE_MS: 10}
+
+
+def test_records_on_both_sides_of_a_minute_are_halved() -> None:
+    minute = NOW // MINUTE_MS
+    counts = spread([minute * MINUTE_MS - 1], [minute * MINUTE_MS], [10]).counts
+    assert counts == {minute - 1: 5, minute: 5}
