@@ -44,7 +44,7 @@ def browse(source: str, path: str, values: str, schemas: tuple[str, ...], masks:
 
     Arrows and Enter move, ? lists the keys, q leaves. Records are decoded and masked as
     cat shows them. c checks a partition in the background, / searches it, g goes to an
-    offset or a time. NO_COLOR is heeded, COLUMNS and LINES are not needed.
+    offset or a time. With NO_COLOR damage is bold.
 
     Into a pipe, and on a terminal that cannot move its cursor (TERM=dumb), it prints
     the screen of PATH as text. Exit status: 0, or 3 if there is no such PATH.
