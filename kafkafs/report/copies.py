@@ -65,7 +65,7 @@ class Copies:
 
 
 @dataclass(slots=True)
-class Broker:
+class BrokerSums:
     """The log dirs of one broker.
 
     Attributes:
@@ -83,14 +83,14 @@ class Broker:
     found: Counter[str] = field(default_factory=Counter)
 
 
-def brokers_of(source: LogSource, partitions: list[PartitionFacts]) -> list[Broker]:
+def brokers_of(source: LogSource, partitions: list[PartitionFacts]) -> list[BrokerSums]:
     """Return the brokers of a source by number; [] if there is only one."""
     nodes = nodes_of(source)
     if len(set(nodes.values())) < 2:
         return []
-    found: dict[int | None, Broker] = {}
+    found: dict[int | None, BrokerSums] = {}
     for path, node in nodes.items():
-        found.setdefault(node, Broker(node)).log_dirs.append(path)
+        found.setdefault(node, BrokerSums(node)).log_dirs.append(path)
     logs = source.partitions()
     for each in partitions:
         log = logs.get(each.name)

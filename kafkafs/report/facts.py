@@ -42,7 +42,7 @@ from engine.units import EpochEntry, Timestamp
 from engine.usage.source_usage import UsedDisk, source_usage
 from engine.verdict.loss import Loss
 from engine.version import __version__
-from kafkafs.report.copies import Broker, Copies, brokers_of, copies_of
+from kafkafs.report.copies import BrokerSums, Copies, brokers_of, copies_of
 from kafkafs.report.partition_facts import PartitionFacts, TopicFacts
 from kafkafs.start_words import lost_folder_lines, risk_lines
 
@@ -191,7 +191,7 @@ class SourceFacts:
     disk: UsedDisk | None = None
     epochs: dict[str, list[EpochEntry]] = field(default_factory=dict)
     copies: list[Copies] = field(default_factory=list)
-    brokers: list[Broker] = field(default_factory=list)
+    brokers: list[BrokerSums] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
