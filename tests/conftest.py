@@ -28,6 +28,7 @@ LAYERS = (
     "engine/log/segment",
     "engine/log/tiered",
     "engine/log",
+    "engine/replicas",
     "engine/replay/groups",
     "engine/replay",
     "engine/verdict",

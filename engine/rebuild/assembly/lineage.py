@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from engine.rebuild.assembly.pieces import Piece
+from engine.replicas.choice import Lineage, leading
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import NO_PARTITION_LEADER_EPOCH, EpochEntry, Offset
 
@@ -73,10 +74,10 @@ def latest_epoch(pieces: Sequence[Piece], known: LeaderEpochCache) -> int:
 
 
 def reference(copies: Sequence[tuple[Sequence[Piece], LeaderEpochCache]]) -> int:
-    """Return the index of the leading copy: the one with the newest epoch, of these the longest."""
-
-    def rank(at: int) -> tuple[int, Offset, int]:
-        pieces, known = copies[at]
-        return latest_epoch(pieces, known), pieces[-1].next_offset if pieces else -1, -at
-
-    return max(range(len(copies)), key=rank)
+    """Return the index of the leading copy, see `replicas.choice.leading`; its epochs are those of all its batches."""
+    return leading(
+        [
+            Lineage(latest_epoch(pieces, known), pieces[-1].next_offset if pieces else -1)
+            for pieces, known in copies
+        ]
+    )
