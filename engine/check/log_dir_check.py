@@ -32,9 +32,10 @@ from engine.errors import InvalidNameError, KafkaStorageError
 from engine.files.file_names import REMOTE_INDEX_CACHE_FOLDER, FolderState, parse_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
-from engine.log.log_directory import LogSource, OtherEntry
+from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.problems import ProblemEntry
+from engine.log.source_directory import OtherEntry
 from engine.log.view.log_view import LogView
 from engine.rights.broker_user import BrokerUser
 from engine.units import Offset

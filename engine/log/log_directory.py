@@ -6,34 +6,31 @@ Opening a source lists only its top folder; the folder of a partition is listed 
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from types import MappingProxyType
 from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.checkpoint.meta_properties import MetaProperties, parse_meta_properties
-from engine.errors import DamagedFileError, InvalidNameError, SourceError, SourceGoneError
-from engine.files.change_watch import FolderWatch
-from engine.files.file_names import META_PROPERTIES, FolderState, parse_file_name, parse_folder_name
-from engine.files.folder_entries import EntryKind, SourceEntry
+from engine.checkpoint.meta_properties import MetaProperties
+from engine.errors import DamagedFileError, SourceError, SourceGoneError
+from engine.files.folder_entries import EntryKind
 from engine.files.read_failures import REFUSED, error_name, reason_of, way_out
 from engine.files.silent_reads import SilentReads
 from engine.files.source_files import SourceRoot
-from engine.files.source_presence import NO_ANSWER, gone, no_answer
+from engine.files.source_presence import NO_ANSWER, no_answer
 from engine.log.held_up import unless_held_up
-from engine.log.log_dirs_below import LOG_DIR_FILES, is_partition_name
+from engine.log.log_dirs_below import is_partition_name
 from engine.log.partition_log import PartitionLog, Shared, most_open
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
-from engine.log.source_identity import HINT, Identified, Placed, identify, readable
+from engine.log.source_directory import NOT_FOLLOWED, OtherEntry, SourceDirectory
+from engine.log.source_identity import HINT, Placed, identify, readable
 from engine.units import Timestamp
 
 MAX_AGE = 0.2
-NOT_FOLLOWED = "a symbolic link, not followed"
-_LIVE_MAX_AGE = 1.0
 _SPARE_DESCRIPTORS = 256
 _FILES_BESIDE = frozenset({"checkpoint", "meta_properties"})
 """Kinds of problems of files beside the partitions."""
@@ -61,110 +58,14 @@ class Unread(NamedTuple):
         return f"{self.path}: {self.reason}" + (f" ({hint})" if hint else "")
 
 
-class OtherEntry(NamedTuple):
-    """An entry of a log dir that is neither a partition nor a file of the log dir, and the reason."""
+class JoinedLog(PartitionLog):
+    """The copies of a partition in log dirs of several nodes, read as one log."""
 
-    root: SourceRoot
-    name: str
-    kind: EntryKind
-    reason: str
+    __slots__ = ()
 
 
-class _Directory:
-    """One of a source's paths: a log dir, or a part of one.
-
-    Attributes:
-        root: the folder of the path.
-        log_dir: the log dir that the path is or is in; None without one.
-        fixed: the one partition, when the path is not a log dir.
-    """
-
-    def __init__(
-        self, found: Identified, problems: Problems, frozen: bool, budgets: Budgets
-    ) -> None:
-        self.root, self.log_dir, self.fixed = found
-        self.checkpoints = SourceCheckpoints(self.log_dir, problems, frozen=frozen, budgets=budgets)
-        self.no_checkpoints = SourceCheckpoints(None, problems)
-        self._problems = problems
-        self._budgets = budgets
-        self._watch = FolderWatch(self.root, "")
-        self._live: tuple[float, int | None] | None = None
-        self._is_emptied = False
-        self.entries: Sequence[SourceEntry] = ()
-
-    def look(self, now: float) -> bool:
-        """List the log dir if it may have changed; return whether its entries have changed.
-
-        Raises SourceGoneError, and keeps the last entries.
-        """
-        if self.fixed is not None or not self._watch.must_list(now):
-            return False
-        before, entries = self.entries, sorted(self.root.list())
-        # A broker deletes partitions one by one, and never meta.properties.
-        self._is_emptied = not entries and len(self.entries) > 1
-        self.entries = self.entries if self._is_emptied else entries
-        self.check_there()
-        return self.entries != before
-
-    def check_there(self) -> None:
-        """Raise SourceGoneError when the folder or all its entries were deleted."""
-        self.root.check_there()
-        if self._is_emptied:
-            raise gone("everything in the source folder was deleted", self.root.path)
-
-    def broker_pid(self) -> int | None:
-        """Return the process that holds the log dir's lock, at most a second old."""
-        now, known = monotonic(), self._live
-        if known is None or now - known[0] > _LIVE_MAX_AGE:
-            pid = None if self.log_dir is None else self.log_dir.broker_pid()
-            self._live = known = now, pid
-        return known[1]
-
-    def is_live(self) -> bool:
-        """Return whether a broker has the log dir open."""
-        return self.broker_pid() is not None
-
-    def meta_properties(self) -> MetaProperties | None:
-        """Return the log dir's meta.properties; None when it is missing or broken."""
-        if self.log_dir is None:
-            return None
-        try:
-            data = self.log_dir.read(META_PROPERTIES, limit=self._budgets.checkpoint_bytes)
-            return parse_meta_properties(data, path=META_PROPERTIES)
-        except FileNotFoundError:
-            return None
-        except (DamagedFileError, OSError) as error:
-            self._problems.add_error(
-                "meta_properties", self.log_dir.display(META_PROPERTIES), error
-            )
-            return None
-
-    def placed(self) -> Iterator[Placed | OtherEntry]:
-        """Yield the partitions and the other entries."""
-        if self.fixed is not None:
-            yield self.fixed
-        for entry in self.entries:
-            found = self._place(entry)
-            if found is not None:
-                yield found
-
-    def _place(self, entry: SourceEntry) -> Placed | OtherEntry | None:
-        name, kind = entry
-        if kind is EntryKind.SYMLINK:
-            return OtherEntry(self.root, name, kind, NOT_FOLLOWED)
-        if kind is EntryKind.OTHER:
-            return OtherEntry(self.root, name, kind, "neither a file nor a folder")
-        if kind is EntryKind.FILE:
-            parsed = parse_file_name(name)
-            if parsed is not None and parsed.kind in LOG_DIR_FILES:
-                return None
-            return OtherEntry(self.root, name, kind, "no file of a log dir has such a name")
-        try:
-            parsed_folder = parse_folder_name(name)
-            is_log = parsed_folder.state is FolderState.LOG
-            return Placed(name, name, parsed_folder.topic_partition, is_log=is_log)
-        except InvalidNameError:
-            return OtherEntry(self.root, name, kind, "not the name of a partition's folder")
+Join = Callable[[str, Sequence[tuple[PartitionLog, MetaProperties | None]], Shared], JoinedLog]
+"""Returns the log of a name that several nodes have copies of, each with the meta.properties of its log dir."""
 
 
 class LogSource:
@@ -179,12 +80,13 @@ class LogSource:
 
     def __init__(
         self,
-        directories: Sequence[_Directory],
+        directories: Sequence[SourceDirectory],
         problems: Problems,
         *,
         snapshot: bool,
         before: Timestamp | None,
         budgets: Budgets,
+        join: Join | None = None,
     ) -> None:
         self.is_snapshot = snapshot
         self.before = before
@@ -199,6 +101,12 @@ class LogSource:
         self._silence: SilentReads | None = None
         self._checked: float | None = None
         self._logs: dict[tuple[int, str], PartitionLog] = {}
+        self._join = join
+        self._metas: Sequence[MetaProperties | None] = (
+            () if join is None or len(directories) < 2 else self.meta_properties
+        )
+        self._joined: dict[str, tuple[list[PartitionLog], JoinedLog]] = {}
+        self._replicas: Mapping[str, PartitionLog] = MappingProxyType({})
         self._partitions: Mapping[str, PartitionLog] = MappingProxyType({})
         self._others: tuple[OtherEntry, ...] = ()
 
@@ -223,6 +131,30 @@ class LogSource:
         self._look(max_age)
         return self._partitions
 
+    def replicas(self, max_age: float = MAX_AGE) -> Mapping[str, PartitionLog]:
+        """Return the copies of partitions in the log dirs of several nodes, by the name with "@" and the node id.
+
+        Empty for log dirs of one node. The copies are not among the `partitions`.
+        """
+        self._look(max_age)
+        return self._replicas
+
+    def log_named(self, name: str) -> PartitionLog | None:
+        """Return a partition, or the copy of one on a node; None without it."""
+        found = self.partitions().get(name)
+        return self._replicas.get(name) if found is None else found
+
+    @property
+    def nodes(self) -> Sequence[int]:
+        """Ids of the nodes whose log dirs are read as one cluster; empty for the log dirs of one node."""
+        cluster = next((meta.cluster_id for meta in self._metas if meta is not None), None)
+        ids = {
+            meta.node_id
+            for meta in self._metas
+            if meta is not None and meta.cluster_id == cluster and meta.node_id is not None
+        }
+        return sorted(ids) if len(ids) > 1 else ()
+
     @property
     def is_one_log(self) -> bool:
         """Whether the operator named one partition's folder or one file, and not a log dir."""
@@ -238,16 +170,19 @@ class LogSource:
     def problems(self) -> list[ProblemEntry]:
         """Problems found so far in the source and its partitions."""
         found = self._problems.entries()
-        for log in list(self._logs.values()):
+        for log in self._all_logs():
             if len(log.problems):
                 found += log.problems.entries()
         return found
+
+    def _all_logs(self) -> list[PartitionLog]:
+        return [*self._logs.values(), *(joined for _, joined in self._joined.values())]
 
     def unread(self) -> list[Unread]:
         """Return the folders and files that could not be read so far."""
         return self._unread() + [
             Unread(log.display(entry["file"]), entry["reason"], entry["errno"])
-            for log in list(self._logs.values())
+            for log in self._all_logs()
             if len(log.problems)
             for entry in log.problems.entries()
             if "errno" in entry
@@ -334,7 +269,7 @@ class LogSource:
                 self._sort()
             self._checked = now
 
-    def _look_at(self, directory: _Directory, now: float) -> bool:
+    def _look_at(self, directory: SourceDirectory, now: float) -> bool:
         """Return whether a folder's entries have changed; the partitions of a deleted folder stay, and raise errors."""
         try:
             return directory.look(now)
@@ -356,6 +291,8 @@ class LogSource:
         named: dict[str, PartitionLog] = {}
         others: list[OtherEntry] = []
         logs: dict[tuple[int, str], PartitionLog] = {}
+        copies = self._copies() if self.nodes else {}
+        replicas: dict[str, PartitionLog] = {}
         for place, directory in enumerate(self._directories):
             is_live = directory.is_live  # one bound method for all partitions
             for found in directory.placed():
@@ -363,17 +300,64 @@ class LogSource:
                     others.append(found)
                     continue
                 key = place, found.folder
-                name = self._free_name(found.name, named, directory)
+                if key in copies:
+                    node = copies[key]
+                    name = self._free_name(f"{found.name}@{node}", replicas, directory)
+                else:
+                    name = self._free_name(found.name, named, directory)
                 log = self._logs.get(key)
                 if log is None or log.name != name:
                     log = self._partition(directory, found, name, is_live)
-                logs[key] = named[name] = log
+                logs[key] = log
+                (replicas if key in copies else named)[name] = log
         self._logs = logs
         self._others = tuple(others)
+        self._replicas = MappingProxyType(replicas)
+        if copies:
+            self._join_copies(logs, copies, named)
         self._partitions = MappingProxyType({name: named[name] for name in sorted(named)})
 
+    def _copies(self) -> dict[tuple[int, str], str]:
+        """Return the nodes of the folders of partitions that several nodes have, by place of the log dir and folder."""
+        known = [meta.cluster_id for meta in self._metas if meta is not None]
+        found: dict[str, list[tuple[int, str]]] = {}
+        for place, (directory, meta) in enumerate(zip(self._directories, self._metas, strict=True)):
+            if meta is None or meta.node_id is None or meta.cluster_id != known[0]:
+                continue
+            for each in directory.placed():
+                if isinstance(each, Placed) and each.is_log and each.is_named:
+                    found.setdefault(each.name, []).append((place, each.folder))
+        nodes = [None if meta is None else meta.node_id for meta in self._metas]
+        return {
+            key: str(nodes[key[0]])
+            for keys in found.values()
+            if len({nodes[place] for place, _ in keys}) > 1
+            for key in keys
+        }
+
+    def _join_copies(
+        self,
+        logs: Mapping[tuple[int, str], PartitionLog],
+        copies: Mapping[tuple[int, str], str],
+        named: dict[str, PartitionLog],
+    ) -> None:
+        assert self._join is not None
+        places: dict[str, list[tuple[int, str]]] = {}
+        for key in copies:
+            places.setdefault(logs[key].name.partition("@")[0], []).append(key)
+        joined: dict[str, tuple[list[PartitionLog], JoinedLog]] = {}
+        for name, keys in places.items():
+            members = [logs[key] for key in keys]
+            known = self._joined.get(name)
+            if known is None or known[0] != members:
+                pairs = [(logs[key], self._metas[key[0]]) for key in keys]
+                known = members, self._join(name, pairs, self._shared)
+            joined[name] = known
+            named[name] = known[1]
+        self._joined = joined
+
     def _free_name(
-        self, name: str, taken: Mapping[str, PartitionLog], directory: _Directory
+        self, name: str, taken: Mapping[str, PartitionLog], directory: SourceDirectory
     ) -> str:
         if name not in taken:
             return name
@@ -388,7 +372,7 @@ class LogSource:
         return f"{name}@{number}"
 
     def _partition(
-        self, directory: _Directory, found: Placed, name: str, is_live: Callable[[], bool]
+        self, directory: SourceDirectory, found: Placed, name: str, is_live: Callable[[], bool]
     ) -> PartitionLog:
         log = PartitionLog(
             directory.root,
@@ -424,6 +408,7 @@ def open_source(
     cross_device: bool = False,
     before: Timestamp | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
+    join: Join | None = None,
 ) -> LogSource:
     """Open the paths of an operator for reading.
 
@@ -433,6 +418,8 @@ def open_source(
         cross_device: enter other file systems mounted in the source.
         before: show each log as it was before this time; None for all of it.
         budgets: limits for reads.
+        join: joins the copies of a partition in log dirs of several nodes; without it each log dir is its own, and the
+            first one of a name is the log.
 
     Raises:
         SourceError: a path is missing, cannot be read, is empty, or has no files of Kafka.
@@ -445,9 +432,11 @@ def open_source(
     for name in names:
         with readable(name):
             found = identify(name, open_files=most_open(budgets), cross_device=cross_device)
-            directories.append(_Directory(found, problems, snapshot, budgets))
+            directories.append(SourceDirectory(found, problems, snapshot, budgets))
             directories[-1].look(monotonic())
-    source = LogSource(directories, problems, snapshot=snapshot, before=before, budgets=budgets)
+    source = LogSource(
+        directories, problems, snapshot=snapshot, before=before, budgets=budgets, join=join
+    )
     if snapshot:
         source.freeze()
     return source

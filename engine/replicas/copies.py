@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.log.view.log_view import LogView
 from engine.replicas.choice import CopyFacts, Lineage
-from engine.units import NO_PARTITION_LEADER_EPOCH, TopicPartition
+from engine.units import NO_PARTITION_LEADER_EPOCH, Offset, TopicPartition
 
 
 class Replica(NamedTuple):
@@ -33,9 +33,10 @@ class Replica(NamedTuple):
         """The node that wrote it; None if unknown."""
         return None if self.meta is None else self.meta.node_id
 
-    def facts(self) -> CopyFacts:
-        """Return what is known without reading the batches, but the last one. Raises OSError."""
-        log, view = self.log, self.log.view()
+    def facts(self, view: LogView | None = None) -> CopyFacts:
+        """Return what is known without reading the batches, but the last one; of a view. Raises OSError."""
+        log = self.log
+        view = log.view() if view is None else view
         end = view.log_end_offset
         partition = log.topic_partition
         return CopyFacts(
@@ -68,26 +69,34 @@ def replicas_of(sources: Iterable[LogSource]) -> Mapping[TopicPartition, list[Re
 
 
 def last_epoch(view: LogView) -> int:
-    """Return the leader epoch of the last good batch; -1 without one.
+    """Return the leader epoch of the last good batch; -1 without one, and before magic 2.
 
     No checksum covers an epoch: one that a single batch states, and not the leader-epoch-checkpoint, is not believed.
     """
-    epochs, end = view.leader_epochs, view.log_end_offset
-    stated = []
-    for _ in range(2):
-        found = None
-        with suppress(KafkaStorageError, OSError):
-            found = view.batch(end - 1)
-        if found is None:
+    epochs, stated = view.leader_epochs, list[int]()
+    for base, epoch in _last_batches(view):
+        if epoch < 0 or epoch == epochs.epoch_for(base):
+            return epoch
+        stated.append(epoch)
+        if len(stated) == 2:
             break
-        row = found[1].table[0]
-        if row["magic"] < 2:
-            return NO_PARTITION_LEADER_EPOCH
-        stated.append(int(row["leader_epoch"]))
-        end = int(row["base_offset"])
-        if stated[-1] == epochs.epoch_for(end):
-            return stated[0] if len(set(stated)) == 1 else stated[-1]
     if len(stated) == 2 and stated[0] == stated[1]:
         return stated[0]
     known = epochs.epoch_for(view.log_end_offset - 1)
-    return NO_PARTITION_LEADER_EPOCH if known is None else known
+    return NO_PARTITION_LEADER_EPOCH if known is None or not stated else known
+
+
+def _last_batches(view: LogView) -> Iterator[tuple[Offset, int]]:
+    """Yield base offset and leader epoch of the last good batches, the last one first."""
+    for place in reversed(range(len(view))):
+        segment = view.segment_at(place)
+        end = segment.next_offset
+        while end > segment.base_offset:
+            run = None
+            with suppress(KafkaStorageError, OSError):
+                run = segment.batch(end - 1)
+            if run is None:
+                break
+            row = run.table[0]
+            end = int(row["base_offset"])
+            yield end, int(row["leader_epoch"]) if row["magic"] >= 2 else NO_PARTITION_LEADER_EPOCH

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from engine.files.file_names import FolderState
 from engine.lines.line_decoder import LineDecoder
 from engine.log.leftover_logs import state_of
-from engine.log.log_directory import LogSource, open_source
+from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
+from engine.replicas.cluster_source import open_cluster
 from kafkafs.schemas.sources.known_schemas import AUTO, NONE
 from kafkafs.tree.context import TreeOptions
 from kafkafs.tree.errors import MaskedError
@@ -54,7 +55,7 @@ class SourceLogs:
         self.options = _with_absolute_paths(options or TreeOptions())
         self.warns = False
         self._warned: set[tuple[str, str]] = set()
-        self.source: LogSource = open_source(
+        self.source: LogSource = open_cluster(
             paths,
             snapshot=self.options.snapshot,
             before=self.options.before,

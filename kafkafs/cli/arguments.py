@@ -197,6 +197,7 @@ def open_log_source(
     *,
     is_whole: bool = True,
     reads: LostRead | None = None,
+    is_cluster: bool = True,
 ) -> Iterator[LogSource]:
     """Open the sources for reading; close them at the end.
 
@@ -208,12 +209,15 @@ def open_log_source(
         is_whole: whether the command reads the whole source, so that its result lacks the unreadable files.
         reads: for a command that shows records or what they add up to: its result lacks what the source lost, which
             is reported here as far as no log shows it.
+        is_cluster: whether the log dirs of several nodes are read as one cluster, and not each as its own.
     """
     # Imported here, with all that reads logs, because `mount`, `umount` and `--help` read none.
     from engine.log.log_directory import open_source
+    from engine.replicas.cluster_source import open_cluster
     from kafkafs.cli.printing.losses import report_lost
 
-    source = open_source(source_paths(sources))
+    paths = source_paths(sources)
+    source = open_cluster(paths) if is_cluster else open_source(paths)
     with closing(source), told_source(source):
         try:
             yield source

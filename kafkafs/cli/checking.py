@@ -137,7 +137,7 @@ def check(
     report: CheckReport = JsonReport(passing) if as_json else TextReport(passing)
     paths = source_paths(sources)
     with (
-        open_log_source(sources) as source,
+        open_log_source(sources, is_cluster=False) as source,
         Progress("checked") as progress,
         spark.executors("check", source, paths) as executors,
     ):
@@ -184,7 +184,7 @@ def _comparison(
     """Compare the partitions of a source with those of a replica, which may span several log dirs."""
     from engine.check.replicas.replica_comparison import compare_sources
 
-    with open_log_source(replicas) as other:
+    with open_log_source(replicas, is_cluster=False) as other:
         yield from compare_sources(source, other, is_named)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from operator import attrgetter
 
-from engine.log.log_directory import LogSource, open_source
+from engine.log.log_directory import LogSource
 from engine.log.segment.problems import ProblemEntry
+from engine.replicas.cluster_source import open_cluster
 from kafkafs.fuse.daemon_log import logger
 from kafkafs.fuse.source_usage import Usage
 from kafkafs.masking.policy import MaskPolicy, require_topics
@@ -27,7 +28,7 @@ class LogTree:
     def __init__(self, paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> None:
         """Open the log dirs. Raises SourceError, MaskPolicyError."""
         policy = None if options.mask is None else MaskPolicy(options.mask)
-        self._source = open_source(
+        self._source = open_cluster(
             list(paths),
             snapshot=options.snapshot,
             cross_device=options.cross_device,

@@ -115,7 +115,7 @@ class LogContents:
     log: LogContext
     listing: FolderListing
     _segments: dict[Offset, LogSegment]
-    _active: LogSegment | None
+    _known_active: LogSegment | None
     _: KW_ONLY
     log_start_offset: Offset
     log_end_offset: Offset
@@ -196,21 +196,28 @@ class LogContents:
 
     # Segments
 
+    @property
+    def _active(self) -> LogSegment | None:
+        return self._known_active
+
+    def files_of(self, base_offset: Offset) -> SegmentFiles:
+        """Return the files of a segment; opens none."""
+        return self.log.files_of(base_offset, self.listing)
+
     def __len__(self) -> int:
         return len(self.base_offsets)
 
     def segment_at(self, place: int) -> LogSegment:
         """Return a segment by its index in the log, 0 for the oldest."""
-        base = self.base_offsets[place]
-        active = self._active
+        bases = self.base_offsets
+        base = bases[place]
+        active = self._active if base == bases[-1] else None
         if active is not None and base == active.base_offset:
             return active
-        bases = self.base_offsets
         following = bases[place + 1] if 0 <= place < len(bases) - 1 else MAX_INT64
         segment = self._segments.get(base)
         if segment is None or segment.next_base != following:
-            listing = self.listing
-            files = self.log.files_of(base, listing) if segment is None else segment.files
+            files = self.files_of(base) if segment is None else segment.files
             segment = LogSegment(files, budgets=self.log.budgets, next_base=following)
             self._segments[base] = segment
         return segment

@@ -7,7 +7,8 @@ import os
 import warnings
 from collections.abc import Sequence
 
-from engine.log.log_directory import LogSource, open_source
+from engine.log.log_directory import LogSource
+from engine.replicas.cluster_source import open_cluster
 from kafkafs.spark.errors import OptionError
 
 
@@ -18,7 +19,7 @@ def open_paths(paths: tuple[str, ...]) -> LogSource:
         OptionError: a wildcard matches nothing.
         SourceError: a path is not Kafka's.
     """
-    return open_source(resolved(paths))
+    return open_cluster(resolved(paths))
 
 
 def resolved(paths: Sequence[str]) -> list[str]:

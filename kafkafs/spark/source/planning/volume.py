@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import SourceError
-from engine.log.log_directory import LogSource, open_source
+from engine.log.log_directory import LogSource
+from engine.replicas.cluster_source import open_cluster
 from kafkafs.table.splits.log_dir_owners import owners_of
 
 _ADVICE = (
@@ -48,7 +49,7 @@ class Volume:
             NotVisibleError: this host sees another source than the driver.
         """
         try:
-            source = open_source(self.paths)
+            source = open_cluster(self.paths)
         except SourceError as error:
             raise not_visible(self.paths, error) from error
         for path, before, here in zip(self.paths, self.owners, owners_of(source), strict=True):

@@ -1,0 +1,218 @@
+"""The files of a segment of several copies: that of one copy if it is whole, else one joined of batches of all.
+
+Whether it is whole is proven when the file is first opened, so that a source costs nothing until records are read.
+What is joined has no name: it is in memory or, if it is large, in an unlinked temporary file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import count
+from struct import pack_into
+from tempfile import TemporaryFile
+from threading import RLock
+from typing import NamedTuple
+
+from engine.budgets import MiB
+from engine.files.source_files import SourceFile
+from engine.log.segment.log_segment import LogSegment
+from engine.log.segment.open_segments import NoHints, OpenSegments, PositionHints, SegmentFiles
+from engine.log.segment.problems import Problems
+from engine.record.batch_frame import CURRENT_MAGIC, HEADER, MAGIC_POSITION
+from engine.replicas.proof import Found, Held, Hole, held_in
+from engine.units import MAX_INT32, Offset, Position
+
+_IN_MEMORY = 32 * MiB
+_PIECE = 4 * MiB
+_NO_DEVICE = -1
+_numbers = count(1)
+
+
+class _Part(NamedTuple):
+    """Bytes of a joined file: a range of a segment's file, or `data`."""
+
+    segment: LogSegment | None
+    start: Position
+    stop: Position
+    data: bytes = b""
+
+    @property
+    def size(self) -> int:
+        return len(self.data) if self.segment is None else self.stop - self.start
+
+
+class JoinedFile(SourceFile):
+    """A records file joined of several; its identity is that of what is joined."""
+
+    __slots__ = ()
+
+    def __init__(self, fd: int, path: str, number: int) -> None:
+        super().__init__(fd, path, os.fstat(fd))
+        self.device, self.inode = _NO_DEVICE, number
+
+
+Fill = Callable[[Hole], Sequence[Found]]
+"""Returns the batches of other copies that are in a hole."""
+
+
+class UnionFiles(SegmentFiles):
+    """The files of one segment of a union.
+
+    Args:
+        whole: the segment of the copy that has most of it.
+        first, stop: the offsets [first, stop) that the union has it for.
+        agreed: the offset up to which its copy agrees with the leading one.
+        fill: finds what it lacks.
+        problems: receives what was filled.
+    """
+
+    __slots__ = (
+        "_agreed",
+        "_fill",
+        "_first",
+        "_lock",
+        "_number",
+        "_parts",
+        "_stop",
+        "good_end",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        whole: LogSegment,
+        first: Offset,
+        stop: Offset,
+        agreed: Offset,
+        *,
+        fill: Fill,
+        open_segments: OpenSegments,
+        problems: Problems,
+    ) -> None:
+        files = whole.files
+        super().__init__(
+            files.root,
+            files.folder,
+            files.base_offset,
+            open_segments=open_segments,
+            problems=problems,
+            name=files.name,
+            keep=files.keep,
+            swapped=files.swapped,
+        )
+        self.whole = whole
+        self.good_end: Position = 0
+        self._first, self._stop, self._agreed, self._fill = first, stop, agreed, fill
+        self._lock = RLock()
+        self._parts: list[_Part] | None = None
+        self._number = 0
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the file is joined of several copies. Proves the segment at the first request; raises OSError."""
+        return bool(self._proven())
+
+    @property
+    def is_proven_whole(self) -> bool:
+        """Whether the segment is known to be that of one copy."""
+        return self._parts is not None and not self._parts
+
+    def _open_records(self) -> SourceFile:
+        if not self._proven():
+            return super()._open_records()
+        return self._joined()
+
+    def _index_hints(self) -> PositionHints:
+        return NoHints(self.base_offset) if self._parts else super()._index_hints()
+
+    def _proven(self) -> list[_Part]:
+        if self._parts is None:
+            with self._lock:
+                if self._parts is None:
+                    self._parts = self._prove()
+        return self._parts
+
+    def _prove(self) -> list[_Part]:
+        whole = self.whole
+        held = held_in(whole, self._first, self._stop, self._agreed)
+        whole.close()
+        filled = [(hole, self._fill(hole)) for hole in held.holes]
+        self.good_end = held.end
+        is_cut = held.end < whole.tail_end
+        if not is_cut and not any(found for _, found in filled):
+            return []
+        parts = _layout(whole, held, filled)
+        self.good_end = sum(part.size for part in parts)
+        self._number = next(_numbers)
+        return parts
+
+    def _joined(self) -> SourceFile:
+        assert self._parts is not None
+        size = sum(part.size for part in self._parts)
+        if size <= _IN_MEMORY:
+            fd = os.memfd_create("joined", os.MFD_CLOEXEC)
+        else:
+            with TemporaryFile(prefix="kafkafs-") as made:
+                fd = os.dup(made.fileno())
+        try:
+            for part in self._parts:
+                _copy(part, fd)
+            return JoinedFile(fd, self.root.display(self.path), self._number)
+        except BaseException:
+            os.close(fd)
+            raise
+
+
+def _layout(
+    whole: LogSegment, held: Held, filled: Sequence[tuple[Hole, Sequence[Found]]]
+) -> list[_Part]:
+    """Return the parts of the joined file; in place of damage that nobody can fill is a header with a wrong checksum."""
+    parts: list[_Part] = []
+    position = 0
+    for hole, found in filled:
+        if not found and not hole.is_damaged:
+            continue
+        parts.append(_Part(whole, position, hole.start))
+        expected = hole.first
+        for each in found:
+            if hole.is_damaged and expected < each.first:
+                parts.append(_lost(expected, each.first))
+            parts.append(_Part(each.segment, each.start, each.stop))
+            expected = each.next
+        if hole.is_damaged and expected < hole.next:
+            parts.append(_lost(expected, hole.next))
+        position = hole.stop
+    parts.append(_Part(whole, position, held.end))
+    return [part for part in parts if part.size]
+
+
+def _lost(first: Offset, following: Offset) -> _Part:
+    """Return the header of a batch of lost offsets, whose checksum is wrong: readers meet it as damage."""
+    data = bytearray(HEADER.size)
+    records = min(following - first, MAX_INT32)
+    pack_into(">qii", data, 0, first, HEADER.size - 12, -1)
+    data[MAGIC_POSITION] = CURRENT_MAGIC
+    pack_into(">I", data, HEADER.position_of("crc"), 0xDEADBEEF)
+    pack_into(">i", data, HEADER.position_of("last_offset_delta"), records - 1)
+    pack_into(">i", data, HEADER.position_of("record_count"), records)
+    return _Part(None, 0, 0, bytes(data))
+
+
+def _copy(part: _Part, fd: int) -> None:
+    if part.segment is None:
+        _write(fd, part.data)
+        return
+    file, position = part.segment.file, part.start
+    while position < part.stop:
+        data = file.read_at(position, min(_PIECE, part.stop - position))
+        if not data:
+            raise OSError(f"{file.path} is shorter than it was")
+        _write(fd, data)
+        position += len(data)
+
+
+def _write(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
