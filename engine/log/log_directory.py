@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties
@@ -56,6 +56,26 @@ class Unread(NamedTuple):
     def __str__(self) -> str:
         hint = way_out(self.errno)
         return f"{self.path}: {self.reason}" + (f" ({hint})" if hint else "")
+
+
+class NamedLogs(dict[str, PartitionLog]):
+    """Partitions by name, in order; the copies of joined ones are found by their names, and not listed."""
+
+    def __init__(
+        self, listed: Mapping[str, PartitionLog], replicas: Mapping[str, PartitionLog]
+    ) -> None:
+        super().__init__(listed)
+        self._replicas = replicas
+
+    def __missing__(self, name: str) -> PartitionLog:
+        return self._replicas[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._replicas
+
+    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
+        """Return a partition, or a copy of one; the default without it."""
+        return self[name] if name in self else default  # noqa: SIM401
 
 
 class JoinedLog(PartitionLog):
@@ -134,15 +154,10 @@ class LogSource:
     def replicas(self, max_age: float = MAX_AGE) -> Mapping[str, PartitionLog]:
         """Return the copies of partitions in the log dirs of several nodes, by the name with "@" and the node id.
 
-        Empty for log dirs of one node. The copies are not among the `partitions`.
+        Empty for log dirs of one node. The `partitions` do not list the copies, and find them by name.
         """
         self._look(max_age)
         return self._replicas
-
-    def log_named(self, name: str) -> PartitionLog | None:
-        """Return a partition, or the copy of one on a node; None without it."""
-        found = self.partitions().get(name)
-        return self._replicas.get(name) if found is None else found
 
     @property
     def nodes(self) -> Sequence[int]:
@@ -315,7 +330,8 @@ class LogSource:
         self._replicas = MappingProxyType(replicas)
         if copies:
             self._join_copies(logs, copies, named)
-        self._partitions = MappingProxyType({name: named[name] for name in sorted(named)})
+        listed = {name: named[name] for name in sorted(named)}
+        self._partitions = MappingProxyType(NamedLogs(listed, replicas) if replicas else listed)
 
     def _copies(self) -> dict[tuple[int, str], str]:
         """Return the nodes of the folders of partitions that several nodes have, by place of the log dir and folder."""

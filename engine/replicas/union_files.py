@@ -7,6 +7,7 @@ What is joined has no name: it is in memory or, if it is large, in an unlinked t
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Sequence
 from itertools import count
 from struct import pack_into
@@ -117,6 +118,17 @@ class UnionFiles(SegmentFiles):
     def is_proven_whole(self) -> bool:
         """Whether the segment is known to be that of one copy."""
         return self._parts is not None and not self._parts
+
+    def status(self) -> os.stat_result:
+        """Return lstat of the records file, with the size of a joined one. Proves the segment; raises OSError."""
+        known = super().status()
+        parts = self._proven()
+        if not parts:
+            return known
+        fields = list(known)
+        fields[stat.ST_SIZE] = sum(part.size for part in parts)
+        times = {name: getattr(known, name) for name in dir(known) if name.startswith("st_")}
+        return os.stat_result(fields, times | {"st_size": fields[stat.ST_SIZE]})
 
     def _open_records(self) -> SourceFile:
         if not self._proven():

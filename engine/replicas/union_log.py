@@ -11,6 +11,7 @@ from engine.log.held_up import unless_held_up
 from engine.log.log_directory import JoinedLog
 from engine.log.partition_log import MAX_AGE, Shared, ViewLag
 from engine.log.segment.damage import DamageKind
+from engine.log.view.log_contents import LogContext
 from engine.log.view.log_view import LogView
 from engine.replicas.choice import ReplicaChoice, choose
 from engine.replicas.copies import Replica
@@ -70,6 +71,12 @@ class UnionLog(JoinedLog):
             return None
         replicas, choice = self._choice
         return replicas[choice.leading].log.lag()
+
+    @property
+    def context(self) -> LogContext:
+        if self._choice is None:
+            self.view()
+        return super().context
 
     @property
     def chosen(self) -> tuple[tuple[Replica, ...], ReplicaChoice] | None:
@@ -152,7 +159,7 @@ class UnionLog(JoinedLog):
             or before.union.copies.leader.rewrites != leader.rewrites
         )
         view = UnionView(
-            self.context,
+            super().context,
             leader.listing._replace(base_offsets=union.bases),
             {},
             None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from engine.log.segment.log_segment import LogSegment
@@ -199,6 +199,7 @@ class UnionView(LogView):
     def size(self) -> int:
         return sum(segment.size for segment, _ in self.union.whole.values())
 
-    def copies(self) -> Iterator[LogView]:
-        """Yield the views of the copies."""
-        yield from self.union.copies.views
+    @property
+    def copy_folders(self) -> tuple[str, ...]:
+        logs = (view.log for view in self.union.copies.views)
+        return tuple(log.root.display(log.folder) for log in logs)

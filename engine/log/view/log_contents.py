@@ -138,6 +138,11 @@ class LogContents:
         return self.log.topic_partition
 
     @property
+    def copy_folders(self) -> tuple[str, ...]:
+        """Paths of the folders of the copies that the log is joined of; empty for a log of one folder."""
+        return ()
+
+    @property
     def live(self) -> bool:
         """Whether a broker writes to the log, as far as known."""
         return self.log.is_live()

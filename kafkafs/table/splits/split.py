@@ -58,6 +58,7 @@ class Split:
         owner: owner of the log dir by its meta.properties; None if unknown.
         topic_id: topic id in partition.metadata; None if there is none.
         leftover: name of the file or folder, if a broker set it aside; "" for a log.
+        copies: paths of the partition's folders, if the log is joined of several nodes' copies.
     """
 
     source: str
@@ -79,6 +80,7 @@ class Split:
     owner: str | None = None
     topic_id: str | None = None
     leftover: str = ""
+    copies: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -200,6 +202,7 @@ def _parts(
                 at_log_end=wanted.stop >= view.log_end_offset,
                 owner=owner,
                 topic_id=view.topic_id,
+                copies=view.copy_folders,
             ),
         )
 
@@ -227,6 +230,7 @@ def _lost(view: LogView, wanted: QueryRange, owner: str | None) -> Split:
         at_log_end=wanted.stop >= view.log_end_offset,
         owner=owner,
         topic_id=view.topic_id,
+        copies=view.copy_folders,
     )
 
 

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from engine.budgets import MiB
 from engine.errors import SourceError
-from engine.log.log_directory import LogSource, open_source
+from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
 from engine.log.view.log_view import LogView
+from engine.replicas.cluster_source import open_cluster
 from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.log_losses import losses_of, wanted
 from engine.verdict.log_runs import runs
@@ -61,7 +62,7 @@ def scan_split(
         if log is not None:
             yield from _scan(log.view(0), split, fail_on_data_loss=fail_on_data_loss)
             return
-        source = open_source(split.source)
+        source = open_cluster(split.copies or split.source)
         try:
             view = next(iter(source.partitions().values())).view(0)
             yield from _scan(view, split, source, fail_on_data_loss=fail_on_data_loss)
@@ -97,7 +98,7 @@ def _scan(
         for item in items:
             yield Scanned(view, segment, split, item)
         return
-    if source is not None and split.owner is not None:
+    if source is not None and split.owner is not None and not split.copies:
         check_same(split.source, split.owner, source)
     if split.segment == NO_SEGMENT:
         for segment, item in runs(view, split.start, split.stop):

@@ -30,15 +30,15 @@ class Consumer:
 
     def __init__(
         self,
-        path: Path,
+        *paths: Path | str,
         rules: FetchRules = DEFAULT_RULES,
-        *,
         snapshot: bool = False,
         before: int | None = None,
     ) -> None:
         options = TreeOptions(snapshot=snapshot, before=before, schemas=("none",))
-        logs = SourceLogs([str(path)], options)
+        logs = SourceLogs(list(map(str, paths)), options)
         self.cluster = ClusterView(logs)
+        self.got: list[Record] = []
         self.fetches = PartitionFetch(self.cluster, rules)
 
     def log(self, name: str) -> PartitionLog:
@@ -76,7 +76,7 @@ class Consumer:
         view = self.log(name).view()
         offset = view.log_start_offset if start is None else start
         end = view.last_stable_offset if committed else view.log_end_offset
-        found: list[Record] = []
+        found = self.got = []
         while offset < end:
             answer = self.fetch(name, offset, most, committed=committed)
             if answer.error:

@@ -174,7 +174,7 @@ def test_batches_before_damage_are_served_up_to_it(hurt):
 
 def test_with_skip_damaged_every_other_record_is_served(hurt):
     source, first, last = hurt
-    consumer = Consumer(source, FetchRules(skip_damaged=True))
+    consumer = Consumer(source, rules=FetchRules(skip_damaged=True))
     got = plain(facts(consumer.records("orders-0")))
     assert got == [each for each in truth("current", "orders-0") if not first <= each[0] <= last]
 
@@ -185,7 +185,7 @@ def test_a_lost_segment_end_is_passed_over_to_the_next_segment(tmp_path):
     path = copy / "compacted-0" / first.name
     path.write_bytes(path.read_bytes()[:-30])
     base = int(second.name.split(".")[0])
-    got = plain(facts(Consumer(copy, FetchRules(skip_damaged=True)).records("compacted-0")))
+    got = plain(facts(Consumer(copy, rules=FetchRules(skip_damaged=True)).records("compacted-0")))
     whole = truth("current", "compacted-0")
     assert [each for each in got if each[0] >= base] == [each for each in whole if each[0] >= base]
     assert 0 < len(got) < len(whole)
@@ -243,7 +243,7 @@ def test_with_skip_damaged_a_batch_that_is_gone_from_a_file_is_passed_over(
     name, place, row, tmp_path
 ):
     source, first, last = without_batch(tmp_path, name, place, row)
-    consumer = Consumer(source, FetchRules(skip_damaged=True))
+    consumer = Consumer(source, rules=FetchRules(skip_damaged=True))
     got = plain(facts(consumer.records(name)))
     assert got == [each for each in truth("current", name) if not first <= each[0] <= last]
 
@@ -307,7 +307,7 @@ def converted_truth(name: str) -> list[tuple]:
 
 def test_old_formats_are_sent_as_they_are_or_refused():
     sent = Consumer(log_dir("legacy")).fetch("v1-gzip-0", 0)
-    refusing = Consumer(log_dir("legacy"), FetchRules(old_formats=OldFormats.REFUSE))
+    refusing = Consumer(log_dir("legacy"), rules=FetchRules(old_formats=OldFormats.REFUSE))
     refused = refusing.fetch("v1-gzip-0", 0)
     assert (sent.error, sent.size > 0) == (ErrorCode.NONE, True)
     assert (refused.error, refused.size) == (ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, 0)
