@@ -414,11 +414,8 @@ class SourceCheck:
 def _confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:
     """Return the second look's findings that the first look had too, and all its notes."""
     known = {finding.identity for finding in first}
-    return [
-        finding
-        for finding in second
-        if finding.severity is Severity.NOTE or finding.identity in known
-    ]
+    notes = Severity.NOTE
+    return [each for each in second if each.severity is notes or each.identity in known]
 
 
 def size_of(log: PartitionLog) -> int:

@@ -6,6 +6,7 @@ Opening a source lists only its top folder; the folder of a partition is listed 
 from __future__ import annotations
 
 import resource
+from abc import abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
 from threading import Lock
 from time import monotonic
@@ -82,6 +83,20 @@ class JoinedLog(PartitionLog):
     """The copies of a partition in log dirs of several nodes, read as one log."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def nodes(self) -> tuple[int, ...]:
+        """Ids of the nodes, in the order in which their log dirs were named."""
+
+    @property
+    @abstractmethod
+    def leading_node(self) -> int:
+        """The node of the leading copy once a view was asked for, before the first one."""
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Return the copies, which one leads and why, as a JSON object. Raises OSError."""
 
 
 Join = Callable[[str, Sequence[tuple[PartitionLog, MetaProperties | None]], Shared], JoinedLog]
@@ -380,10 +395,16 @@ class LogSource:
         number = 2
         while f"{name}@{number}" in taken:
             number += 1
+        other, nodes = taken[name].root, {each.root: each.node for each in self._directories}
         reason = (
-            f"{name} is also in {taken[name].root.path}, which comes first and is the log;"
+            f"{name} is also in {other.path}, which comes first and is the log;"
             f" this one is shown as {name}@{number}"
         )
+        if None not in (nodes[other], directory.node) and nodes[other] != directory.node:
+            reason = (
+                f"{name} is also in {other.path}, of node {nodes[other]};"
+                f" this copy, of node {directory.node}, is shown as {name}@{number}"
+            )
         self._problems.add("second_copy", directory.root.display(name), reason)
         return f"{name}@{number}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from time import monotonic
 from typing import NamedTuple
 
@@ -100,6 +101,12 @@ class SourceDirectory:
                 "meta_properties", self.log_dir.display(META_PROPERTIES), error
             )
             return None
+
+    @cached_property
+    def node(self) -> int | None:
+        """The node id of meta.properties, read once; None if unknown."""
+        meta = self.meta_properties()
+        return None if meta is None else meta.node_id
 
     def placed(self) -> Iterator[Placed | OtherEntry]:
         """Yield the partitions and the other entries."""

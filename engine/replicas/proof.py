@@ -18,7 +18,7 @@ from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import Offset, Position
 
 
-class Hole(NamedTuple):
+class LackedRange(NamedTuple):
     """Offsets [first, next) that a segment has no good batch of.
 
     Attributes:
@@ -34,7 +34,7 @@ class Hole(NamedTuple):
     is_damaged: bool
 
 
-class Found(NamedTuple):
+class Filler(NamedTuple):
     """Batches of another copy that are in a hole.
 
     Attributes:
@@ -60,7 +60,7 @@ class Held(NamedTuple):
         end: end of the bytes that count: batches of later offsets are those of the next segment.
     """
 
-    holes: tuple[Hole, ...]
+    holes: tuple[LackedRange, ...]
     end: Position
 
 
@@ -70,7 +70,7 @@ def held_in(segment: LogSegment, first: Offset, stop: Offset, agreed: Offset) ->
     Raises OSError.
     """
     limit = min(stop, agreed)
-    holes: list[Hole] = []
+    holes: list[LackedRange] = []
     expected, good_end, is_damaged, end = first, 0, False, segment.tail_end
     for item in segment.scan():
         if isinstance(item, Damage):
@@ -82,7 +82,7 @@ def held_in(segment: LogSegment, first: Offset, stop: Offset, agreed: Offset) ->
                 end = position
                 break
             if base > expected:
-                holes.append(Hole(expected, base, good_end, position, is_damaged))
+                holes.append(LackedRange(expected, base, good_end, position, is_damaged))
             is_damaged = False
             expected, good_end = max(expected, last + 1), position + size
         else:
@@ -90,7 +90,7 @@ def held_in(segment: LogSegment, first: Offset, stop: Offset, agreed: Offset) ->
             continue
         break
     if expected < stop:
-        holes.append(Hole(expected, stop, good_end, end, is_damaged or end > good_end))
+        holes.append(LackedRange(expected, stop, good_end, end, is_damaged or end > good_end))
     return Held(tuple(holes), end)
 
 
@@ -112,7 +112,7 @@ def found_in(
     hole: tuple[Offset, Offset],
     copies: Sequence[tuple[int, LogView, Offset]],
     epochs: LeaderEpochCache,
-) -> list[Found]:
+) -> list[Filler]:
     """Return the batches of other copies that lie in a hole, in the order of their offsets; no offset twice.
 
     Args:
@@ -120,7 +120,7 @@ def found_in(
         copies: index and view of each copy, the best one first, and the offset up to which it agrees.
         epochs: leader epochs of the leading copy: a batch of another epoch is of a lineage that lost.
     """
-    left, found = [hole], list[Found]()
+    left, found = [hole], list[Filler]()
     for copy, view, agreed in copies:
         rest: list[tuple[Offset, Offset]] = []
         for first, stop in left:
@@ -140,11 +140,11 @@ def found_in(
 
 def _batches(
     copy: int, view: LogView, first: Offset, stop: Offset, epochs: LeaderEpochCache
-) -> Iterator[Found]:
+) -> Iterator[Filler]:
     start, end = max(first, view.base_offsets[0] if view.base_offsets else first), stop
     if start >= min(end, view.log_end_offset):
         return
-    last: Found | None = None
+    last: Filler | None = None
     for segment, item in view.runs(start, min(end, view.log_end_offset)):
         if not isinstance(item, BatchRun):
             continue
@@ -163,7 +163,7 @@ def _batches(
                 continue
             if last is not None:
                 yield last
-            last = Found(segment, copy, position, position + size, base, following)
+            last = Filler(segment, copy, position, position + size, base, following)
             first = base
         if last is not None:
             first = last.next

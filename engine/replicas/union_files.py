@@ -21,7 +21,7 @@ from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import NoHints, OpenSegments, PositionHints, SegmentFiles
 from engine.log.segment.problems import Problems
 from engine.record.batch_frame import CURRENT_MAGIC, HEADER, MAGIC_POSITION
-from engine.replicas.proof import Found, Held, Hole, held_in
+from engine.replicas.proof import Filler, Held, LackedRange, held_in
 from engine.units import MAX_INT32, Offset, Position
 
 _IN_MEMORY = 32 * MiB
@@ -53,7 +53,7 @@ class JoinedFile(SourceFile):
         self.device, self.inode = _NO_DEVICE, number
 
 
-Fill = Callable[[Hole], Sequence[Found]]
+Fill = Callable[[LackedRange], Sequence[Filler]]
 """Returns the batches of other copies that are in a hole."""
 
 
@@ -177,7 +177,7 @@ class UnionFiles(SegmentFiles):
 
 
 def _layout(
-    whole: LogSegment, held: Held, filled: Sequence[tuple[Hole, Sequence[Found]]]
+    whole: LogSegment, held: Held, filled: Sequence[tuple[LackedRange, Sequence[Filler]]]
 ) -> list[_Part]:
     """Return the parts of the joined file; in place of damage that nobody can fill is a header with a wrong checksum."""
     parts: list[_Part] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
+from typing import Any
 
 from engine.budgets import Budgets
 from engine.files.source_files import SourceRoot
@@ -77,6 +78,49 @@ class UnionLog(JoinedLog):
         if self._choice is None:
             self.view()
         return super().context
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        ids = (replica.node_id for replica in self.replicas)
+        return tuple(dict.fromkeys(each for each in ids if each is not None))
+
+    @property
+    def leading_node(self) -> int:
+        if self._choice is not None:
+            replicas, choice = self._choice
+            leading = replicas[choice.leading].node_id
+            if leading is not None:
+                return leading
+        return self.nodes[0]
+
+    def described(self) -> dict[str, Any]:
+        self.view()
+        assert self._choice is not None
+        replicas, choice = self._choice
+        return {
+            "chosen": self.leading_node,
+            "reason": choice.reason,
+            "copies": [
+                self._copy_facts(at, replica, choice) for at, replica in enumerate(replicas)
+            ],
+        }
+
+    def _copy_facts(self, at: int, replica: Replica, choice: ReplicaChoice) -> dict[str, Any]:
+        facts = replica.facts()
+        tail = choice.tail(at, facts.end)
+        return {
+            "name": replica.log.name,
+            "node": replica.node_id,
+            "logDir": facts.place,
+            "firstOffset": facts.first,
+            "logEndOffset": facts.end,
+            "lastEpoch": facts.lineage.last_epoch,
+            "highWatermark": facts.high_watermark,
+            "deletedTo": facts.deleted_to,
+            "agreesTo": choice.agreed[at],
+            "lostTail": None if tail is None else list(tail),
+            "stranger": choice.strangers.get(at),
+        }
 
     @property
     def chosen(self) -> tuple[tuple[Replica, ...], ReplicaChoice] | None:

@@ -11,7 +11,7 @@ from engine.log.segment.open_segments import OpenSegments, SegmentFiles
 from engine.log.segment.problems import Problems
 from engine.log.view.log_view import LogView
 from engine.replicas.choice import ReplicaChoice
-from engine.replicas.proof import Found, Hole, found_in
+from engine.replicas.proof import Filler, LackedRange, found_in
 from engine.replicas.union_files import UnionFiles
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
@@ -164,7 +164,7 @@ class UnionSegments:
         end = files.good_end
         return LogSegment(files, end, end, budgets=leader.log.budgets)
 
-    def _fill(self, hole: Hole) -> list[Found]:
+    def _fill(self, hole: LackedRange) -> list[Filler]:
         copies = self.copies
         if not hole.is_damaged and hole.first < copies.cleaned:
             return []

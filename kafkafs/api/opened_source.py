@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from itertools import islice
 from typing import TYPE_CHECKING, Self, Unpack, overload
 
@@ -157,11 +158,16 @@ class OpenedSource:
         """
         from engine.check.log_dir_check import CheckOptions, SourceCheck
         from engine.check.rules.finding import Finding
+        from engine.log.log_directory import open_source
 
         self._logs.refuse_masked("check")
-        for event in SourceCheck(self._logs.source, CheckOptions(jobs=jobs)).run():
-            if isinstance(event, Finding):
-                yield event
+        with ExitStack() as opened:
+            source = self._logs.source
+            if source.nodes:  # each log dir is checked as its own
+                source = opened.enter_context(closing(open_source(self._logs.paths)))
+            for event in SourceCheck(source, CheckOptions(jobs=jobs)).run():
+                if isinstance(event, Finding):
+                    yield event
 
     # The tree
 

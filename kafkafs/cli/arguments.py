@@ -213,11 +213,15 @@ def open_log_source(
     """
     # Imported here, with all that reads logs, because `mount`, `umount` and `--help` read none.
     from engine.log.log_directory import open_source
-    from engine.replicas.cluster_source import open_cluster
     from kafkafs.cli.printing.losses import report_lost
 
     paths = source_paths(sources)
-    source = open_cluster(paths) if is_cluster else open_source(paths)
+    if is_cluster and len(paths) > 1:
+        from engine.replicas.cluster_source import open_cluster
+
+        source = open_cluster(paths)
+    else:
+        source = open_source(paths)
     with closing(source), told_source(source):
         try:
             yield source

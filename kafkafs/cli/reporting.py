@@ -84,7 +84,7 @@ def report(
         logging.CRITICAL
     )  # the page has all that a plan warns of
     with ExitStack() as files:
-        source = files.enter_context(open_log_source(sources))
+        source = files.enter_context(open_log_source(sources, is_cluster=False))
         progress = files.enter_context(Progress("read"))
         require_partitions(source)
         require_choice(choice, source.partitions())

@@ -74,6 +74,7 @@ class LogTree:
         context = self._tree.context
         return {
             "partitions": len(self._source.partitions()),
+            "nodes": list(self._source.nodes),
             "brokerPid": self._source.broker_pid,
             "cachedBytes": context.chunks.bytes,
             "cacheHits": context.chunks.hits,

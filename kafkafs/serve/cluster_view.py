@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_not
 from threading import Lock
 from time import monotonic
@@ -50,12 +50,15 @@ class ClusterView:
         cluster_id: the cluster's id; None if no meta.properties has one.
         node_id: number of the one broker, or of the one that answers for the cluster.
         owners: node ids by the path of their log dirs.
+        shows_nodes: whether clients are told of the nodes in the cluster's metadata.
+        nodes: ids of the nodes whose log dirs are read as one cluster; empty for those of one node.
 
     Args:
         logs: the open source.
         choice: partitions to serve; by default all. The controllers' log is no topic.
         renames: new names of topics and partitions by their old ones.
         shows_nodes: show the nodes of the cluster's metadata, and all topics that it knows, in place of one broker.
+            Of log dirs of several nodes they are shown in any case, if there is such metadata.
 
     Raises:
         SourceError: the nodes are to be shown, and the source has no metadata of the cluster.
@@ -92,8 +95,20 @@ class ClusterView:
             for root, each in zip(logs.source.roots, logs.source.meta_properties, strict=True)
             if each is not None and each.node_id is not None
         }
-        if shows_nodes:
+        self.nodes: Sequence[int] = logs.source.nodes
+        if self.nodes and not shows_nodes:
+            self.shows_nodes = self._knows_nodes()
+        if self.shows_nodes:
             self._choose_node()
+
+    def _knows_nodes(self) -> bool:
+        """Return whether the metadata of several nodes' log dirs has the brokers of their cluster."""
+        try:
+            image = self.image()
+        except (KafkaStorageError, OSError) as error:
+            logger.warning("the metadata of the cluster cannot be read: %s", error)
+            return False
+        return image is not None and bool(image.table("brokers"))
 
     def _choose_node(self) -> None:
         image = self.image()

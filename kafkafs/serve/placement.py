@@ -1,7 +1,7 @@
 """The nodes that clients are told of, and which of them have the replicas of a partition.
 
 By default there is one broker, which leads all partitions of the source. With the nodes of the cluster's metadata,
-replicas are where it says. Every node has the address of this server, so each one serves what the source has.
+replicas are where it says; of log dirs of several nodes without it, where these are. Every node has the address of this server, so each one serves what the source has.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from engine.log.log_directory import JoinedLog
+from engine.log.partition_log import PartitionLog
 from engine.replay.cluster_tables import Item
 from engine.units import NO_PARTITION_LEADER_EPOCH
 from kafkafs.serve.cluster_view import ClusterView, ServedTopic
@@ -54,7 +56,7 @@ def shown_nodes(cluster: ClusterView) -> list[ShownNode]:
     """Return the brokers by number. Raises OSError."""
     found = {} if cluster.shown_image is None else cluster.shown_image.table("brokers")
     if not found:
-        return [ShownNode(cluster.node_id)]
+        return [ShownNode(number) for number in cluster.nodes or (cluster.node_id,)]
     return [
         ShownNode(number, found[number].facts["rack"], bool(found[number].facts["fenced"]))
         for number in sorted(found)
@@ -78,13 +80,22 @@ def _here(
         epoch = cluster.leader_epoch(log)
         row = rows.get(partition)
         if row is None:
-            here = [cluster.node_id]
-            yield ShownPlace(partition, cluster.node_id, epoch, here, here)
+            here = _nodes_of(cluster, log)
+            yield ShownPlace(partition, here[0], epoch, here, here)
             continue
         owner = cluster.owners.get(log.root.path, NO_LEADER)
         wished = (row.facts["leader"], owner, *row.facts["replicas"], *numbers)
         leader = next(node for node in wished if node in numbers)
         yield _known(row.facts, leader, epoch)
+
+
+def _nodes_of(cluster: ClusterView, log: PartitionLog) -> list[int]:
+    """Return the nodes whose log dirs have a partition, the one of the leading copy first."""
+    if isinstance(log, JoinedLog):
+        leading = log.leading_node
+        return [leading, *(node for node in log.nodes if node != leading)]
+    owner = cluster.owners.get(log.root.path) if cluster.nodes else None
+    return [cluster.node_id if owner is None else owner]
 
 
 def _elsewhere(

@@ -155,6 +155,7 @@ def _print(place: str, facts: dict[str, Any]) -> None:
         + (", a snapshot" if facts["snapshot"] else "")
         + (f", live: broker {broker}" if broker else ", no broker holds the log dirs")
         + f", {counted(facts['partitions'], 'partition')}"
+        + (f" of nodes {', '.join(map(str, facts['nodes']))}" if facts["nodes"] else "")
     )
     most = max(facts["largestMemoryBytes"], facts["memoryBytes"])
     click.echo(

@@ -67,6 +67,7 @@ class ServerStatus:
                 "uptimeSeconds": round(time.monotonic() - self._started, 1),
                 **process_facts(),
                 "partitions": len(source.partitions()),
+                "nodes": list(source.nodes),
                 "brokerPid": source.broker_pid,
                 "followed": list(followed_partitions(source)),
             }

@@ -10,6 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import producer_snapshot_name
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
+from engine.log.log_directory import JoinedLog
 from engine.log.view.log_view import LogView
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
@@ -60,7 +61,8 @@ def view_xattrs(partition: Partition) -> dict[str, bytes]:
 
 def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -> dict[str, Any]:
     """Return the offsets that a broker would report, and the log's size."""
-    topic, number = partition.log.topic_partition
+    log = partition.log
+    topic, number = log.topic_partition
     newest = view.max_timestamp
     return {
         "topic": topic,
@@ -77,6 +79,7 @@ def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -
         "segments": len(view),
         "size": view.size,
         "live": view.live,
+        **({"replicas": log.described()} if isinstance(log, JoinedLog) else {}),
     }
 
 

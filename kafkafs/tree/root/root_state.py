@@ -18,6 +18,7 @@ from engine.files.file_names import (
     parse_folder_name,
 )
 from engine.files.source_files import SourceRoot
+from engine.log.log_directory import JoinedLog
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.shown_text import pretty_json
 from kafkafs.tree.context import Context
@@ -119,6 +120,7 @@ def partitions(context: Context) -> list[dict[str, Any]]:
                 "logDir": log.root.path,
                 "folder": log.folder,
                 "state": _folder_state(log.folder),
+                **({"nodes": list(log.nodes)} if isinstance(log, JoinedLog) else {}),
             }
         )
     return found

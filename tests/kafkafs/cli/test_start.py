@@ -59,7 +59,7 @@ def test_a_look_up_imports_no_numpy_no_replay_and_no_mount(asked: list[str]) -> 
     assert not any(
         name.startswith(("engine.check.", "engine.writing.", "kafkafs.dump")) for name in found
     )
-    assert len(ours(found)) <= 206
+    assert len(ours(found)) <= 207
 
 
 def test_a_list_of_topics_to_browse_imports_nothing_that_reads_records() -> None:

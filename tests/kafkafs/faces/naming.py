@@ -281,7 +281,7 @@ def report(node: Damaged) -> Said:
 
 def serve(node: Damaged) -> Said:
     """What a consumer that begins at offset 0 is told, and the problems that the server's log has."""
-    consumer = Consumer(node.path, FetchRules(skip_damaged=True))
+    consumer = Consumer(node.path, rules=FetchRules(skip_damaged=True))
     strict = Consumer(node.path)
     shown: dict[str, set[int]] = defaultdict(set)
     lost: dict[str, set[int]] = defaultdict(set)

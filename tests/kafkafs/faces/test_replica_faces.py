@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -17,7 +16,7 @@ from kafkafs.cli import cli
 from tests.kafkafs.serve.consumed import Consumer, FetchError
 from tests.replica_clusters import START, MadeCluster, MadePartition, make_cluster
 
-SEEDS = range(8)
+SEEDS = range(50)
 
 
 @pytest.fixture(params=SEEDS, scope="module")

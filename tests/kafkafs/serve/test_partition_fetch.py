@@ -320,7 +320,7 @@ def test_old_formats_are_sent_as_they_are_or_refused():
 @pytest.mark.parametrize("name", OLD)
 @pytest.mark.parametrize("most", [1, 1 << 20])
 def test_converted_batches_have_magic_2_and_the_same_records(name, most):
-    consumer = Consumer(log_dir("legacy"), CONVERTED)
+    consumer = Consumer(log_dir("legacy"), rules=CONVERTED)
     assert with_times(consumer.records(name, most=most)) == converted_truth(name)
     offset, end = 0, consumer.log(name).view().log_end_offset
     while offset < end:
@@ -331,7 +331,7 @@ def test_converted_batches_have_magic_2_and_the_same_records(name, most):
 
 @pytest.mark.parametrize("name", ["v1-none-0", "v0-gzip-0", "upgraded-0"])
 def test_converted_batches_can_be_read_from_any_offset(name):
-    consumer = Consumer(log_dir("legacy"), CONVERTED)
+    consumer = Consumer(log_dir("legacy"), rules=CONVERTED)
     whole = converted_truth(name)
     for start in range(0, consumer.log(name).view().log_end_offset, 13):
         got = with_times(consumer.records(name, start))
@@ -339,7 +339,7 @@ def test_converted_batches_can_be_read_from_any_offset(name):
 
 
 def test_a_codec_stays_and_messages_without_one_share_a_batch():
-    consumer = Consumer(log_dir("legacy"), CONVERTED)
+    consumer = Consumer(log_dir("legacy"), rules=CONVERTED)
     for name, codec in (("v1-gzip-0", 1), ("v0-lz4-0", 3), ("v1-snappy-0", 2), ("v1-none-0", 0)):
         batches = list(MemoryRecords(bytes_of(consumer.fetch(name, 0).pieces)).batches())
         assert {each.codec_id for each in batches} == {codec}
@@ -354,12 +354,12 @@ def test_a_message_that_magic_2_cannot_have_costs_only_itself(tmp_path):
     folder = tmp_path / "data" / "old-0"
     folder.mkdir(parents=True)
     (folder / f"{0:020}.log").write_bytes(b"".join(messages))
-    damaged = Consumer(tmp_path / "data", CONVERTED)
+    damaged = Consumer(tmp_path / "data", rules=CONVERTED)
     assert [each.offset for each in damaged.records("old-0", 3)] == [3]
     with pytest.raises(FetchError) as failed:
         damaged.records("old-0")
     assert (failed.value.code, failed.value.offset) == (ErrorCode.CORRUPT_MESSAGE, 2)
-    skipping = Consumer(tmp_path / "data", CONVERTED._replace(skip_damaged=True))
+    skipping = Consumer(tmp_path / "data", rules=CONVERTED._replace(skip_damaged=True))
     assert [each.offset for each in skipping.records("old-0")] == [0, 1, 3]
 
 

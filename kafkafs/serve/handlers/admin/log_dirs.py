@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TypeAlias
 
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FolderState, parse_folder_name
 from engine.files.source_files import SourceRoot
+from engine.log.log_directory import JoinedLog
 from engine.log.partition_log import PartitionLog
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
@@ -50,7 +51,10 @@ def _log_dir(cluster: ClusterView, root: SourceRoot, wanted: _Wanted) -> Fields:
 
 def _logs(cluster: ClusterView, root: SourceRoot, wanted: _Wanted) -> Iterator[Fields]:
     topics = cluster.topics()
-    for log in cluster.logs.source.partitions().values():
+    source = cluster.logs.source
+    for log in chain(source.partitions().values(), source.replicas().values()):
+        if isinstance(log, JoinedLog):
+            continue
         topic, number = cluster.place_of(log)
         is_served = topic in topics and number in topics[topic].logs
         if log.root is not root or not is_served or (wanted is not None and (topic, number) not in wanted):  # fmt: skip
