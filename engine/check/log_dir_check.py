@@ -263,7 +263,7 @@ class SourceCheck:
         for entry in self.source.others:
             yield from _other(entry)
         for log in self._chosen():
-            yield from _folder(log)
+            yield from _folder(self.source, log)
         user, takes = self.options.broker_user, self.options.takes
         rights: LogDirCheck = partial(check_rights, user=user, takes=takes)
         for log_dir in filter(None, self.source.log_dirs):
@@ -479,11 +479,11 @@ def _lost(missing: MissingFolder) -> Finding:
     )
 
 
-def _folder(log: PartitionLog) -> Iterator[Finding]:
+def _folder(source: LogSource, log: PartitionLog) -> Iterator[Finding]:
     """Yield findings about the name of a partition's folder."""
-    path = log.root.display(log.folder)
-    if "@" in log.name and not log.folder.endswith(log.name):
-        first = log.name.rpartition("@")[0]
+    path, first = log.root.display(log.folder), log.name.rpartition("@")[0]
+    first = "" if log.folder.endswith(log.name) else first
+    if first and not source.are_of_two_nodes(source.partitions()[first].root, log.root):
         yield found("folder-twice", path, f"{first} is in another log dir too", partition=log.name)
     try:
         state = parse_folder_name(log.folder).state

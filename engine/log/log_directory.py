@@ -6,12 +6,11 @@ Opening a source lists only its top folder; the folder of a partition is listed 
 from __future__ import annotations
 
 import resource
-from abc import abstractmethod
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties
@@ -30,6 +29,9 @@ from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.source_directory import NOT_FOLLOWED, OtherEntry, SourceDirectory
 from engine.log.source_identity import HINT, Placed, identify, readable
 from engine.units import Timestamp
+
+if TYPE_CHECKING:
+    from engine.log.joined_logs import Join, JoinedLog
 
 MAX_AGE = 0.2
 _SPARE_DESCRIPTORS = 256
@@ -57,50 +59,6 @@ class Unread(NamedTuple):
     def __str__(self) -> str:
         hint = way_out(self.errno)
         return f"{self.path}: {self.reason}" + (f" ({hint})" if hint else "")
-
-
-class NamedLogs(dict[str, PartitionLog]):
-    """Partitions by name, in order; the copies of joined ones are found by their names, and not listed."""
-
-    def __init__(
-        self, listed: Mapping[str, PartitionLog], replicas: Mapping[str, PartitionLog]
-    ) -> None:
-        super().__init__(listed)
-        self._replicas = replicas
-
-    def __missing__(self, name: str) -> PartitionLog:
-        return self._replicas[name]
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self._replicas
-
-    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
-        """Return a partition, or a copy of one; the default without it."""
-        return self[name] if name in self else default  # noqa: SIM401
-
-
-class JoinedLog(PartitionLog):
-    """The copies of a partition in log dirs of several nodes, read as one log."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def nodes(self) -> tuple[int, ...]:
-        """Ids of the nodes, in the order in which their log dirs were named."""
-
-    @property
-    @abstractmethod
-    def leading_node(self) -> int:
-        """The node of the leading copy once a view was asked for, before the first one."""
-
-    @abstractmethod
-    def described(self) -> dict[str, Any]:
-        """Return the copies, which one leads and why, as a JSON object. Raises OSError."""
-
-
-Join = Callable[[str, Sequence[tuple[PartitionLog, MetaProperties | None]], Shared], JoinedLog]
-"""Returns the log of a name that several nodes have copies of, each with the meta.properties of its log dir."""
 
 
 class LogSource:
@@ -142,6 +100,7 @@ class LogSource:
         )
         self._joined: dict[str, tuple[list[PartitionLog], JoinedLog]] = {}
         self._replicas: Mapping[str, PartitionLog] = MappingProxyType({})
+        self._shown: frozenset[str] = frozenset()
         self._partitions: Mapping[str, PartitionLog] = MappingProxyType({})
         self._others: tuple[OtherEntry, ...] = ()
 
@@ -173,6 +132,12 @@ class LogSource:
         """
         self._look(max_age)
         return self._replicas
+
+    def show_copies(self, names: Iterable[str]) -> None:
+        """List from now on some copies, as `replicas` names them, in place of the logs that they are joined to."""
+        self._shown = self._shown.union(names) & self.replicas().keys()
+        if self._shown:
+            self._sort()
 
     @property
     def nodes(self) -> Sequence[int]:
@@ -263,6 +228,11 @@ class LogSource:
                 self._problems.add_error("source_gone", directory.root.path, error)
                 raise
 
+    def are_of_two_nodes(self, root: SourceRoot, other: SourceRoot) -> bool:
+        """Return whether the meta.properties of two roots' log dirs have different node ids."""
+        nodes = {each.node for each in self._directories if each.root in (root, other)}
+        return len(nodes) > 1 and None not in nodes
+
     def checkpoints(self, root: SourceRoot) -> SourceCheckpoints:
         """Return the offset checkpoints of a root's log dir."""
         return next(each.checkpoints for each in self._directories if each.root is root)
@@ -346,7 +316,13 @@ class LogSource:
         if copies:
             self._join_copies(logs, copies, named)
         listed = {name: named[name] for name in sorted(named)}
-        self._partitions = MappingProxyType(NamedLogs(listed, replicas) if replicas else listed)
+        if replicas:
+            # Imported here: most sources are of one node.
+            from engine.log.joined_logs import NamedLogs
+
+            shown = {name.partition("@")[0]: replicas[name] for name in self._shown & set(replicas)}
+            listed = NamedLogs(listed | shown, replicas)
+        self._partitions = MappingProxyType(listed)
 
     def _copies(self) -> dict[tuple[int, str], str]:
         """Return the nodes of the folders of partitions that several nodes have, by place of the log dir and folder."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties
-from engine.log.log_directory import JoinedLog, LogSource, open_source
+from engine.log.joined_logs import JoinedLog
+from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_log import PartitionLog, Shared
 from engine.units import Timestamp
 

@@ -9,7 +9,7 @@ from typing import Any
 from engine.budgets import Budgets
 from engine.files.source_files import SourceRoot
 from engine.log.held_up import unless_held_up
-from engine.log.log_directory import JoinedLog
+from engine.log.joined_logs import JoinedLog
 from engine.log.partition_log import MAX_AGE, Shared, ViewLag
 from engine.log.segment.damage import DamageKind
 from engine.log.view.log_contents import LogContext

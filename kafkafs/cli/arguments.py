@@ -213,13 +213,14 @@ def open_log_source(
     """
     # Imported here, with all that reads logs, because `mount`, `umount` and `--help` read none.
     from engine.log.log_directory import open_source
-    from kafkafs.cli.printing.losses import report_lost
+    from kafkafs.cli.printing.losses import chosen, report_lost
 
     paths = source_paths(sources)
     if is_cluster and len(paths) > 1:
         from engine.replicas.cluster_source import open_cluster
 
         source = open_cluster(paths)
+        source.show_copies(each.text for each in chosen().folders())
     else:
         source = open_source(paths)
     with closing(source), told_source(source):

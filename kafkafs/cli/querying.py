@@ -290,6 +290,7 @@ def _register(
     from engine.units import TopicPartition
 
     choice, count = views.choice, views.partition_count
+    logs.source.show_copies(each.text for each in choice.folders())
     require_choice(choice, require_partitions(logs.source))
     topics = {
         topic: [number for number, log in partitions.items() if choice.takes(log)]

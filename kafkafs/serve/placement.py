@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from engine.log.log_directory import JoinedLog
+from engine.log.joined_logs import JoinedLog
 from engine.log.partition_log import PartitionLog
 from engine.replay.cluster_tables import Item
 from engine.units import NO_PARTITION_LEADER_EPOCH

@@ -19,6 +19,7 @@ from engine.errors import DamagedFileError, SourceRefusedError
 from engine.files.file_names import CLEAN_SHUTDOWN, META_PROPERTIES, RECOVERY_POINT_CHECKPOINT
 from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource
+from engine.units import TopicPartition
 
 _POWER_CUT = "a power failure can leave this in a file written shortly before"
 _MANIFEST = re.compile(r"kafkafs-[a-z]+\.json")
@@ -152,7 +153,9 @@ def _other_log_dirs(
         pairs = {"cluster.id": (mine.cluster_id, other.cluster_id)}
         pairs["node.id"] = (_text(mine.node_id), _text(other.node_id))
         for what, (ours, theirs) in pairs.items():
-            if ours is not None and theirs is not None and ours != theirs:
+            if None not in (ours, theirs) and ours != theirs:
+                if what == "node.id" and _have_copies(source, log_dir, other_dir):
+                    continue
                 yield found(
                     "meta-properties",
                     path,
@@ -167,6 +170,15 @@ def _other_log_dirs(
                 f"the directory.id {mine.directory_id} is also that of {other_dir.path}",
                 found=mine.directory_id,
             )
+
+
+def _have_copies(source: LogSource, log_dir: SourceRoot, other: SourceRoot) -> bool:
+    """Return whether two log dirs have copies of a partition: then they are of two brokers."""
+    names: dict[str, set[TopicPartition]] = {log_dir.path: set(), other.path: set()}
+    for log in source.partitions().values():
+        if log.root.path in names:
+            names[log.root.path].add(log.topic_partition)
+    return not names[log_dir.path].isdisjoint(names[other.path])
 
 
 def _text(number: int | None) -> str | None:

@@ -223,6 +223,7 @@ def _check(choice: PartitionChoice, renames: dict[str, str], source: LogSource) 
     )
     from kafkafs.serve.daemon import StartError
 
+    source.show_copies(each.text for each in choice.folders())
     try:
         require_choice(choice, require_partitions(source))
     except NothingMatchedError as error:

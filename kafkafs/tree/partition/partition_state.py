@@ -10,7 +10,6 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import producer_snapshot_name
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
-from engine.log.log_directory import JoinedLog
 from engine.log.view.log_view import LogView
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
@@ -61,8 +60,7 @@ def view_xattrs(partition: Partition) -> dict[str, bytes]:
 
 def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -> dict[str, Any]:
     """Return the offsets that a broker would report, and the log's size."""
-    log = partition.log
-    topic, number = log.topic_partition
+    topic, number = partition.log.topic_partition
     newest = view.max_timestamp
     return {
         "topic": topic,
@@ -79,8 +77,18 @@ def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -
         "segments": len(view),
         "size": view.size,
         "live": view.live,
-        **({"replicas": log.described()} if isinstance(log, JoinedLog) else {}),
+        **_replicas(partition, view),
     }
+
+
+def _replicas(partition: Partition, view: LogView) -> dict[str, Any]:
+    if not view.copy_folders:
+        return {}
+    # Imported here: most logs are of one node.
+    from engine.log.joined_logs import JoinedLog
+
+    log = partition.log
+    return {"replicas": log.described()} if isinstance(log, JoinedLog) else {}
 
 
 def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:

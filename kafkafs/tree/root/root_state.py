@@ -18,7 +18,6 @@ from engine.files.file_names import (
     parse_folder_name,
 )
 from engine.files.source_files import SourceRoot
-from engine.log.log_directory import JoinedLog
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.shown_text import pretty_json
 from kafkafs.tree.context import Context
@@ -109,6 +108,8 @@ def checkpoints(context: Context) -> list[dict[str, Any]]:
 
 def partitions(context: Context) -> list[dict[str, Any]]:
     """Return the partition folders and their states (log, delete, future, stray), without opening any."""
+    from engine.log.joined_logs import JoinedLog
+
     found = []
     for name, log in sorted(context.source.partitions().items()):
         topic, number = log.topic_partition

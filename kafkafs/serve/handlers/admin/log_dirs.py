@@ -11,7 +11,7 @@ from typing import TypeAlias
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FolderState, parse_folder_name
 from engine.files.source_files import SourceRoot
-from engine.log.log_directory import JoinedLog
+from engine.log.joined_logs import JoinedLog
 from engine.log.partition_log import PartitionLog
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
