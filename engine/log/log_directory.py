@@ -6,6 +6,7 @@ Opening a source lists only its top folder; the folder of a partition is listed 
 from __future__ import annotations
 
 import resource
+from collections import ChainMap
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
@@ -86,6 +87,7 @@ class LogSource:
         self.budgets = budgets
         self.facts: object = None
         self._directories = directories
+        self._is_live = [each.is_live for each in directories]  # one bound method for all logs
         self._problems = problems
         self._shared = Shared(budgets, before, self)
         for directory in directories:
@@ -293,28 +295,25 @@ class LogSource:
         logs: dict[tuple[int, str], PartitionLog] = {}
         copies = self._copies() if self.nodes else {}
         replicas: dict[str, PartitionLog] = {}
+        alone: list[tuple[int, Placed]] = []
         for place, directory in enumerate(self._directories):
-            is_live = directory.is_live  # one bound method for all partitions
             for found in directory.placed():
                 if isinstance(found, OtherEntry):
                     others.append(found)
-                    continue
-                key = place, found.folder
-                if key in copies:
-                    node = copies[key]
-                    name = self._free_name(f"{found.name}@{node}", replicas, directory)
+                elif (key := (place, found.folder)) in copies:
+                    name = self._free_name(f"{found.name}@{copies[key]}", replicas, directory)
+                    replicas[name] = logs[key] = self._partition(place, found, name)
                 else:
-                    name = self._free_name(found.name, named, directory)
-                log = self._logs.get(key)
-                if log is None or log.name != name:
-                    log = self._partition(directory, found, name, is_live)
-                logs[key] = log
-                (replicas if key in copies else named)[name] = log
+                    alone.append((place, found))
+        if copies:
+            self._join_copies(logs, copies, named)
+        taken = ChainMap(named, replicas) if replicas else named
+        for place, found in alone:
+            name = self._free_name(found.name, taken, self._directories[place])
+            named[name] = logs[place, found.folder] = self._partition(place, found, name)
         self._logs = logs
         self._others = tuple(others)
         self._replicas = MappingProxyType(replicas)
-        if copies:
-            self._join_copies(logs, copies, named)
         listed = {name: named[name] for name in sorted(named)}
         if replicas:
             # Imported here: most sources are of one node.
@@ -384,9 +383,11 @@ class LogSource:
         self._problems.add("second_copy", directory.root.display(name), reason)
         return f"{name}@{number}"
 
-    def _partition(
-        self, directory: SourceDirectory, found: Placed, name: str, is_live: Callable[[], bool]
-    ) -> PartitionLog:
+    def _partition(self, place: int, found: Placed, name: str) -> PartitionLog:
+        """Return the log of a folder: the one that is known by the name, or a new one."""
+        known, directory = self._logs.get((place, found.folder)), self._directories[place]
+        if known is not None and known.name == name:
+            return known
         log = PartitionLog(
             directory.root,
             found.folder,
@@ -399,7 +400,7 @@ class LogSource:
             frozen=self.is_snapshot,
             only=found.only,
             shared=self._shared,
-            is_live=is_live,
+            is_live=self._is_live[place],
         )
         log.is_named = found.is_named
         return log

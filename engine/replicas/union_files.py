@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from struct import pack_into
 from tempfile import TemporaryFile
@@ -121,7 +122,7 @@ class UnionFiles(SegmentFiles):
 
     def status(self) -> os.stat_result:
         """Return lstat of the records file, with the size of a joined one. Proves the segment; raises OSError."""
-        known = super().status()
+        known = self.whole.files.status()
         parts = self._proven()
         if not parts:
             return known
@@ -131,12 +132,10 @@ class UnionFiles(SegmentFiles):
         return os.stat_result(fields, times | {"st_size": fields[stat.ST_SIZE]})
 
     def _open_records(self) -> SourceFile:
-        if not self._proven():
-            return super()._open_records()
-        return self._joined()
+        return self._joined() if self._proven() else self.whole.files.ensure_open().file
 
     def _index_hints(self) -> PositionHints:
-        return NoHints(self.base_offset) if self._parts else super()._index_hints()
+        return NoHints(self.base_offset) if self._parts else self.whole.files.ensure_open().hints
 
     def _proven(self) -> list[_Part]:
         if self._parts is None:
@@ -148,7 +147,8 @@ class UnionFiles(SegmentFiles):
     def _prove(self) -> list[_Part]:
         whole = self.whole
         held = held_in(whole, self._first, self._stop, self._agreed)
-        whole.close()
+        if not self.keep:
+            whole.close()
         filled = [(hole, self._fill(hole)) for hole in held.holes]
         self.good_end = held.end
         is_cut = held.end < whole.tail_end
@@ -161,12 +161,7 @@ class UnionFiles(SegmentFiles):
 
     def _joined(self) -> SourceFile:
         assert self._parts is not None
-        size = sum(part.size for part in self._parts)
-        if size <= _IN_MEMORY:
-            fd = os.memfd_create("joined", os.MFD_CLOEXEC)
-        else:
-            with TemporaryFile(prefix="kafkafs-") as made:
-                fd = os.dup(made.fileno())
+        fd = _new_file(sum(part.size for part in self._parts))
         try:
             for part in self._parts:
                 _copy(part, fd)
@@ -174,6 +169,14 @@ class UnionFiles(SegmentFiles):
         except BaseException:
             os.close(fd)
             raise
+
+
+def _new_file(size: int) -> int:
+    """Return the descriptor of a new file without a name; in memory if it is small or there is no other place."""
+    if size > _IN_MEMORY:
+        with suppress(OSError), TemporaryFile(prefix="kafkafs-") as made:
+            return os.dup(made.fileno())
+    return os.memfd_create("joined", os.MFD_CLOEXEC)
 
 
 def _layout(
