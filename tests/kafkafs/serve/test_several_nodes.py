@@ -1,0 +1,64 @@
+"""A server of several nodes' log dirs tells clients of these nodes, and where each partition's copies are."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+from kafkafs.serve.placement import places, shown_nodes
+from tests.engine.replicas.test_union_log import batch, whole, write_copy
+from tests.kafkafs.serve.connection import Connection
+from tests.kafkafs.serve.consumed import Consumer
+from tests.kafkafs.serve.serving import serving
+from tests.kafkafs.serve.three_brokers import write_source
+from tests.replica_clusters import make_cluster
+
+_METADATA, _OFFSET_FOR_EPOCH = 3, 23
+
+
+def test_without_metadata_the_nodes_are_those_of_the_log_dirs_and_the_leading_copy_leads(
+    tmp_path: Path,
+) -> None:
+    dirs = [tmp_path / f"b{node}" for node in (1, 2, 3)]
+    write_copy(dirs[0], 1, whole(80))
+    write_copy(dirs[1], 2, whole())
+    write_copy(dirs[2], 3, {0: [batch(0)]}, name="orders-1")
+    cluster = Consumer(*dirs).cluster
+    assert [node.number for node in shown_nodes(cluster)] == [1, 2, 3]
+    cluster.topics()["orders"].logs[0].view()
+    shown = places(cluster, cluster.topics()["orders"])
+    assert [(each.leader, each.replicas) for each in shown] == [(2, [2, 1]), (3, [3])]
+
+
+def test_with_metadata_nodes_leaders_and_replicas_are_its(tmp_path: Path) -> None:
+    first = write_source(tmp_path)
+    second = tmp_path / "b2"
+    shutil.copytree(first, second)
+    for node, path in ((1, first), (2, second)):
+        meta = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAABA\nnode.id="
+        (path / "meta.properties").write_text(f"{meta}{node}\n")
+    cluster = Consumer(first, second).cluster
+    assert [node.number for node in shown_nodes(cluster)] == [1, 2, 3]
+    shown = {each.partition: each for each in places(cluster, cluster.topics()["here"])}
+    assert (shown[0].leader, shown[0].replicas, shown[0].in_sync) == (1, [1, 2], [1, 2])
+    assert (shown[3].leader, shown[3].replicas, shown[3].in_sync) == (2, [1, 2], [2])
+    alone = Consumer(first).cluster
+    assert [node.number for node in shown_nodes(alone)] == [1]
+
+
+def test_a_client_is_told_of_the_nodes_and_of_the_ends_of_epochs_of_the_union(
+    tmp_path: Path,
+) -> None:
+    made = make_cluster(tmp_path / "disks", Random(6))
+    source = Path(",".join(map(str, made.dirs)))
+    with serving(source, tmp_path) as served, Connection(served) as connection:
+        found = connection.ask(_METADATA, 1, topics=[{"name": "orders"}])
+        assert sorted(each["nodeId"] for each in found["brokers"]) == [1, 2, 3]
+        leader = made.partitions["orders-0"].leader
+        wanted = {"partition": 0, "currentLeaderEpoch": -1, "leaderEpoch": leader.epoch}
+        answer = connection.ask(
+            _OFFSET_FOR_EPOCH, 3, replicaId=-1, topics=[{"topic": "orders", "partitions": [wanted]}]
+        )
+        (partition,) = answer["topics"][0]["partitions"]
+        assert (partition["leaderEpoch"], partition["endOffset"]) == (leader.epoch, leader.end)
