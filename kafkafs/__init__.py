@@ -106,7 +106,7 @@ def open(  # noqa: A001
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
     Args:
-        paths: the source; several log dirs of one broker are one source.
+        paths: the source; several log dirs of one broker are one source, those of several brokers one cluster.
         values: the form of keys and values in the tree's record lines: auto, text, json, base64, hex or none.
         snapshot: look once and hold the files open, so that a running broker changes nothing that is shown.
         schemas: schemas of keys and values: "auto" for those in the source, "none", or the paths of log dirs, files
