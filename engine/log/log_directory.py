@@ -293,11 +293,12 @@ class LogSource:
         named: dict[str, PartitionLog] = {}
         others: list[OtherEntry] = []
         logs: dict[tuple[int, str], PartitionLog] = {}
-        copies = self._copies() if self.nodes else {}
+        placed = [list(directory.placed()) for directory in self._directories]
+        copies = self._copies(placed) if self.nodes else {}
         replicas: dict[str, PartitionLog] = {}
         alone: list[tuple[int, Placed]] = []
         for place, directory in enumerate(self._directories):
-            for found in directory.placed():
+            for found in placed[place]:
                 if isinstance(found, OtherEntry):
                     others.append(found)
                 elif (key := (place, found.folder)) in copies:
@@ -323,14 +324,16 @@ class LogSource:
             listed = NamedLogs(listed | shown, replicas)
         self._partitions = MappingProxyType(listed)
 
-    def _copies(self) -> dict[tuple[int, str], str]:
+    def _copies(
+        self, placed: Sequence[Sequence[Placed | OtherEntry]]
+    ) -> dict[tuple[int, str], str]:
         """Return the nodes of the folders of partitions that several nodes have, by place of the log dir and folder."""
         known = [meta.cluster_id for meta in self._metas if meta is not None]
         found: dict[str, list[tuple[int, str]]] = {}
-        for place, (directory, meta) in enumerate(zip(self._directories, self._metas, strict=True)):
+        for place, meta in enumerate(self._metas):
             if meta is None or meta.node_id is None or meta.cluster_id != known[0]:
                 continue
-            for each in directory.placed():
+            for each in placed[place]:
                 if isinstance(each, Placed) and each.is_log and each.is_named:
                     found.setdefault(each.name, []).append((place, each.folder))
         nodes = [None if meta is None else meta.node_id for meta in self._metas]

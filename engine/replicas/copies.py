@@ -90,7 +90,8 @@ def _last_batches(view: LogView) -> Iterator[tuple[Offset, int]]:
     """Yield base offset and leader epoch of the last good batches, the last one first."""
     for place in reversed(range(len(view))):
         segment = view.segment_at(place)
-        end = segment.next_offset
+        is_active = segment is view.active_segment
+        end = view.log_end_offset if is_active else segment.next_offset
         while end > segment.base_offset:
             run = None
             with suppress(KafkaStorageError, OSError):

@@ -140,15 +140,48 @@ def test_damage_is_filled_from_another_node_and_that_is_said(
     ]
 
 
-def test_what_no_node_has_is_lost_and_just_that(dirs: list[Path]) -> None:
-    for log_dir in dirs:
-        spoil(log_dir / "orders-0", 0, 2)
-    spoil(dirs[0] / "orders-0", 0, 1)
-    spoil(dirs[0] / "orders-0", 0, 3)
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_what_no_node_has_is_lost_and_just_that(dirs: list[Path], lost: int) -> None:
+    for log_dir in dirs[1:]:
+        spoil(log_dir / "orders-0", 0, lost)
+    for number in (1, 2, 3):
+        spoil(dirs[0] / "orders-0", 0, number)
     view = opened(dirs).partitions()["orders-0"].view()
-    assert offsets(view) == [each for each in range(100) if not 20 <= each < 30]
+    first = 10 * lost
+    assert offsets(view) == [each for each in range(100) if not first <= each < first + 10]
     (damage,) = [item for _, item in runs(view) if isinstance(item, Damage)]
-    assert (damage.first_offset, damage.last_offset) == (20, 29)
+    assert (damage.first_offset, damage.last_offset) == (first, first + 9)
+
+
+def test_a_lost_segment_between_others_is_read_from_the_files_of_another_node(
+    tmp_path: Path,
+) -> None:
+    dirs = [tmp_path / "b1", tmp_path / "b2"]
+    segments = {base: [batch(base), batch(base + 10)] for base in (0, 20, 40)}
+    for node, log_dir in enumerate(dirs, 1):
+        write_copy(log_dir, node, segments)
+    for suffix in (".log", ".index", ".timeindex"):
+        (dirs[0] / "orders-0" / f"{20:020}{suffix}").unlink()
+    view = opened(dirs).partitions()["orders-0"].view()
+    assert view.base_offsets == (0, 20, 40)
+    assert offsets(view) == list(range(60))
+    files = [segment.file for segment in view.segments]
+    assert [file.path.startswith(str(dirs[0])) for file in files] == [True, False, True]
+    assert not any(isinstance(file, JoinedFile) for file in files)
+
+
+def test_a_checkpoint_of_epochs_that_its_batches_contradict_fills_nothing(tmp_path: Path) -> None:
+    """Node 2's batches of 50 to 69 are of epoch 0, and its checkpoint says that they are of epoch 1."""
+    dirs = [tmp_path / "b1", tmp_path / "b2"]
+    newer = {0: whole()[0], 50: [batch(at, 1, "newer") for at in (50, 60, 70)]}
+    write_copy(dirs[0], 1, newer, [(0, 0), (1, 50)])
+    write_copy(dirs[1], 2, whole(70), [(0, 0), (1, 50)])
+    path = dirs[0] / "orders-0" / f"{50:020}.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3 + 70] ^= 1
+    path.write_bytes(data)
+    view = opened(dirs).partitions()["orders-0"].view()
+    assert offsets(view) == [*range(60), *range(70, 80)]
 
 
 def test_a_lost_segment_is_that_of_another_node(dirs: list[Path]) -> None:

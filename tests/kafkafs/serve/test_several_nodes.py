@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from random import Random
 
+from click.testing import CliRunner
+
+from kafkafs.cli import cli
 from kafkafs.serve.placement import places, shown_nodes
+from tests import builders
+from tests.builders import Producer, Rec
 from tests.engine.replicas.test_union_log import batch, whole, write_copy
 from tests.kafkafs.serve.connection import Connection
 from tests.kafkafs.serve.consumed import Consumer
@@ -62,3 +68,27 @@ def test_a_client_is_told_of_the_nodes_and_of_the_ends_of_epochs_of_the_union(
         )
         (partition,) = answer["topics"][0]["partitions"]
         assert (partition["leaderEpoch"], partition["endOffset"]) == (leader.epoch, leader.end)
+
+
+def test_a_marker_that_one_disk_lost_ends_its_transaction(tmp_path: Path) -> None:
+    """Ten records are aborted, ten committed; the leading copy has lost the first marker."""
+    producer = Producer(id=7)
+    batches = [
+        builders.batch([Rec(b"no")] * 10, 0, producer=producer, transactional=True),
+        builders.end_marker(10, producer, commit=False),
+        builders.batch([Rec(b"yes")] * 10, 11, producer=producer, transactional=True),
+        builders.end_marker(21, producer, commit=True),
+    ]
+    dirs = [tmp_path / "b1", tmp_path / "b2"]
+    for node, log_dir in enumerate(dirs, 1):
+        write_copy(log_dir, node, {0: batches})
+    lost = bytearray(b"".join(batches))
+    lost[len(batches[0]) + 65] ^= 1
+    (dirs[0] / "orders-0" / f"{0:020}.log").write_bytes(lost)
+    consumer = Consumer(*dirs)
+    assert [each.offset for each in consumer.records("orders-0", committed=True)] == [
+        *range(11, 21)
+    ]
+    source = ",".join(map(str, dirs))
+    lines = CliRunner().invoke(cli, ["cat", source, f"orders-0/committed/{0:020}.jsonl"]).stdout
+    assert [json.loads(line)["offset"] for line in lines.splitlines()] == [*range(11, 21)]
