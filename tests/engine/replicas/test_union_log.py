@@ -170,18 +170,20 @@ def test_a_lost_segment_between_others_is_read_from_the_files_of_another_node(
     assert not any(isinstance(file, JoinedFile) for file in files)
 
 
-def test_a_checkpoint_of_epochs_that_its_batches_contradict_fills_nothing(tmp_path: Path) -> None:
-    """Node 2's batches of 50 to 69 are of epoch 0, and its checkpoint says that they are of epoch 1."""
+def test_a_batch_of_an_epoch_that_lost_fills_nothing(tmp_path: Path) -> None:
+    """Node 2's batch of 50 to 59 is of epoch 0, and its checkpoint says that it is of epoch 1."""
     dirs = [tmp_path / "b1", tmp_path / "b2"]
-    newer = {0: whole()[0], 50: [batch(at, 1, "newer") for at in (50, 60, 70)]}
-    write_copy(dirs[0], 1, newer, [(0, 0), (1, 50)])
-    write_copy(dirs[1], 2, whole(70), [(0, 0), (1, 50)])
+    newer = [batch(at, 1, "newer") for at in (50, 60, 70)]
+    epochs = [(0, 0), (1, 50)]
+    write_copy(dirs[0], 1, {0: whole()[0], 50: newer}, epochs)
+    write_copy(dirs[1], 2, {0: whole()[0], 50: [batch(50), newer[1]]}, epochs)
     path = dirs[0] / "orders-0" / f"{50:020}.log"
     data = bytearray(path.read_bytes())
-    data[len(data) // 3 + 70] ^= 1
+    data[70] ^= 1
+    data[len(newer[0]) + 70] ^= 1
     path.write_bytes(data)
     view = opened(dirs).partitions()["orders-0"].view()
-    assert offsets(view) == [*range(60), *range(70, 80)]
+    assert offsets(view) == [*range(50), *range(60, 80)]
 
 
 def test_a_lost_segment_is_that_of_another_node(dirs: list[Path]) -> None:
