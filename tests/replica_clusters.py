@@ -139,12 +139,14 @@ def make_cluster(root: Path, random: Random, *, hurts: int = 3) -> MadeCluster:
         history = _history(name, random, 0, [*range(20 + random.randrange(30))])
         on = [node for node in named if random.random() < 0.9] or named
         deleted_by = random.choice(on) if random.random() < 0.3 else None
+        # An epoch has one leader, so only one copy has a tail of it.
+        old_leader = random.choice(on)
         copies = []
         for node in on:
             folder = random.choice(dirs[node]) / name
-            copy = _copy(node, folder, history, random)
+            copy = _copy(node, folder, history, random, may_lose=node == old_leader)
             if node == deleted_by:
-                copy.deleted_to = random.randrange(1, copy.end)
+                copy.deleted_to = random.randrange(1, max(copy.end, 2))
             copies.append(copy)
         for copy in copies:
             for _ in range(random.randrange(hurts + 1)):
@@ -182,12 +184,14 @@ def _history(
     return made
 
 
-def _copy(node: int, folder: Path, history: list[Made], random: Random) -> MadeCopy:
+def _copy(
+    node: int, folder: Path, history: list[Made], random: Random, *, may_lose: bool
+) -> MadeCopy:
     nominal, kind = history, random.random()
     changes = [at for at in range(1, len(history)) if history[at].epoch > history[at - 1].epoch]
     if kind < 0.3:
         nominal = history[: random.randrange(1, len(history))]
-    elif kind < 0.5 and changes:
+    elif kind < 0.7 and changes and may_lose:
         at = random.choice(changes)
         epoch, first = history[at].epoch - 1, history[at].first
         tail = _history(
