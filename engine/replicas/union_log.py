@@ -7,7 +7,6 @@ from time import monotonic
 from typing import Any
 
 from engine.budgets import Budgets
-from engine.files.source_files import SourceRoot
 from engine.log.held_up import unless_held_up
 from engine.log.joined_logs import JoinedLog
 from engine.log.partition_log import MAX_AGE, Shared, ViewLag
@@ -121,16 +120,6 @@ class UnionLog(JoinedLog):
             "lostTail": None if tail is None else list(tail),
             "stranger": choice.strangers.get(at),
         }
-
-    @property
-    def chosen(self) -> tuple[tuple[Replica, ...], ReplicaChoice] | None:
-        """The copies that could be read, and which one leads; None before a view was asked for."""
-        return self._choice
-
-    @property
-    def roots(self) -> tuple[SourceRoot, ...]:
-        """The log dirs of the copies."""
-        return tuple(replica.log.root for replica in self.replicas)
 
     def view(self, max_age: float = MAX_AGE) -> LogView:
         view = self._view

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from engine.log.joined_logs import JoinedLog
-from engine.log.log_directory import LogSource
+from engine.log.log_directory import LogSource, open_source
 from engine.log.segment.scan import BatchRun, Damage
 from engine.log.view.log_view import LogView
 from engine.replicas import union_files
+from engine.replicas.choice import choose
 from engine.replicas.cluster_source import open_cluster
+from engine.replicas.copies import replicas_of
 from engine.replicas.union_files import JoinedFile
 from engine.verdict.log_losses import losses_of
 from engine.verdict.log_runs import runs
@@ -295,3 +297,13 @@ def test_what_one_node_deleted_no_reader_gets(dirs: list[Path], end: int) -> Non
     view = opened(dirs).partitions()["orders-0"].view()
     assert view.log_start_offset == end
     assert offsets(view)[0] == end
+
+
+def test_copies_are_found_over_several_sources_with_what_decides_between_them(
+    dirs: list[Path],
+) -> None:
+    sources = [open_source(str(each)) for each in dirs]
+    (copies,) = replicas_of(sources).values()
+    assert [copy.node_id for copy in copies] == [1, 2, 3]
+    assert [copy.facts().lineage for copy in copies] == [(0, 100), (0, 80), (0, 100)]
+    assert choose([copy.facts() for copy in copies]).agreed == (100, 80, 100)

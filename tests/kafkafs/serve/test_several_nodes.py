@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
+import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import cli
@@ -18,7 +19,7 @@ from tests.kafkafs.serve.connection import Connection
 from tests.kafkafs.serve.consumed import Consumer
 from tests.kafkafs.serve.serving import serving
 from tests.kafkafs.serve.three_brokers import write_source
-from tests.replica_clusters import make_cluster
+from tests.replica_clusters import START, make_cluster
 
 _METADATA, _OFFSET_FOR_EPOCH = 3, 23
 
@@ -92,3 +93,16 @@ def test_a_marker_that_one_disk_lost_ends_its_transaction(tmp_path: Path) -> Non
     source = ",".join(map(str, dirs))
     lines = CliRunner().invoke(cli, ["cat", source, f"orders-0/committed/{0:020}.jsonl"]).stdout
     assert [json.loads(line)["offset"] for line in lines.splitlines()] == [*range(11, 21)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_time_cuts_the_union_before_the_first_later_batch(tmp_path: Path, seed: int) -> None:
+    made = make_cluster(tmp_path, Random(seed), hurts=0)
+    for name, each in made.partitions.items():
+        if not each.is_whole:
+            continue
+        time = max(each.leader.end // 2, 1)
+        cut = next(batch.first for batch in each.batches if batch.next > time)
+        records = Consumer(*made.dirs, before=START + time).records(name)
+        expected = {offset: value for offset, value in each.records.items() if offset < cut}
+        assert {record.offset: bytes(record.value or b"") for record in records} == expected
