@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from random import Random
 
@@ -16,7 +17,8 @@ from kafkafs.cli import cli
 from tests.kafkafs.serve.consumed import Consumer, FetchError
 from tests.replica_clusters import START, MadeCluster, MadePartition, make_cluster
 
-SEEDS = range(50)
+FIRST_SEED = int(os.environ.get("KAFKAFS_FACES_FIRST_SEED", "0"))
+SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get("KAFKAFS_REPLICA_SEEDS", "50")))
 
 
 @pytest.fixture(params=SEEDS, scope="module")
@@ -60,6 +62,12 @@ def test_cat_shows_the_union(made: MadeCluster) -> None:
 def test_grep_finds_the_union(made: MadeCluster) -> None:
     result = CliRunner().invoke(cli, ["grep", "orders", ",".join(paths(made))])
     assert shown(result.stdout) == expected(made)
+
+
+def test_offsets_are_those_of_the_leading_copy(made: MadeCluster) -> None:
+    result = CliRunner().invoke(cli, ["offsets", *paths(made)])
+    ends = {name: each.leader.end for name, each in made.partitions.items()}
+    assert result.stdout.splitlines() == [f"orders:{name[-1]}:{end}" for name, end in ends.items()]
 
 
 def test_python_reads_the_union(made: MadeCluster) -> None:
