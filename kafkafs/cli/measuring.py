@@ -69,7 +69,7 @@ def du(
     from kafkafs.cli.printing.usage_report import print_usage, print_usage_json
 
     given = dict(map(_setting, settings))
-    with open_log_source(sources) as source, Progress("counted") as progress:
+    with open_log_source(sources, is_cluster=False) as source, Progress("counted") as progress:
         logs = source.partitions()
         require_choice(choice, logs)
         try:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from engine.errors import SourceError
 from engine.log.log_directory import open_source
 from engine.replay.partition_records import Progress, no_progress
+from engine.replicas.cluster_source import open_cluster
 from kafkafs.schemas.catalog import CATALOG
 from kafkafs.schemas.files.schema_files import is_schema_file, read_schema_files
 from kafkafs.schemas.registry.registry_records import SCHEMAS_TOPIC
@@ -34,7 +35,7 @@ def open_schemas(
     log_dirs = [path for path in paths if is_log_source(path)]
     stores = []
     if log_dirs:
-        source = open_source(log_dirs)
+        source = open_cluster(log_dirs)
         try:
             stores.append(SourceSchemas(source, topic, progress).store())
         finally:
