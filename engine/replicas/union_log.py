@@ -15,7 +15,7 @@ from engine.log.view.log_contents import LogContext
 from engine.log.view.log_view import LogView
 from engine.replicas.choice import ReplicaChoice, choose
 from engine.replicas.copies import Replica
-from engine.replicas.union_view import Copies, UnionSegments, UnionView
+from engine.replicas.union_view import UnionCopies, UnionSegments, UnionView
 from engine.units import MAX_INT32
 
 
@@ -167,7 +167,7 @@ class UnionLog(JoinedLog):
         cleaned = [
             replica.log.checkpoints.cleaner_offset(self.topic_partition) for replica, _ in pairs
         ]
-        copies = Copies(
+        copies = UnionCopies(
             [view for _, view in pairs],
             [fact.name for fact in facts],
             choice,

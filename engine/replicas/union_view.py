@@ -17,7 +17,7 @@ from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT64, Offset
 
 
-class Copies(NamedTuple):
+class UnionCopies(NamedTuple):
     """The copies of a partition, and what was chosen.
 
     Attributes:
@@ -53,7 +53,7 @@ class Copies(NamedTuple):
         return min(self.choice.start, leader.log_end_offset)
 
 
-def segments_of(copies: Copies) -> dict[Offset, tuple[LogSegment, Offset]]:
+def segments_of(copies: UnionCopies) -> dict[Offset, tuple[LogSegment, Offset]]:
     """Return the segments that the union is made of, by base offset, ascending, with the agreed end of their copies.
 
     They are those of the leading copy; before its first one, and where it lost one, those of others.
@@ -102,7 +102,7 @@ class UnionSegments:
 
     def __init__(
         self,
-        copies: Copies,
+        copies: UnionCopies,
         open_segments: OpenSegments,
         problems: Problems,
         known: Mapping[tuple[Offset, Offset, int], UnionFiles],
