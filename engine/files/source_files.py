@@ -39,7 +39,8 @@ _NOATIME = os.O_NOATIME
 
 _LARGE_READ = 1 << 20
 _MAX_AGE = 0.2
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE)
+EXHAUSTED = (errno.EMFILE, errno.ENFILE)
+"""Errors of a process, or of a system, that has no descriptor left."""
 
 
 class SourceFile(Closable):
@@ -260,7 +261,7 @@ class SourceRoot(Closable):
         try:
             return entries_apart(fd)
         except OSError as error:
-            if error.errno in _EXHAUSTED:
+            if error.errno in EXHAUSTED:
                 self._free_descriptors()
                 return entries_apart(fd)
             return try_again(error, lambda: entries_apart(fd), self.display(folder))
@@ -443,7 +444,7 @@ class SourceRoot(Closable):
         try:
             return self._open_or_refuse(relative, flags)
         except OSError as error:
-            if error.errno not in _EXHAUSTED:
+            if error.errno not in EXHAUSTED:
                 path = self.display(relative)
                 return try_again(error, lambda: self._open_or_refuse(relative, flags), path)
         self._free_descriptors()

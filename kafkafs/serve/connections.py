@@ -35,7 +35,7 @@ from kafkafs.serve.network.following import new_turn
 from kafkafs.serve.network.frames import MalformedRequest, RequestReader
 from kafkafs.serve.network.gone_clients import GoneClients
 from kafkafs.serve.network.polling import Polling
-from kafkafs.serve.network.sending import ClientStream, Following, Sender
+from kafkafs.serve.network.sending import ClientStream, Following, Sender, forget
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
 from kafkafs.serve.request import Fields, Request
@@ -266,6 +266,7 @@ class Connections:
             left, begun = await self._polling.serve(exchange, following.pieces, answered)
             if left:
                 return Following(left)
+            forget(following.pieces)
             shares = len(answered) > before  # else all its requests may be Python's
             frame = reader.whole()
             if frame is None:

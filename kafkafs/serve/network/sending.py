@@ -104,6 +104,7 @@ class Sender:
                 await self._send_copy(piece)
             else:
                 await self._send_all(piece)
+        forget(pieces)
         return None
 
     async def _send_in_threads(
@@ -140,14 +141,22 @@ class Sender:
             position += len(data)
 
 
+def forget(sent: Sequence[Piece]) -> None:
+    """Drop the pieces of an answer that was sent, so that its files can be closed while the client is idle."""
+    if isinstance(sent, list):
+        sent.clear()
+
+
 def _send_in_thread(
     exchange: Exchange, left: Sequence[Piece], turn: Turn[Later]
 ) -> tuple[Sequence[Piece], Later | None]:
     """Send until a client has no room, or the event loop has to wait; return what is left, and what comes next."""
     while True:
-        left, begun = exchange.run(left, turn.end, turn.pause_ms, turn.may_look, turn.answered)
+        sent = left
+        left, begun = exchange.run(sent, turn.end, turn.pause_ms, turn.may_look, turn.answered)
         if left:
             return left, None
+        forget(sent)
         found = turn.following(begun)
         if found is None:
             return [], None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from math import inf
 from threading import Lock
+from time import monotonic
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
+from engine.files.source_files import EXHAUSTED
 from engine.log.partition_log import PartitionLog
 from engine.log.view.log_view import LogView
 from engine.record.attributes import TimestampType
@@ -41,6 +44,8 @@ from kafkafs.serve.records.partition_look import (
 )
 
 logger = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN = 60
 
 
 class WantedBatches(NamedTuple):
@@ -102,6 +107,21 @@ class FetchRules(NamedTuple):
 DEFAULT_RULES = FetchRules()
 
 
+class _Shortage:
+    """Logs once a minute that no descriptor is left."""
+
+    def __init__(self) -> None:
+        self._said = -inf
+
+    def warn(self) -> None:
+        """Log it, if the last line is a minute old."""
+        if monotonic() - self._said >= _SECONDS_BETWEEN:
+            self._said = monotonic()
+            logger.warning(
+                "no descriptor is left for files: consumers wait for some of their partitions; raise `ulimit -n`"
+            )
+
+
 class PartitionFetch:
     """Fetches from partitions; safe from several threads.
 
@@ -121,6 +141,7 @@ class PartitionFetch:
         self._conversions = Conversions()
         self.damage_answers = 0
         self._counting = Lock()
+        self._shortage = _Shortage()
 
     def fetch(
         self,
@@ -151,6 +172,10 @@ class PartitionFetch:
             # A broker deleted the segment or the partition after the look; the consumer asks again.
             return FetchedBatches(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         except (OSError, KafkaStorageError) as error:
+            if isinstance(error, OSError) and error.errno in EXHAUSTED:
+                # The files of this answer and of others are closed once these are sent: the consumer asks again.
+                self._shortage.warn()
+                return FetchedBatches(ErrorCode.NONE)
             logger.warning("%s-%d: offset %d: %s", *key, wanted.offset, error)
             return FetchedBatches(ErrorCode.KAFKA_STORAGE_ERROR)
 

@@ -42,7 +42,16 @@ class PartitionLook:
         OSError: the log cannot be read, or is gone.
     """
 
-    __slots__ = ("_last_proof", "_proven", "_stable", "log", "ready", "until", "view")
+    __slots__ = (
+        "_last_proof",
+        "_proven",
+        "_proven_file",
+        "_stable",
+        "log",
+        "ready",
+        "until",
+        "view",
+    )
 
     def __init__(self, log: PartitionLog, proven: ProvenRanges) -> None:
         self.log = log
@@ -50,7 +59,9 @@ class PartitionLook:
         self.until = inf if log.frozen else log.looked_at + MAX_AGE
         self._proven = proven
         self._stable: Offset | None = None
-        self._last_proof: tuple[SourceFile | None, FileProof] = None, FileProof()
+        # Weak: the file is closed when others are used, however many partitions clients read.
+        self._proven_file: ref[SourceFile] | None = None
+        self._last_proof = FileProof()
         self.ready: ReadyPartition | None = None
         if extension is not None:
             view = self.view
@@ -69,11 +80,10 @@ class PartitionLook:
 
     def proof(self, file: SourceFile) -> FileProof:
         """Return what is proven of an open records file of the log."""
-        of, known = self._last_proof
-        if of is not file:
-            known = self._proven.of(file, self.view.rewrites)
-            self._last_proof = file, known
-        return known
+        if self._proven_file is None or self._proven_file() is not file:
+            self._last_proof = self._proven.of(file, self.view.rewrites)
+            self._proven_file = ref(file)
+        return self._last_proof
 
     def know_good(self, segment: LogSegment, file: SourceFile, position: Position) -> None:
         """Let the quick way of Fetch have the proven batches around a position of a segment."""
