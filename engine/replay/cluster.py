@@ -8,7 +8,7 @@ its end record on, and not after an abort.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from engine.log.folder_listing import KRaftSnapshot
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.log.segment.scan import BatchRun, scan
+from engine.log.view.log_contents import LogContext
 from engine.log.view.log_view import LogView
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
@@ -223,8 +224,17 @@ def image_at_start(view: LogView, read: ReadAtStart) -> ClusterImage:
     return _Replay(view, None, no_progress, read).begin()
 
 
-class _Snapshot(NamedTuple):
-    """A snapshot. `is_whole`: it has its header and footer, and no damage."""
+class SnapshotRead(NamedTuple):
+    """A snapshot of the metadata log that was read.
+
+    Attributes:
+        id: its end and epoch.
+        timestamp: of the newest record that it covers, -1 if unknown.
+        changes: its records.
+        unreadable: bytes without readable records.
+        notes: records that were unreadable.
+        is_whole: whether it has its header and footer, and no damage.
+    """
 
     id: KRaftSnapshot
     timestamp: Timestamp
@@ -240,7 +250,7 @@ class _Snapshot(NamedTuple):
         changes: list[ClusterChange],
         unreadable: list[Unreadable],
         notes: list[str],
-    ) -> _Snapshot:
+    ) -> SnapshotRead:
         headers = [change for change in changes if change.kind == "SNAPSHOT_HEADER"]
         timestamp = headers[0].facts["lastContainedLogTimestamp"] if headers else -1
         ends = bool(headers) and changes[-1].kind == "SNAPSHOT_FOOTER"
@@ -305,7 +315,7 @@ class _Replay:
         if self._given is None:
             end = self._view.log_end_offset
             records = replayed_records(self._view, start, end, self._until, self._progress)
-            changes = self._changes(records, self._unreadable, self._tables.notes)
+            changes = cluster_changes(records, self._unreadable, self._tables.notes)
         else:
             changes = iter(self._given.changes)
             end = max([start, *(each.offset + 1 for each in self._given.changes)])
@@ -341,15 +351,17 @@ class _Replay:
         else:
             self._tables.apply(*change)
 
-    def _newest_snapshot(self) -> _Snapshot | None:
+    def _newest_snapshot(self) -> SnapshotRead | None:
         """Return the newest whole snapshot; without one, the newest one, unless the log has all records."""
         damaged_one = None
         snapshots = self._view.kraft_snapshots
         if self._given is not None:
             newest = self._given.snapshot
-            return None if newest is None else _Snapshot.of(newest, list(self._given.held), [], [])
+            return (
+                None if newest is None else SnapshotRead.of(newest, list(self._given.held), [], [])
+            )
         for snapshot_id in reversed(snapshots):
-            found = self._read_snapshot(snapshot_id)
+            found = read_snapshot(self._view.log, snapshot_id, self._tables.notes)
             if found is None or (self._until is not None and found.timestamp > self._until):
                 continue
             if found.is_whole:
@@ -358,55 +370,11 @@ class _Replay:
             damaged_one = damaged_one or found
         return damaged_one if self._view.log_start_offset > 0 else None
 
-    def _note_damaged(self, snapshot: _Snapshot) -> None:
+    def _note_damaged(self, snapshot: SnapshotRead) -> None:
         name = kraft_checkpoint_name(*snapshot.id)
         self._tables.notes.append(
             f"{name} is not complete; an older snapshot is used if there is one"
         )
-
-    def _read_snapshot(self, snapshot_id: KRaftSnapshot) -> _Snapshot | None:
-        log = self._view.log
-        name = kraft_checkpoint_name(*snapshot_id)
-        path = log.relative(name)
-        try:
-            file = log.root.open_fresh(path)
-        except (KafkaStorageError, OSError) as error:
-            self._tables.notes.append(f"{name}: {error}")
-            return None
-        with file:
-            items: list[Replayed] = []
-            for item in scan(file, 0, file.size(), path=path, budgets=log.budgets):
-                if isinstance(item, BatchRun):
-                    items += records_of_run(item, log.budgets, log.name, path)
-                else:
-                    items.append(damaged(log.name, item))
-        return self._snapshot_of(snapshot_id, items)
-
-    def _snapshot_of(self, snapshot_id: KRaftSnapshot, items: list[Replayed]) -> _Snapshot:
-        unreadable: list[Unreadable] = []
-        notes: list[str] = []
-        changes = list(self._changes(iter(items), unreadable, notes))
-        return _Snapshot.of(snapshot_id, changes, unreadable, notes)
-
-    def _changes(
-        self, records: Iterator[Replayed], unreadable: list[Unreadable], notes: list[str]
-    ) -> Iterator[ClusterChange]:
-        decoder = decoder_for(CLUSTER_METADATA)
-        assert decoder is not None
-        for record in records:
-            if isinstance(record, Unreadable):
-                unreadable.append(record)
-            elif isinstance(record, ReplayedControl):
-                yield from control_change(record, notes)
-            else:
-                decoded = decoder.decode(record.key, record.value)
-                if decoded.value is None:
-                    note = decoded.value_note or "a record without a value"
-                    notes.append(f"offset {record.offset}: {note}")
-                    continue
-                yield ClusterChange(
-                    decoded.kind, decoded.value["data"], record.offset, record.timestamp
-                )
 
 
 _CONTROL_KINDS = frozenset(kind.name for kind in _QUORUM)
@@ -426,3 +394,49 @@ def control_change(record: ReplayedControl, notes: list[str]) -> Iterator[Cluste
     if kind is ControlRecordType.LEADER_CHANGE:
         facts["epoch"] = record.epoch
     yield ClusterChange(kind.name, facts, record.offset, record.timestamp)
+
+
+def read_snapshot(
+    log: LogContext, snapshot_id: KRaftSnapshot, notes: list[str]
+) -> SnapshotRead | None:
+    """Return a snapshot in the folder of a metadata log; add to the notes and return None if it cannot be opened."""
+    name = kraft_checkpoint_name(*snapshot_id)
+    path = log.relative(name)
+    try:
+        file = log.root.open_fresh(path)
+    except (KafkaStorageError, OSError) as error:
+        notes.append(f"{name}: {error}")
+        return None
+    with file:
+        items: list[Replayed] = []
+        for item in scan(file, 0, file.size(), path=path, budgets=log.budgets):
+            if isinstance(item, BatchRun):
+                items += records_of_run(item, log.budgets, log.name, path)
+            else:
+                items.append(damaged(log.name, item))
+    unreadable: list[Unreadable] = []
+    own: list[str] = []
+    changes = list(cluster_changes(items, unreadable, own))
+    return SnapshotRead.of(snapshot_id, changes, unreadable, own)
+
+
+def cluster_changes(
+    records: Iterable[Replayed], unreadable: list[Unreadable], notes: list[str]
+) -> Iterator[ClusterChange]:
+    """Yield the decoded records of a metadata log; add what cannot be read to `unreadable` and `notes`."""
+    decoder = decoder_for(CLUSTER_METADATA)
+    assert decoder is not None
+    for record in records:
+        if isinstance(record, Unreadable):
+            unreadable.append(record)
+        elif isinstance(record, ReplayedControl):
+            yield from control_change(record, notes)
+        else:
+            decoded = decoder.decode(record.key, record.value)
+            if decoded.value is None:
+                note = decoded.value_note or "a record without a value"
+                notes.append(f"offset {record.offset}: {note}")
+                continue
+            yield ClusterChange(
+                decoded.kind, decoded.value["data"], record.offset, record.timestamp
+            )

@@ -1,0 +1,247 @@
+"""What is known of a dead cluster: topics, settings, users, from its metadata logs or from its partitions' folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from engine.log.log_directory import LogSource, open_source
+from engine.plan.planned_cluster import voters_in
+from engine.recover.errors import RecoverRefusedError
+from engine.recover.metadata.copies import MetadataCopies
+from engine.recover.metadata.folders import FoundTopics, found_topics
+from engine.replay.cluster import ClusterImage
+from engine.topics.topic_names import CLUSTER_METADATA
+from engine.units import Offset
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition, as the metadata states it; found in folders alone, only its replicas are known.
+
+    Attributes:
+        replicas, isr: old node ids.
+        leader: old node id, -1 for none.
+        leader_epoch, partition_epoch: -1 if unknown.
+        elr, last_known_elr: eligible leader replicas.
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...] = ()
+    leader: int = -1
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopicMetadata:
+    """A topic: partitions by number, and its own configuration."""
+
+    name: str
+    topic_id: str
+    partitions: Mapping[int, PartitionMetadata]
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClusterMetadata:
+    """What is known of a cluster.
+
+    Attributes:
+        cluster_id: None if no log dir states it.
+        image: the cluster's tables; None without a metadata log.
+        origin: where it is from, for people.
+        end: leader epoch and end offset of the newest metadata log; (-1, 0) without one.
+        highest: largest leader epoch and largest offset of all copies: new snapshots lie above both.
+        topics: by name.
+        credentials: SCRAM credentials by user and mechanism; they are secrets.
+        unknown: sentences about what could not be found out.
+    """
+
+    cluster_id: str | None
+    image: ClusterImage | None
+    origin: str
+    end: tuple[int, Offset] = (-1, 0)
+    highest: tuple[int, Offset] = (-1, 0)
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    credentials: Mapping[tuple[str, int], Mapping[str, Any]] = field(
+        default_factory=dict, repr=False
+    )
+    unknown: tuple[str, ...] = ()
+
+    def registered_broker(self, number: int) -> Mapping[str, Any] | None:
+        """Return the registration of a broker; None if it is not registered."""
+        item = None if self.image is None else self.image.table("brokers").get(number)
+        return None if item is None else item.facts
+
+    def registered_controller(self, number: int) -> Sequence[Mapping[str, Any]] | None:
+        """Return the endpoints of a controller; empty if they are not known, None if the node is none."""
+        if self.image is None:
+            return None
+        voters = self.image.table("quorum").get("voters")
+        for voter in () if voters is None else voters.facts["voters"]:
+            if voter["voterId"] == number and voter.get("endpoints"):
+                return list(voter["endpoints"])
+        item = self.image.table("controllers").get(number)
+        if item is not None:
+            return list(item.facts["endPoints"])
+        return [] if number in (voters_in(self.image) or ()) else None
+
+    def feature_levels(self) -> dict[str, int]:
+        """Return the levels of the cluster's features by name."""
+        rows = () if self.image is None else self.image.table("features").values()
+        return {row.facts["name"]: row.facts["level"] for row in rows}
+
+
+def newest_metadata(sources: Sequence[LogSource], chosen: str | None = None) -> ClusterMetadata:
+    """Return the newest metadata among all copies in the sources; that of the folders if there is no copy.
+
+    Holes and damage of the newest copy are filled from the others. Unfinished metadata transactions are left out.
+    Topics that only folders name are added, unless the metadata removed them.
+
+    Args:
+        chosen: a log dir whose copy alone counts.
+
+    Raises:
+        RecoverRefusedError: the sources are of several clusters, or `chosen` has no metadata log.
+        SourceError: `chosen` cannot be opened.
+    """
+    cluster_id = one_cluster(sources)
+    if chosen is None:
+        return _newest(cluster_id, sources, sources)
+    source = open_source(chosen)
+    try:
+        one_cluster([*sources, source])
+        if not MetadataCopies.logs_in([source]):
+            raise RecoverRefusedError(
+                f"{chosen} has no {CLUSTER_METADATA}-0",
+                "name a log dir that has it, or take --metadata folders",
+            )
+        return _newest(cluster_id or one_cluster([source]), sources, [source])
+    finally:
+        source.close()
+
+
+def _newest(
+    cluster_id: str | None, sources: Sequence[LogSource], of: Sequence[LogSource]
+) -> ClusterMetadata:
+    copies = MetadataCopies(of)
+    if copies.image is None:
+        found = metadata_from_folders(sources)
+        return replace(found, unknown=(*copies.problems, *found.unknown), highest=copies.highest)
+    image = copies.image
+    topics = {name: _topic_of(image, name) for name in image.topics}
+    only_found, sentences = _only_in_folders(found_topics(sources), topics, copies.removed)
+    return ClusterMetadata(
+        cluster_id,
+        image,
+        copies.origin,
+        copies.end,
+        copies.highest,
+        dict(sorted((topics | only_found).items())),
+        copies.credentials,
+        (*copies.problems, *sentences),
+    )
+
+
+def metadata_from_folders(sources: Sequence[LogSource]) -> ClusterMetadata:
+    """Return what the folders of the partitions state of a cluster: topics, ids and partitions.
+
+    Raises:
+        RecoverRefusedError: the sources are of several clusters.
+    """
+    found = found_topics(sources)
+    copies = MetadataCopies(sources, reads=False)
+    unknown = (
+        "settings of topics and brokers, ACLs, users, quotas and delegation tokens: no metadata log states them",
+        *found.unknown,
+    )
+    topics = _from_folders(found)
+    return ClusterMetadata(
+        one_cluster(sources),
+        None,
+        "the partitions' folders",
+        highest=copies.highest,
+        topics=topics,
+        unknown=unknown,
+    )
+
+
+def one_cluster(sources: Iterable[LogSource]) -> str | None:
+    """Return the cluster id of all log dirs; None if none states one. Raises RecoverRefusedError if they differ."""
+    known: dict[str, str] = {}
+    for source in sources:
+        for root, properties in zip(source.roots, source.meta_properties, strict=True):
+            if properties is not None and properties.cluster_id is not None:
+                known.setdefault(properties.cluster_id, root.path)
+    if len(known) > 1:
+        (mine, path), (other, other_path) = list(known.items())[:2]
+        raise RecoverRefusedError(
+            f"{other_path} is of the cluster {other}, but {path} of the cluster {mine}",
+            "name only log dirs of one cluster",
+        )
+    return next(iter(known), None)
+
+
+def _topic_of(image: ClusterImage, name: str) -> TopicMetadata:
+    topic_id = image.topics[name].facts["topicId"]
+    rows = image.partitions_of(topic_id)
+    configs = image.table("configs").get(("topic", name))
+    return TopicMetadata(
+        name,
+        topic_id,
+        {number: _partition_of(rows[number].facts) for number in sorted(rows)},
+        {} if configs is None else dict(configs.facts["configs"]),
+    )
+
+
+def _partition_of(facts: Mapping[str, Any]) -> PartitionMetadata:
+    return PartitionMetadata(
+        tuple(facts["replicas"]),
+        tuple(facts["isr"]),
+        facts["leader"],
+        facts["leaderEpoch"],
+        facts["partitionEpoch"],
+        tuple(facts["eligibleLeaderReplicas"]),
+        tuple(facts["lastKnownElr"]),
+    )
+
+
+def _from_folders(found: FoundTopics) -> dict[str, TopicMetadata]:
+    return {
+        name: TopicMetadata(
+            name,
+            each.topic_id,
+            {number: PartitionMetadata(nodes) for number, nodes in each.replicas.items()},
+            each.configs,
+        )
+        for name, each in sorted(found.topics.items())
+    }
+
+
+def _only_in_folders(
+    found: FoundTopics, topics: Mapping[str, TopicMetadata], removed: Mapping[str, str]
+) -> tuple[dict[str, TopicMetadata], list[str]]:
+    """Return the topics that only folders name, and sentences about them."""
+    known = {topic.topic_id for topic in topics.values()}
+    added, sentences = {}, []
+    for name, topic in _from_folders(found).items():
+        if topic.topic_id in known or (found.topics[name].is_id_made and name in topics):
+            continue
+        if topic.topic_id in removed:
+            sentences.append(
+                f"the folders of {name} are of the topic id {topic.topic_id}, which was deleted: they are left out"
+            )
+        elif name in topics:
+            sentences.append(
+                f"the folders of {name} are of the topic id {topic.topic_id}, but the metadata has"
+                f" {topics[name].topic_id}: they are left out"
+            )
+        else:
+            added[name] = topic
+            sentences.append(
+                f"{name} is in no metadata, only in folders: its settings and further partitions are not known"
+            )
+    return added, sentences

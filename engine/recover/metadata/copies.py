@@ -1,0 +1,207 @@
+"""All copies of a cluster's metadata log, read as one: the newest, with its holes filled from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from engine.errors import KafkaStorageError
+from engine.files.file_names import kraft_checkpoint_name
+from engine.log.log_directory import LogSource
+from engine.log.partition_log import PartitionLog
+from engine.log.view.log_view import LogView
+from engine.rebuild.assembly.merging import MergedCopies
+from engine.replay.cluster import (
+    ClusterChange,
+    ClusterImage,
+    ReadAtStart,
+    SnapshotRead,
+    cluster_changes,
+    image_at_start,
+    read_snapshot,
+)
+from engine.replay.partition_records import Replayed, Unreadable, no_progress, records_of_run
+from engine.topics.topic_names import CLUSTER_METADATA
+from engine.units import Offset, TopicPartition
+
+_METADATA = TopicPartition(CLUSTER_METADATA, 0)
+_MOST_SENTENCES = 20
+
+
+class MetadataCopies:
+    """The copies of `__cluster_metadata-0` in some sources, as one log.
+
+    Args:
+        sources: sources of one cluster.
+        reads: whether to read them; without, only `highest` is found.
+
+    Attributes:
+        image: the cluster; None without a readable copy.
+        origin: path of the leading copy and how many there are.
+        end: last leader epoch and end offset of the log.
+        highest: largest leader epoch and offset of all copies, also of their snapshots.
+        credentials: SCRAM credentials by user and number of the mechanism, as in UserScramCredentialRecord's JSON.
+        removed: names of removed topics by id, as far as the log tells.
+        problems: sentences about what is not known.
+    """
+
+    def __init__(self, sources: Sequence[LogSource], *, reads: bool = True) -> None:
+        self.image: ClusterImage | None = None
+        self.origin = "no metadata log"
+        self.end: tuple[int, Offset] = (-1, 0)
+        self.highest: tuple[int, Offset] = (-1, 0)
+        self.credentials: Mapping[tuple[str, int], Mapping[str, Any]] = {}
+        self.removed: Mapping[str, str] = {}
+        self.problems: list[str] = []
+        views = []
+        for log in self.logs_in(sources):
+            try:
+                view = log.view()
+                self._raise_highest(view)
+                views.append(view)
+            except (KafkaStorageError, OSError) as error:
+                self.problems.append(f"{log.root.display(log.folder)} cannot be read: {error}")
+        if reads and views:
+            self._read(views)
+
+    @staticmethod
+    def logs_in(sources: Iterable[LogSource]) -> list[PartitionLog]:
+        """Return all copies of the metadata log, also those of second log dirs."""
+        return [
+            log
+            for source in sources
+            for name, log in source.partitions().items()
+            if log.topic_partition == _METADATA and name.partition("@")[0] == str(_METADATA)
+        ]
+
+    def _raise_highest(self, view: LogView) -> None:
+        latest = view.leader_epochs.latest
+        epoch, end = -1 if latest is None else latest.epoch, view.log_end_offset
+        for snapshot in view.kraft_snapshots:
+            epoch, end = max(epoch, snapshot.epoch), max(end, snapshot.end_offset)
+        self.highest = max(self.highest[0], epoch), max(self.highest[1], end)
+
+    def _read(self, views: Sequence[LogView]) -> None:
+        merged = MergedCopies(views, no_progress)
+        snapshot = self._newest_snapshot(views)
+        start = snapshot.id.end_offset if snapshot is not None else 0
+        unreadable: list[Unreadable] = []
+        notes: list[str] = []
+        self._check_holes(merged, max(start, 0))
+        changes = list(cluster_changes(_records(merged, max(start, 0)), unreadable, notes))
+        if not changes and snapshot is None:
+            self.problems.append(f"no copy of {_METADATA} has a record that can be read")
+            return
+        latest = merged.epochs.latest
+        epoch = max(
+            -1 if latest is None else latest.epoch,
+            snapshot.id.epoch if snapshot is not None else -1,
+        )
+        read = (
+            ReadAtStart(changes=changes)
+            if snapshot is None
+            else ReadAtStart(snapshot.id, snapshot.changes, changes)
+        )
+        self.image = image_at_start(merged.view, read)
+        self.end = epoch, max([start, *(piece.next_offset for piece in merged.pieces[-1:])])
+        self.highest = max(self.highest[0], epoch), max(self.highest[1], self.end[1])
+        leading = merged.view.log
+        of = f", the newest of {len(views)} copies" if len(views) > 1 else ""
+        self.origin = f"{leading.root.display(leading.folder)}{of}"
+        held = () if snapshot is None else snapshot.changes
+        self._fold(held, changes)
+        self._tell(unreadable, notes)
+
+    def _newest_snapshot(self, views: Sequence[LogView]) -> SnapshotRead | None:
+        """Return the newest whole snapshot of all copies."""
+        found = [(snapshot, view) for view in views for snapshot in view.kraft_snapshots]
+        found.sort(key=lambda each: (each[0].epoch, each[0].end_offset), reverse=True)
+        for snapshot_id, view in found:
+            notes: list[str] = []
+            read = read_snapshot(view.log, snapshot_id, notes)
+            if read is not None and read.is_whole:
+                return read
+            name = view.log.root.display(view.log.relative(kraft_checkpoint_name(*snapshot_id)))
+            self.problems.append(f"{name} is not whole: another copy or an older one is used")
+        return None
+
+    def _check_holes(self, merged: MergedCopies, start: Offset) -> None:
+        """Add a sentence for each range of offsets behind the snapshot that no copy has."""
+        expected = start
+        for piece in merged.pieces:
+            if piece.next_offset <= expected:
+                continue
+            if piece.base_offset > expected:
+                self._tell_hole(expected, piece.base_offset)
+            expected = piece.next_offset
+        if expected < merged.largest_end and merged.pieces:
+            self._tell_hole(expected, merged.largest_end)
+
+    def _tell_hole(self, first: Offset, stop: Offset) -> None:
+        self.problems.append(
+            f"no copy has the offsets {first} to {stop - 1} of {_METADATA}: what changed there is not known"
+        )
+
+    def _fold(self, held: Sequence[ClusterChange], changes: Sequence[ClusterChange]) -> None:
+        """Collect the secrets, which a ClusterImage does not have, and the removed topics."""
+        credentials: dict[tuple[str, int], Mapping[str, Any]] = {}
+        names: dict[str, str] = {}
+        removed: dict[str, str] = {}
+        for change in (*held, *_effective(changes)):
+            facts = change.facts
+            if change.kind == "USER_SCRAM_CREDENTIAL_RECORD":
+                credentials[facts["name"], facts["mechanism"]] = facts
+            elif change.kind == "REMOVE_USER_SCRAM_CREDENTIAL_RECORD":
+                credentials.pop((facts["name"], facts["mechanism"]), None)
+            elif change.kind == "TOPIC_RECORD":
+                names[facts["topicId"]] = facts["name"]
+            elif change.kind == "REMOVE_TOPIC_RECORD":
+                removed[facts["topicId"]] = names.get(facts["topicId"], "")
+        self.credentials, self.removed = credentials, removed
+
+    def _tell(self, unreadable: Sequence[Unreadable], notes: Sequence[str]) -> None:
+        assert self.image is not None
+        if self.image.waiting is not None:
+            self.problems.append(
+                f"a metadata transaction did not end: its {len(self.image.waiting)} records are left out"
+            )
+        found = [f"{each.file} at byte {each.position}: {each.reason}" for each in unreadable]
+        found += [*notes, *self.image.notes]
+        self.problems += found[:_MOST_SENTENCES]
+        if len(found) > _MOST_SENTENCES:
+            more = len(found) - _MOST_SENTENCES
+            self.problems.append(f"{more} further records of {_METADATA} are unreadable or odd")
+        for item in self.image.table("other").values():
+            self.problems.append(
+                f"a record of the type {item.facts['type']} is not known, and is left out"
+            )
+
+
+def _records(merged: MergedCopies, start: Offset) -> Iterator[Replayed]:
+    """Yield the records of the merged log from an offset on."""
+    log = merged.view.log
+    for piece in merged.pieces:
+        if piece.next_offset <= start:
+            continue
+        path = "" if piece.origin is None else piece.origin.path
+        for run in piece.runs():
+            for record in records_of_run(run, log.budgets, str(_METADATA), path):
+                if isinstance(record, Unreadable) or record.offset >= start:
+                    yield record
+
+
+def _effective(changes: Iterable[ClusterChange]) -> Iterator[ClusterChange]:
+    """Yield the changes without those of metadata transactions that were aborted or did not end."""
+    waiting: list[ClusterChange] | None = None
+    for change in changes:
+        if change.kind == "BEGIN_TRANSACTION_RECORD":
+            waiting = []
+        elif change.kind == "ABORT_TRANSACTION_RECORD":
+            waiting = None
+        elif change.kind == "END_TRANSACTION_RECORD":
+            yield from waiting or ()
+            waiting = None
+        elif waiting is not None:
+            waiting.append(change)
+        else:
+            yield change
