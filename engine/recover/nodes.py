@@ -78,6 +78,15 @@ class Node:
         return self.advertised.get(name) or self.listeners.get(name)
 
 
+def controller_listeners(nodes: Iterable[Node]) -> frozenset[str]:
+    """Return the names of the listeners between controllers, which no broker may use for clients."""
+    return frozenset(
+        node.controller_listener
+        for node in nodes
+        if node.is_controller and node.controller_listener is not None
+    )
+
+
 def read_nodes(path: str) -> list[Node]:
     """Return the nodes that a TOML file names, each in a table [[node]].
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.log.folder_listing import KRaftSnapshot
 from engine.recover.metadata.records import HELD, HELD_TIERED
-from engine.recover.nodes import Node
+from engine.recover.nodes import Node, controller_listeners
 from engine.topics.topic_names import (
     CONSUMER_OFFSETS,
     REMOTE_LOG_METADATA,
@@ -92,30 +92,25 @@ def _quorum(plan: Plan) -> dict[str, str]:
 
 def _listeners(node: Node, plan: Plan) -> dict[str, str]:
     controllers = {
-        each.controller_listener: each.protocols.get(each.controller_listener or "", "PLAINTEXT")
+        name: each.protocols.get(name, "PLAINTEXT")
         for each in plan.nodes
-        if each.controller_listener is not None
+        for name in controller_listeners([each])
     }
     own = {
         name: address
         for name, address in node.listeners.items()
-        if node.is_broker or name == node.controller_listener
+        if (name in controller_listeners([node]) if name in controllers else node.is_broker)
     }
-    clients = [name for name in own if name != node.controller_listener]
+    clients = [name for name in own if name not in controllers]
     found = {"listeners": _joined(own)}
     advertised = {name: node.advertised.get(name, own[name]) for name in own}
     if advertised:
         found["advertised.listeners"] = _joined(advertised)
-    names = [name for name in controllers if name is not None]
-    if node.is_controller and node.controller_listener in names:
-        names.sort(key=lambda name: name != node.controller_listener)
+    names = sorted(controllers, key=lambda name: (name != node.controller_listener, name))
     found["controller.listener.names"] = ",".join(names)
     if clients:
         found["inter.broker.listener.name"] = clients[0]
-    protocols = {name: node.protocols.get(name, "PLAINTEXT") for name in own}
-    for name, protocol in controllers.items():
-        if name is not None:
-            protocols.setdefault(name, protocol)
+    protocols = controllers | {name: node.protocols.get(name, "PLAINTEXT") for name in own}
     pairs = (f"{name}:{protocol}" for name, protocol in protocols.items())
     return {**found, "listener.security.protocol.map": ",".join(pairs)}
 

@@ -31,7 +31,7 @@ from engine.recover.metadata.records import (
     features_of,
 )
 from engine.recover.metadata.settings import START_TEXT, Plan, server_properties, start_text
-from engine.recover.nodes import Node
+from engine.recover.nodes import Node, controller_listeners
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT32, Offset, Timestamp
 
@@ -101,7 +101,7 @@ def check_cluster(
         if not any(role in node.roles for node in nodes):
             raise RecoverRefusedError(f"no node is a {role}", "name one with --nodes FILE")
     for node in nodes:
-        clients = set(node.listeners) - {node.controller_listener}
+        clients = set(node.listeners) - controller_listeners(nodes)
         if (node.is_controller and node.controller_address is None) or (
             node.is_broker and not clients
         ):

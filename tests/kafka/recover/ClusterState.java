@@ -119,7 +119,7 @@ public class ClusterState {
                 }
             }
             List<ConfigResource> resources = new ArrayList<>();
-            for (ConfigResource each : admin.listConfigResources().all().get()) resources.add(each);
+            for (ConfigResource each : admin.listConfigResources().all().get()) if (each.type() != ConfigResource.Type.BROKER_LOGGER) resources.add(each);
             resources.add(new ConfigResource(ConfigResource.Type.BROKER, ""));
             for (String name : names) resources.add(new ConfigResource(ConfigResource.Type.TOPIC, name));
             for (var each : admin.describeConfigs(new HashSet<>(resources)).all().get().entrySet())

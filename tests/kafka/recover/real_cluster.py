@@ -24,7 +24,7 @@ Facts = dict[str, list[list[str]]]
 
 
 class RealCluster:
-    """Nodes of Kafka, each in a process; a context manager that starts and stops them.
+    """Nodes of Kafka, each in a process; a context manager that starts and kills them.
 
     Args:
         home: folder of settings and output.
@@ -50,7 +50,7 @@ class RealCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.end(signal.SIGKILL if kind else signal.SIGTERM)
+        self.end(signal.SIGKILL)
 
     @property
     def bootstrap(self) -> str:
@@ -196,7 +196,7 @@ def recovered_cluster(home: Path, version: str, target: Path, nodes: Iterable[in
         text = (target / f"node-{node}" / "server.properties").read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if line and not line.startswith("#")]
         own = dict(line.split("=", 1) for line in lines)
-        settings[node] = {**TEST_SETTINGS, **{name: 1 for name in REPLICATED}, **own}
+        settings[node] = {**TEST_SETTINGS, **dict.fromkeys(REPLICATED, 1), **own}
     return RealCluster(home, version, settings)
 
 

@@ -1,0 +1,180 @@
+"""Real clusters that start from metadata that was made anew: Kafka's admin client says of them what it said before."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from engine.recover.metadata.cluster_metadata import metadata_from_folders
+from engine.recover.metadata.snapshot import ClusterOptions
+from engine.recover.nodes import Node
+from tests.kafka import jars
+from tests.kafka.broker import free_ports
+from tests.kafka.recover.real_cluster import (
+    Facts,
+    RealCluster,
+    leaderless,
+    new_cluster,
+    recovered_cluster,
+)
+from tests.kafka.recover.recovering import Recovering
+
+RECORDS = 300
+SAME = ("topic", "config", "acl", "user", "quota", "feature", "cluster", "end", "group", "records")
+"""Kinds of facts that a recovery keeps."""
+UNCLEAN = "unclean-"
+"""Where any replica may lead, the first node that is up does."""
+
+
+class Dead(NamedTuple):
+    """A cluster that was killed: its folder, its version, and what it said of itself."""
+
+    home: Path
+    version: str
+    before: Facts
+
+
+@pytest.fixture(scope="module", params=[jars.CURRENT, jars.PREVIOUS])
+def dead(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Dead:
+    version: str = request.param
+    home = tmp_path_factory.mktemp("dead")
+    roles = dict.fromkeys((1, 2, 3), "broker,controller")
+    with new_cluster(home, version, roles, ("data", "more")) as cluster:
+        cluster.ask("fill", 3, RECORDS)
+        before = cluster.describe_when_led()
+        cluster.end(signal.SIGKILL)
+    return Dead(home, version, before)
+
+
+@pytest.fixture
+def recovering(dead: Dead) -> Iterator[Recovering]:
+    found = Recovering(dead.home)
+    yield found
+    found.close()
+
+
+def new_node(number: int, roles: frozenset[str] = frozenset({"broker", "controller"})) -> Node:
+    """A node on ports of its own."""
+    first, second = free_ports(2)
+    listeners = {"PLAINTEXT": f"127.0.0.1:{first}", "CONTROLLER": f"127.0.0.1:{second}"}
+    protocols = dict.fromkeys(listeners, "PLAINTEXT")
+    return Node(number, roles, listeners, protocols=protocols, controller_listener="CONTROLLER")
+
+
+def wrong_leaders(after: Facts, leaders: dict[str, int]) -> list[str]:
+    """The partitions that another replica leads than the chosen one."""
+    return [
+        f"{name}: {leader}, not {leaders[name]}"
+        for name, leader, *_ in after["leader"]
+        if int(leader) != leaders[name] and not name.startswith(UNCLEAN)
+    ]
+
+
+def differences(before: Facts, after: Facts, kinds: tuple[str, ...] = SAME) -> dict[str, object]:
+    """The facts that are not as before, by kind."""
+    found = {}
+    for kind in kinds:
+        gone = [each for each in before.get(kind, []) if each not in after.get(kind, [])]
+        new = [each for each in after.get(kind, []) if each not in before.get(kind, [])]
+        if gone or new:
+            found[kind] = gone, new
+    return found
+
+
+def takes_writes(cluster: RealCluster, after: Facts) -> None:
+    """Records of new producers are there after all nodes were killed and started again."""
+    cluster.ask("write", RECORDS)
+    cluster.end(signal.SIGKILL)
+    cluster.start(cluster.settings)
+    again = dict(map(tuple, cluster.describe_when_led()["records"]))
+    for topic, count in map(tuple, after["records"]):
+        if topic in ("orders", "unclean"):
+            assert int(again[topic]) == int(count) + RECORDS
+        if topic == "recreated":
+            assert int(again[topic]) == int(count) + 4
+
+
+@pytest.mark.parametrize("quorum", ["static", "dynamic"])
+def test_the_same_nodes_are_the_same_cluster(
+    dead: Dead, recovering: Recovering, tmp_path: Path, quorum: str
+) -> None:
+    nodes = recovering.nodes()
+    assert [(node.id, sorted(node.log_dirs)) for node in nodes] == [
+        (number, ["data", "more"]) for number in (1, 2, 3)
+    ]
+    options = ClusterOptions(quorum=quorum, kafka_version=dead.version)
+    homes = {number: (number,) for number in (1, 2, 3)}
+    target = tmp_path / "target"
+    _, leaders = recovering.write(target, nodes, homes, options=options)
+    with recovered_cluster(tmp_path, dead.version, target, (1, 2, 3)) as cluster:
+        after = cluster.describe_when_led()
+        assert leaderless(after) == []
+        assert wrong_leaders(after, leaders) == []
+        if quorum == "dynamic":
+            after["feature"] = [each for each in after["feature"] if each[0] != "kraft.version"]
+        assert differences(dead.before, after) == {}
+        takes_writes(cluster, after)
+
+
+def test_three_nodes_become_one(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
+    target, node = tmp_path / "target", new_node(7)
+    options = ClusterOptions(
+        fits_min_isr=True, kafka_version=dead.version, renumbered={1: 7, 2: 7, 3: 7}
+    )
+    homes = dict.fromkeys((1, 2, 3), (7,))
+    _, leaders = recovering.write(target, [node], homes, options=options)
+    with recovered_cluster(tmp_path, dead.version, target, [7]) as cluster:
+        after = cluster.describe_when_led()
+        assert leaderless(after) == []
+        assert wrong_leaders(after, leaders) == []
+        kinds = tuple(kind for kind in SAME if kind != "config")
+        assert differences(dead.before, after, kinds) == {}
+        gone, new = differences(dead.before, after, ("config",))["config"]
+        assert sorted(gone) == [
+            ["BROKER", "1", "num.io.threads=9"],
+            ["TOPIC", "orders", "min.insync.replicas=2"],
+        ]
+        assert sorted(new) == [
+            ["BROKER", "7", "num.io.threads=9"],
+            ["TOPIC", "orders", "min.insync.replicas=1"],
+        ]
+        takes_writes(cluster, after)
+
+
+def test_three_nodes_are_renumbered(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    nodes = [new_node(11), new_node(12), new_node(13, frozenset({"broker"}))]
+    numbers = {1: 11, 2: 12, 3: 13}
+    options = ClusterOptions(kafka_version=dead.version, renumbered=numbers, cluster_id="new")
+    homes = {old: (new,) for old, new in numbers.items()}
+    written, leaders = recovering.write(target, nodes, homes, options=options)
+    with recovered_cluster(tmp_path, dead.version, target, (11, 12, 13)) as cluster:
+        after = cluster.describe_when_led()
+        assert leaderless(after) == []
+        assert wrong_leaders(after, leaders) == []
+        assert after["cluster"] == [[written.cluster_id]] != dead.before["cluster"]
+        kinds = tuple(kind for kind in SAME if kind not in ("config", "cluster"))
+        assert differences(dead.before, after, kinds) == {}
+        assert ["BROKER", "11", "num.io.threads=9"] in after["config"]
+
+
+def test_folders_alone_are_a_cluster(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    metadata = metadata_from_folders(recovering.sources)
+    homes = {number: (number,) for number in (1, 2, 3)}
+    options = ClusterOptions(kafka_version=dead.version, hold=True)
+    _, leaders = recovering.write(target, recovering.nodes(), homes, metadata, options)
+    with recovered_cluster(tmp_path, dead.version, target, (1, 2, 3)) as cluster:
+        after = cluster.describe_when_led()
+        assert leaderless(after) == []
+        assert wrong_leaders(after, leaders) == []
+        assert (
+            differences(dead.before, after, ("topic", "cluster", "end", "group", "records")) == {}
+        )
+        held = {name for _, name, value in after["config"] if value == "retention.ms=-1"}
+        assert held == {topic[0] for topic in after["topic"]}
+        assert ["TOPIC", "__consumer_offsets", "cleanup.policy=compact"] in after["config"]
