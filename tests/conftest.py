@@ -56,6 +56,8 @@ LAYERS = (
     "conformance",
     "engine/rebuild/assembly",
     "engine/rebuild",
+    "engine/recover/metadata",
+    "engine/recover",
     "kafkafs/schemas/decoders",
     "kafkafs/schemas/types",
     "kafkafs/schemas",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS, random_uuid
 from engine.checkpoint.meta_properties import MetaProperties
+from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource
 from engine.recover.errors import RecoverRefusedError
 from engine.recover.metadata.cluster_metadata import ClusterMetadata, newest_metadata
@@ -31,7 +32,7 @@ _WAY_OUT = "kafkafs recover --help shows a file of nodes"
 
 
 @dataclass(frozen=True)
-class Node:
+class ClusterNode:
     """A node of the recovered cluster.
 
     Attributes:
@@ -78,7 +79,7 @@ class Node:
         return self.advertised.get(name) or self.listeners.get(name)
 
 
-def controller_listeners(nodes: Iterable[Node]) -> frozenset[str]:
+def controller_listeners(nodes: Iterable[ClusterNode]) -> frozenset[str]:
     """Return the names of the listeners between controllers, which no broker may use for clients."""
     return frozenset(
         node.controller_listener
@@ -87,24 +88,24 @@ def controller_listeners(nodes: Iterable[Node]) -> frozenset[str]:
     )
 
 
-def read_nodes(path: str) -> list[Node]:
+def read_nodes(path: str) -> list[ClusterNode]:
     """Return the nodes that a TOML file names, each in a table [[node]].
 
     Raises:
         RecoverRefusedError: the file is no TOML, or an entry is not as expected.
+        LimitExceededError: it is larger than a MiB.
         OSError: the file cannot be read.
     """
-    with open(path, "rb") as file:
-        data = file.read(_LARGEST_FILE + 1)
-    if len(data) > _LARGEST_FILE:
-        raise RecoverRefusedError(f"{path} is larger than a MiB: it names no nodes", _WAY_OUT)
+    real = os.path.realpath(path)
+    with SourceRoot(os.path.dirname(real)) as folder:
+        data = folder.read(os.path.basename(real), limit=_LARGEST_FILE)
     try:
         return nodes_of(tomllib.loads(data.decode()), path)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecoverRefusedError(f"{path} is no TOML: {error}", _WAY_OUT) from None
 
 
-def nodes_of(content: Mapping[str, Any], path: str) -> list[Node]:
+def nodes_of(content: Mapping[str, Any], path: str) -> list[ClusterNode]:
     """Return the nodes in a parsed file. Raises RecoverRefusedError."""
     unknown = sorted(set(content) - {"node"})
     if unknown:
@@ -125,7 +126,7 @@ def nodes_of(content: Mapping[str, Any], path: str) -> list[Node]:
     return nodes
 
 
-def _need(path: str, nodes: Sequence[Node], role: str) -> None:
+def _need(path: str, nodes: Sequence[ClusterNode], role: str) -> None:
     if not any(role in node.roles for node in nodes):
         raise RecoverRefusedError(
             f"{path} names no {role}", f'give one of the nodes the role: roles = ["{role}"]'
@@ -147,7 +148,7 @@ class _Table:
                 f"{self._where} has the key {unknown[0]!r}: known are {known}", _WAY_OUT
             )
 
-    def node(self) -> Node:
+    def node(self) -> ClusterNode:
         """Return the node."""
         number = self._values.get("id")
         if type(number) is not int or not 0 <= number <= MAX_INT32:
@@ -166,7 +167,7 @@ class _Table:
         for name in log_dirs:
             if not _DIR_NAME.fullmatch(name) or name in (".", ".."):
                 raise self._wrong("log_dirs", "names of folders, without a slash", name)
-        return Node(
+        return ClusterNode(
             number,
             frozenset(roles),
             listeners,
@@ -258,7 +259,7 @@ class _FoundDir(NamedTuple):
 
 def found_nodes(
     sources: Sequence[LogSource], metadata: ClusterMetadata | None = None
-) -> list[Node]:
+) -> list[ClusterNode]:
     """Return the nodes that the log dirs of the sources are of, by number.
 
     Roles and listeners are those that the metadata states; a node that it does not know is a broker if it has
@@ -307,7 +308,7 @@ def _found_dir(path: str, stated: MetaProperties, folders: Collection[str]) -> _
     )
 
 
-def _found_node(number: int, dirs: list[_FoundDir], metadata: ClusterMetadata) -> Node:
+def _found_node(number: int, dirs: list[_FoundDir], metadata: ClusterMetadata) -> ClusterNode:
     dirs = sorted(dirs, key=lambda each: not each.has_metadata)
     names: list[str] = []
     for each in dirs:
@@ -334,7 +335,7 @@ def _found_node(number: int, dirs: list[_FoundDir], metadata: ClusterMetadata) -
             controller = controller or end["name"]
             listeners[end["name"]] = f"{_host(end['host'])}:{end['port']}"
             protocols[end["name"]] = _protocol(end.get("securityProtocol", 0))
-    return Node(
+    return ClusterNode(
         number,
         frozenset(roles or {BROKER}),
         listeners,
@@ -362,13 +363,13 @@ def _protocol(number: int) -> str:
     return PROTOCOLS[number] if 0 <= number < len(PROTOCOLS) else PROTOCOLS[0]
 
 
-def _with_controllers(nodes: list[Node]) -> list[Node]:
+def _with_controllers(nodes: list[ClusterNode]) -> list[ClusterNode]:
     """Make the first node, or the first three, controllers if none is one."""
     if any(node.is_controller for node in nodes):
         return nodes
     count = 3 if len(nodes) > 2 else 1
     return [
-        Node(
+        ClusterNode(
             node.id,
             node.roles | {CONTROLLER},
             node.listeners,

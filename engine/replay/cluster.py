@@ -251,6 +251,7 @@ class SnapshotRead(NamedTuple):
         unreadable: list[Unreadable],
         notes: list[str],
     ) -> SnapshotRead:
+        """Return a snapshot with these records."""
         headers = [change for change in changes if change.kind == "SNAPSHOT_HEADER"]
         timestamp = headers[0].facts["lastContainedLogTimestamp"] if headers else -1
         ends = bool(headers) and changes[-1].kind == "SNAPSHOT_FOOTER"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from engine.log.log_directory import LogSource, open_source
 from engine.plan.planned_cluster import voters_in
 from engine.recover.errors import RecoverRefusedError
+from engine.recover.metadata.bootstrap import bootstrap_of
 from engine.recover.metadata.copies import MetadataCopies
 from engine.recover.metadata.folders import FoundTopics, found_topics
 from engine.replay.cluster import ClusterImage
@@ -16,7 +17,7 @@ from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
 
 
-class PartitionMetadata(NamedTuple):
+class KnownPartition(NamedTuple):
     """A partition, as the metadata states it; found in folders alone, only its replicas are known.
 
     Attributes:
@@ -41,7 +42,7 @@ class TopicMetadata:
 
     name: str
     topic_id: str
-    partitions: Mapping[int, PartitionMetadata]
+    partitions: Mapping[int, KnownPartition]
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -57,6 +58,7 @@ class ClusterMetadata:
         highest: largest leader epoch and largest offset of all copies: new snapshots lie above both.
         topics: by name.
         credentials: SCRAM credentials by user and mechanism; they are secrets.
+        formatted: levels of features at the format, for a cluster without image.
         unknown: sentences about what could not be found out.
     """
 
@@ -69,6 +71,7 @@ class ClusterMetadata:
     credentials: Mapping[tuple[str, int], Mapping[str, Any]] = field(
         default_factory=dict, repr=False
     )
+    formatted: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
 
     def registered_broker(self, number: int) -> Mapping[str, Any] | None:
@@ -90,8 +93,10 @@ class ClusterMetadata:
         return [] if number in (voters_in(self.image) or ()) else None
 
     def feature_levels(self) -> dict[str, int]:
-        """Return the levels of the cluster's features by name."""
-        rows = () if self.image is None else self.image.table("features").values()
+        """Return the levels of the cluster's features by name, as far as they are known."""
+        if self.image is None:
+            return dict(self.formatted)
+        rows = self.image.table("features").values()
         return {row.facts["name"]: row.facts["level"] for row in rows}
 
 
@@ -142,7 +147,7 @@ def _newest(
         copies.highest,
         dict(sorted((topics | only_found).items())),
         copies.credentials,
-        (*copies.problems, *sentences),
+        unknown=(*copies.problems, *sentences),
     )
 
 
@@ -154,18 +159,23 @@ def metadata_from_folders(sources: Sequence[LogSource]) -> ClusterMetadata:
     """
     found = found_topics(sources)
     copies = MetadataCopies(sources, reads=False)
-    unknown = (
-        "settings of topics and brokers, ACLs, users, quotas and delegation tokens: no metadata log states them",
-        *found.unknown,
-    )
-    topics = _from_folders(found)
+    formatted = bootstrap_of(sources)
+    unknown = [
+        "settings of topics and brokers, ACLs, users, quotas and delegation tokens: no metadata log states them"
+    ]
+    if formatted.features:
+        unknown.append("levels of features and users: those of the format are taken")
+    else:
+        unknown.append("levels of features: those of a new cluster are taken")
     return ClusterMetadata(
         one_cluster(sources),
         None,
         "the partitions' folders",
         highest=copies.highest,
-        topics=topics,
-        unknown=unknown,
+        topics=_from_folders(found),
+        credentials=formatted.credentials,
+        formatted=formatted.features,
+        unknown=(*unknown, *found.unknown),
     )
 
 
@@ -197,8 +207,8 @@ def _topic_of(image: ClusterImage, name: str) -> TopicMetadata:
     )
 
 
-def _partition_of(facts: Mapping[str, Any]) -> PartitionMetadata:
-    return PartitionMetadata(
+def _partition_of(facts: Mapping[str, Any]) -> KnownPartition:
+    return KnownPartition(
         tuple(facts["replicas"]),
         tuple(facts["isr"]),
         facts["leader"],
@@ -214,7 +224,7 @@ def _from_folders(found: FoundTopics) -> dict[str, TopicMetadata]:
         name: TopicMetadata(
             name,
             each.topic_id,
-            {number: PartitionMetadata(nodes) for number, nodes in each.replicas.items()},
+            {number: KnownPartition(nodes) for number, nodes in each.replicas.items()},
             each.configs,
         )
         for name, each in sorted(found.topics.items())

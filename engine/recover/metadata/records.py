@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from engine.coding.varint import encode_unsigned_varint
-from engine.plan.loading.feature_levels import KRAFT_VERSION, METADATA_VERSION
+from engine.plan.loading.feature_levels import (
+    FEATURE_LEVELS,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevels,
+)
 from engine.recover.metadata.cluster_metadata import ClusterMetadata, TopicMetadata
 from engine.replay.cluster_tables import (
     ACL_RESOURCE_TYPES,
@@ -21,14 +26,7 @@ from engine.topics.framed_records import FRAME_VERSION
 from engine.topics.internal_topics import METADATA_RECORDS
 from engine.topics.message.encoding import write_message
 
-DEFAULT_FEATURES: Mapping[str, int] = {
-    METADATA_VERSION: 30,
-    "group.version": 1,
-    "transaction.version": 2,
-    "eligible.leader.replicas.version": 1,
-    "share.version": 1,
-}
-"""Levels of a new cluster of Kafka 4.3, for one whose metadata is lost."""
+NEWEST_LEVELS = FEATURE_LEVELS[max(FEATURE_LEVELS)]
 ELR = "eligible.leader.replicas.version"
 MIN_ISR = "min.insync.replicas"
 _DIRECTORIES_SINCE, _ELR_SINCE = 17, 23
@@ -78,12 +76,14 @@ class RecordOptions:
         fits_min_isr: lower min.insync.replicas to the number of replicas.
         renumbered: new node id by the old one; without an entry it stays.
         nodes: ids of the new nodes; settings of others are left out.
+        levels: levels of features that the release knows which will run the cluster.
     """
 
     hold: bool = False
     fits_min_isr: bool = False
     renumbered: Mapping[int, int] = field(default_factory=dict)
     nodes: frozenset[int] = frozenset()
+    levels: FeatureLevels = NEWEST_LEVELS
 
 
 def encode_record(record: MetadataRecord) -> bytes:
@@ -97,12 +97,17 @@ def encode_record(record: MetadataRecord) -> bytes:
     return bytes(data)
 
 
-def features_of(metadata: ClusterMetadata) -> dict[str, int]:
-    """Return the levels of the cluster's features but kraft.version, metadata.version first; the defaults if unknown."""
+def features_of(metadata: ClusterMetadata, levels: FeatureLevels) -> dict[str, int]:
+    """Return the levels of the cluster's features but kraft.version, metadata.version first.
+
+    Args:
+        metadata: the cluster; without a metadata.version it gets the levels of a new cluster.
+        levels: those that the release knows.
+    """
     found = metadata.feature_levels()
     found.pop(KRAFT_VERSION, None)
     if METADATA_VERSION not in found:
-        return {**DEFAULT_FEATURES, **found}
+        return {METADATA_VERSION: levels.released, **(levels.others or {}), **found}
     return {METADATA_VERSION: found.pop(METADATA_VERSION), **dict(sorted(found.items()))}
 
 
@@ -123,7 +128,7 @@ def cluster_records(
     Raises:
         KeyError: a placement is of a topic that the metadata does not name.
     """
-    features = features_of(metadata)
+    features = features_of(metadata, options.levels)
     for name, level in features.items():
         yield MetadataRecord("FEATURE_LEVEL_RECORD", 0, {"name": name, "featureLevel": level})
     placed: dict[str, list[PartitionPlacement]] = {}

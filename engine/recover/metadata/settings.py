@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.log.folder_listing import KRaftSnapshot
 from engine.recover.metadata.records import HELD, HELD_TIERED
-from engine.recover.nodes import Node, controller_listeners
+from engine.recover.nodes import ClusterNode, controller_listeners
 from engine.topics.topic_names import (
     CONSUMER_OFFSETS,
     REMOTE_LOG_METADATA,
@@ -30,7 +30,7 @@ _HELD_PROPERTIES = {
 """Expiry of group offsets, transactional ids and producers, at its longest."""
 
 
-class Plan(NamedTuple):
+class ClusterSettings(NamedTuple):
     """The recovered cluster, as its text files state it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
     cluster_id: str
     snapshot: KRaftSnapshot
-    nodes: tuple[Node, ...]
+    nodes: tuple[ClusterNode, ...]
     is_dynamic: bool
     is_held: bool
     target: str
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     unknown: tuple[str, ...] = ()
 
 
-def server_properties(node: Node, plan: Plan) -> str:
+def server_properties(node: ClusterNode, plan: ClusterSettings) -> str:
     """Return the part of a node's server.properties that this recovery decides."""
     folder = f"{plan.target}/node-{node.id}"
     roles = [role for role in ("broker", "controller") if role in node.roles]
@@ -81,7 +81,7 @@ def server_properties(node: Node, plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quorum(plan: Plan) -> dict[str, str]:
+def _quorum(plan: ClusterSettings) -> dict[str, str]:
     controllers = [node for node in plan.nodes if node.is_controller]
     if plan.is_dynamic:
         addresses = ",".join(str(node.controller_address) for node in controllers)
@@ -90,7 +90,7 @@ def _quorum(plan: Plan) -> dict[str, str]:
     return {"controller.quorum.voters": voters}
 
 
-def _listeners(node: Node, plan: Plan) -> dict[str, str]:
+def _listeners(node: ClusterNode, plan: ClusterSettings) -> dict[str, str]:
     controllers = {
         name: each.protocols.get(name, "PLAINTEXT")
         for each in plan.nodes
@@ -119,7 +119,7 @@ def _joined(addresses: Mapping[str, str]) -> str:
     return ",".join(f"{name}://{address}" for name, address in addresses.items())
 
 
-def start_text(plan: Plan) -> str:
+def start_text(plan: ClusterSettings) -> str:
     """Return the instructions for the operator."""
     controllers = ", ".join(str(node.id) for node in plan.nodes if node.is_controller)
     quorum = "dynamic" if plan.is_dynamic else "static"

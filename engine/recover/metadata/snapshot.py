@@ -16,7 +16,7 @@ from engine.disk.disk import DISK, Disk
 from engine.files.file_names import META_PROPERTIES, kraft_checkpoint_name
 from engine.log.folder_listing import KRaftSnapshot
 from engine.plan.loading.broker_versions import CURRENT, broker_version
-from engine.plan.loading.feature_levels import METADATA_VERSION
+from engine.plan.loading.feature_levels import METADATA_VERSION, FeatureLevels
 from engine.record.control_records import ControlRecordType
 from engine.record.encoding.building import quorum_batch, records_of
 from engine.record.encoding.simple_record import SimpleRecord
@@ -30,8 +30,13 @@ from engine.recover.metadata.records import (
     encode_record,
     features_of,
 )
-from engine.recover.metadata.settings import START_TEXT, Plan, server_properties, start_text
-from engine.recover.nodes import Node, controller_listeners
+from engine.recover.metadata.settings import (
+    START_TEXT,
+    ClusterSettings,
+    server_properties,
+    start_text,
+)
+from engine.recover.nodes import ClusterNode, controller_listeners
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import MAX_INT32, Offset, Timestamp
 
@@ -77,19 +82,26 @@ class WrittenCluster(NamedTuple):
 
 
 def check_cluster(
-    metadata: ClusterMetadata, nodes: Sequence[Node], options: ClusterOptions
-) -> None:
-    """Raise RecoverRefusedError if the nodes cannot become a cluster, or the release cannot read the metadata."""
+    metadata: ClusterMetadata, nodes: Sequence[ClusterNode], options: ClusterOptions
+) -> FeatureLevels:
+    """Return the levels of features that the release knows.
+
+    Raises RecoverRefusedError if the nodes cannot become a cluster, or the release cannot read the metadata.
+    """
     try:
         levels = broker_version(options.kafka_version).feature_levels
     except ValueError as error:
         raise RecoverRefusedError(str(error), "name a release that is known") from None
-    features = features_of(metadata)
-    failure = None if levels is None else levels.refusal(features)
-    if levels is None or failure is not None:
-        reason = "it does not record feature levels" if failure is None else failure.reason
+    if levels is None:
         raise RecoverRefusedError(
-            f"Kafka {options.kafka_version} cannot read this cluster's metadata: {reason}",
+            f"Kafka {options.kafka_version} has no metadata log that can be made anew",
+            "name Kafka 3.3 or a later release with --kafka-version",
+        )
+    features = features_of(metadata, levels)
+    failure = levels.refusal(features)
+    if failure is not None:
+        raise RecoverRefusedError(
+            f"Kafka {options.kafka_version} cannot read this cluster's metadata: {failure.reason}",
             "name the release that ran it, or a later one, with --kafka-version",
         )
     if options.quorum == "dynamic" and features[METADATA_VERSION] < _DYNAMIC_SINCE:
@@ -113,12 +125,13 @@ def check_cluster(
     ids = [each for node in nodes for each in node.directory_ids]
     if len(set(ids)) < len(ids):
         raise RecoverRefusedError("two log dirs have one directory.id", "name it once")
+    return levels
 
 
 def write_cluster(
     target: Path,
     metadata: ClusterMetadata,
-    nodes: Sequence[Node],
+    nodes: Sequence[ClusterNode],
     placements: Iterable[PartitionPlacement],
     next_producer_id: int,
     options: ClusterOptions,
@@ -139,7 +152,7 @@ def write_cluster(
         RecoverRefusedError: see `check_cluster`.
         OSError: a file exists or cannot be written.
     """
-    check_cluster(metadata, nodes, options)
+    levels = check_cluster(metadata, nodes, options)
     placements = list(placements)
     is_kept = options.cluster_id == "keep" and metadata.cluster_id is not None
     cluster_id = metadata.cluster_id if is_kept and metadata.cluster_id else random_uuid()
@@ -149,9 +162,10 @@ def write_cluster(
         options.fits_min_isr,
         options.renumbered,
         frozenset(node.id for node in nodes),
+        levels,
     )
     records = list(cluster_records(metadata, placements, next_producer_id, of_records))
-    plan = Plan(
+    plan = ClusterSettings(
         cluster_id,
         snapshot,
         tuple(nodes),
@@ -203,7 +217,7 @@ def _snapshot_id(metadata: ClusterMetadata) -> KRaftSnapshot:
     return KRaftSnapshot(end, epoch)
 
 
-def voters_of(nodes: Sequence[Node]) -> list[dict[str, Any]]:
+def voters_of(nodes: Sequence[ClusterNode]) -> list[dict[str, Any]]:
     """Return the voters of a dynamic quorum, as the fields of a VotersRecord."""
     voters = []
     for node in nodes:

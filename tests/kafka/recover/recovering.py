@@ -10,7 +10,7 @@ from engine.log.log_directory import LogSource, open_source
 from engine.recover.metadata.cluster_metadata import ClusterMetadata, newest_metadata
 from engine.recover.metadata.records import PartitionPlacement
 from engine.recover.metadata.snapshot import ClusterOptions, WrittenCluster, write_cluster
-from engine.recover.nodes import Node, found_nodes
+from engine.recover.nodes import ClusterNode, found_nodes
 
 NEXT_PRODUCER_ID = 10_000
 LATER = 10
@@ -30,7 +30,7 @@ class Recovering:
         for source in self.sources:
             source.close()
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ClusterNode]:
         """The nodes that the log dirs state."""
         return found_nodes(self.sources, self.metadata)
 
@@ -45,7 +45,7 @@ class Recovering:
     def write(
         self,
         target: Path,
-        nodes: Sequence[Node],
+        nodes: Sequence[ClusterNode],
         homes: Mapping[int, Sequence[int]],
         metadata: ClusterMetadata | None = None,
         options: ClusterOptions | None = None,

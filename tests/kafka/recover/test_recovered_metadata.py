@@ -11,7 +11,7 @@ import pytest
 
 from engine.recover.metadata.cluster_metadata import metadata_from_folders
 from engine.recover.metadata.snapshot import ClusterOptions
-from engine.recover.nodes import Node
+from engine.recover.nodes import ClusterNode
 from tests.kafka import jars
 from tests.kafka.broker import free_ports
 from tests.kafka.recover.real_cluster import (
@@ -57,12 +57,16 @@ def recovering(dead: Dead) -> Iterator[Recovering]:
     found.close()
 
 
-def new_node(number: int, roles: frozenset[str] = frozenset({"broker", "controller"})) -> Node:
+def new_node(
+    number: int, roles: frozenset[str] = frozenset({"broker", "controller"})
+) -> ClusterNode:
     """A node on ports of its own."""
     first, second = free_ports(2)
     listeners = {"PLAINTEXT": f"127.0.0.1:{first}", "CONTROLLER": f"127.0.0.1:{second}"}
     protocols = dict.fromkeys(listeners, "PLAINTEXT")
-    return Node(number, roles, listeners, protocols=protocols, controller_listener="CONTROLLER")
+    return ClusterNode(
+        number, roles, listeners, protocols=protocols, controller_listener="CONTROLLER"
+    )
 
 
 def wrong_leaders(after: Facts, leaders: dict[str, int]) -> list[str]:

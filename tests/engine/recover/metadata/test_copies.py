@@ -1,0 +1,158 @@
+"""The newest metadata of a cluster, out of copies of different moments and in any condition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.log.log_directory import LogSource, open_source
+from engine.recover.errors import RecoverRefusedError
+from engine.recover.metadata.cluster_metadata import newest_metadata
+from tests.builders import patched
+from tests.engine.recover.metadata.clusters import (
+    LOG,
+    config,
+    each_in_a_batch,
+    feature,
+    topic,
+    uuid_of,
+    write_log_dir,
+)
+from tests.replayed_bytes import metadata_record, snapshot_bytes
+
+RECORDS = [feature("metadata.version", 30), *topic("a", 1), *topic("b", 2), *topic("c", 3)]
+
+
+def opened(*paths: Path) -> list[LogSource]:
+    return [open_source(str(path)) for path in paths]
+
+
+def test_the_longest_copy_of_the_newest_epoch_counts(tmp_path: Path) -> None:
+    old = write_log_dir(tmp_path / "old", each_in_a_batch(RECORDS))
+    newer = [*each_in_a_batch(RECORDS[:3]), *each_in_a_batch(topic("d", 4), 3, epoch=1)]
+    new = write_log_dir(tmp_path / "new", newer, node=2)
+    short = write_log_dir(tmp_path / "short", newer[:4], node=3)
+    found = newest_metadata(opened(old, short, new))
+    assert list(found.topics) == ["a", "d"]
+    assert found.end == (1, 5)
+    assert found.highest == (1, 7)
+    assert found.origin == f"{new}/{LOG}, the newest of 3 copies"
+    assert newest_metadata(opened(old, short, new), str(old)).end == (0, 7)
+
+
+def test_a_hole_of_the_newest_copy_is_filled_from_another(tmp_path: Path) -> None:
+    batches = each_in_a_batch(RECORDS)
+    broken = [*batches[:2], patched(batches[2], 70, b"\xff"), *batches[3:]]
+    newest = write_log_dir(tmp_path / "newest", broken)
+    other = write_log_dir(tmp_path / "other", batches[:4], node=2)
+    alone = newest_metadata(opened(newest))
+    assert any("no copy has the offsets 2 to 2" in each for each in alone.unknown)
+    found = newest_metadata(opened(newest, other))
+    assert list(found.topics) == ["a", "b", "c"]
+    assert [sorted(each.partitions) for each in found.topics.values()] == [[0], [0], [0]]
+    assert found.unknown == ()
+
+
+def test_a_metadata_transaction_that_did_not_end_is_left_out(tmp_path: Path) -> None:
+    begin = metadata_record("BEGIN_TRANSACTION_RECORD", name="x")
+    scram = {"salt": b"s", "storedKey": b"k", "serverKey": b"v", "iterations": 4096}
+    user = metadata_record("USER_SCRAM_CREDENTIAL_RECORD", name="u", mechanism=1, **scram)
+    end = metadata_record("END_TRANSACTION_RECORD")
+    abort = metadata_record("ABORT_TRANSACTION_RECORD")
+    for name, tail, topics, users in (
+        ("open", [], ["a", "b", "c"], 0),
+        ("ended", [end], ["a", "b", "c", "d"], 1),
+        ("aborted", [abort], ["a", "b", "c"], 0),
+    ):
+        batches = each_in_a_batch([*RECORDS, begin, *topic("d", 4), user, *tail])
+        found = newest_metadata(opened(write_log_dir(tmp_path / name, batches)))
+        assert list(found.topics) == topics
+        assert len(found.credentials) == users
+        said = [each for each in found.unknown if "did not end" in each]
+        assert len(said) == (name == "open")
+
+
+def test_the_newest_whole_snapshot_of_any_copy_goes_before_the_log(tmp_path: Path) -> None:
+    tail = each_in_a_batch(topic("d", 4), 20, epoch=2)
+    leading = write_log_dir(tmp_path / "leading", tail, base=20)
+    (leading / LOG / "00000000000000000020-0000000001.checkpoint").write_bytes(
+        snapshot_bytes(RECORDS[:3], footer=False)
+    )
+    other = write_log_dir(tmp_path / "other", each_in_a_batch([], 20), node=2, base=20)
+    (other / LOG / "00000000000000000020-0000000001.checkpoint").write_bytes(
+        snapshot_bytes(RECORDS)
+    )
+    found = newest_metadata(opened(leading, other))
+    assert list(found.topics) == ["a", "b", "c", "d"]
+    assert found.end == (2, 22)
+    assert len(found.unknown) == 1
+    assert "is not whole" in found.unknown[0]
+    alone = newest_metadata(opened(leading))
+    assert list(alone.topics) == ["d"]
+    assert any("no copy has the offsets 0 to 19" in each for each in alone.unknown)
+
+
+def test_a_snapshot_behind_the_log_is_the_end(tmp_path: Path) -> None:
+    path = write_log_dir(tmp_path / "one", each_in_a_batch(RECORDS[:3]))
+    (path / LOG / "00000000000000000050-0000000004.checkpoint").write_bytes(snapshot_bytes(RECORDS))
+    found = newest_metadata(opened(path))
+    assert list(found.topics) == ["a", "b", "c"]
+    assert (found.end, found.highest) == ((4, 50), (4, 50))
+
+
+def test_log_dirs_of_two_clusters_are_refused_with_their_names(tmp_path: Path) -> None:
+    one = write_log_dir(tmp_path / "one", each_in_a_batch(RECORDS))
+    other = write_log_dir(tmp_path / "other", each_in_a_batch(RECORDS), cluster=uuid_of(9))
+    with pytest.raises(RecoverRefusedError) as caught:
+        newest_metadata(opened(one, other))
+    for name in (str(one), str(other), uuid_of(9)):
+        assert name in str(caught.value)
+    with pytest.raises(RecoverRefusedError):
+        newest_metadata(opened(one), str(other))
+
+
+def test_a_chosen_log_dir_without_metadata_is_refused(tmp_path: Path) -> None:
+    one = write_log_dir(tmp_path / "one", each_in_a_batch(RECORDS))
+    bare = write_log_dir(tmp_path / "bare")
+    with pytest.raises(RecoverRefusedError, match="--metadata folders"):
+        newest_metadata(opened(one, bare), str(bare))
+
+
+def test_topics_that_only_folders_name_are_added_unless_they_were_deleted(tmp_path: Path) -> None:
+    removed = metadata_record("REMOVE_TOPIC_RECORD", topicId=uuid_of(3))
+    path = write_log_dir(tmp_path / "one", each_in_a_batch([*RECORDS, removed]))
+    for name, number in (("a-0", 1), ("c-0", 3), ("lost-1", 7), ("b-0", 8)):
+        (path / name).mkdir()
+        (path / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {uuid_of(number)}")
+        (path / name / "00000000000000000000.log").write_bytes(b"")
+    found = newest_metadata(opened(path))
+    assert list(found.topics) == ["a", "b", "lost"]
+    assert found.topics["lost"].topic_id == uuid_of(7)
+    assert found.topics["lost"].partitions[1].replicas == (1,)
+    told = "\n".join(found.unknown)
+    assert "c are of the topic id" in told
+    assert "which was deleted" in told
+    assert "lost is in no metadata" in told
+    assert f"b are of the topic id {uuid_of(8)}" in told
+
+
+def test_secrets_are_not_in_what_is_printed(tmp_path: Path) -> None:
+    scram = {"salt": b"s" * 20, "storedKey": b"k", "serverKey": b"v", "iterations": 4096}
+    user = metadata_record("USER_SCRAM_CREDENTIAL_RECORD", name="u", mechanism=2, **scram)
+    gone = metadata_record("USER_SCRAM_CREDENTIAL_RECORD", name="w", mechanism=1, **scram)
+    back = metadata_record("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", name="w", mechanism=1)
+    path = write_log_dir(tmp_path / "one", each_in_a_batch([*RECORDS, user, gone, back]))
+    found = newest_metadata(opened(path))
+    assert list(found.credentials) == [("u", 2)]
+    assert "c3Nzc3Nz" not in repr(found)
+
+
+def test_a_damaged_record_is_told_and_the_others_count(tmp_path: Path) -> None:
+    odd = metadata_record("PARTITION_CHANGE_RECORD", partitionId=9, topicId=uuid_of(1), isr=[1])
+    path = write_log_dir(
+        tmp_path / "one", each_in_a_batch([*RECORDS, odd, config(2, "a", "x", "1")])
+    )
+    found = newest_metadata(opened(path))
+    assert found.topics["a"].configs == {"x": "1"}
+    assert any("partition 9" in each for each in found.unknown)
