@@ -9,12 +9,16 @@ is remembered: it may lead again, but as an unclean leader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import NamedTuple
 
+from engine.recover.metadata.cluster_metadata import ClusterMetadata
+from engine.recover.metadata.records import ELR, MIN_ISR, PartitionPlacement
+
 NO_LEADER = -1
+UNCLEAN = "unclean.leader.election.enable"
 _MOST_PERMUTED = 5
 """Replicas whose starts are tried in every order; of more, each is tried as the first one."""
 
@@ -171,3 +175,35 @@ def _starts(replicas: Sequence[int]) -> Iterator[list[tuple[str, int]]]:
             *(("register", each) for each in reversed(order)),
             *(("unfence", each) for each in order),
         ]
+
+
+def other_leaders(
+    metadata: ClusterMetadata, placements: Iterable[PartitionPlacement], *, has_elr: bool
+) -> Iterator[tuple[PartitionPlacement, frozenset[int]]]:
+    """Yield the partitions that another replica than the chosen one may lead, with all who may; -1 for nobody.
+
+    Args:
+        metadata: the cluster, with the settings of topics.
+        placements: its partitions.
+        has_elr: whether the recovered cluster has eligible leader replicas.
+    """
+    known: dict[tuple[tuple[int, ...], int, Rules], frozenset[int]] = {}
+    cluster = metadata.broker_defaults()
+    for placement in placements:
+        configs = {**cluster, **metadata.topics[placement.topic].configs}
+        least = configs.get(MIN_ISR, "1")
+        rules = Rules(
+            has_elr,
+            configs.get(UNCLEAN) == "true",
+            int(least) if least.isdecimal() else 1,
+        )
+        key = placement.replicas, placement.leader, rules
+        if key not in known:
+            known[key] = possible_leaders(*key)
+        if known[key] != {placement.leader}:
+            yield placement, known[key]
+
+
+def elects_eligible(features: Mapping[str, int]) -> bool:
+    """Return whether a cluster with these levels of features has eligible leader replicas."""
+    return features.get(ELR, 0) > 0

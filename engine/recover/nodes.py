@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from engine.checkpoint.base64_uuid import RESERVED_DIRECTORY_IDS, random_uuid
@@ -23,7 +23,16 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Security protocols by Kafka's number."""
 _LARGEST_FILE = 1 << 20
 _KEYS = frozenset(
-    {"id", "roles", "listeners", "advertised", "protocols", "controller_listener", "log_dirs"}
+    {
+        "id",
+        "roles",
+        "listeners",
+        "advertised",
+        "protocols",
+        "controller_listener",
+        "log_dirs",
+        "rack",
+    }
 )
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*):([0-9]{1,5})")
 _LISTENER = re.compile(r"[A-Za-z0-9_.-]+")
@@ -44,6 +53,7 @@ class ClusterNode:
         directory_ids: directory.id of each log dir, in the same order.
         protocols: security protocol by the name of the listener.
         controller_listener: name of the listener between controllers; None if there is none.
+        rack: its broker.rack; None for none.
     """
 
     id: int
@@ -54,6 +64,7 @@ class ClusterNode:
     directory_ids: tuple[str, ...] = ()
     protocols: Mapping[str, str] = field(default_factory=dict)
     controller_listener: str | None = None
+    rack: str | None = None
 
     def __post_init__(self) -> None:
         if not self.directory_ids:
@@ -167,6 +178,9 @@ class _Table:
         for name in log_dirs:
             if not _DIR_NAME.fullmatch(name) or name in (".", ".."):
                 raise self._wrong("log_dirs", "names of folders, without a slash", name)
+        rack = self._values.get("rack")
+        if rack is not None and (not isinstance(rack, str) or not rack.isprintable()):
+            raise self._wrong("rack", "a text", rack)
         return ClusterNode(
             number,
             frozenset(roles),
@@ -175,6 +189,7 @@ class _Table:
             log_dirs,
             protocols=protocols,
             controller_listener=controller,
+            rack=rack,
         )
 
     def _wrong(self, key: str, expected: str, found: object) -> RecoverRefusedError:
@@ -344,6 +359,7 @@ def _found_node(number: int, dirs: list[_FoundDir], metadata: ClusterMetadata) -
         ids,
         protocols,
         controller,
+        None if broker is None else broker.get("rack"),
     )
 
 
@@ -369,16 +385,6 @@ def _with_controllers(nodes: list[ClusterNode]) -> list[ClusterNode]:
         return nodes
     count = 3 if len(nodes) > 2 else 1
     return [
-        ClusterNode(
-            node.id,
-            node.roles | {CONTROLLER},
-            node.listeners,
-            node.advertised,
-            node.log_dirs,
-            node.directory_ids,
-            node.protocols,
-        )
-        if at < count
-        else node
+        replace(node, roles=node.roles | {CONTROLLER}) if at < count else node
         for at, node in enumerate(nodes)
     ]

@@ -92,6 +92,11 @@ class ClusterMetadata:
             return list(item.facts["endPoints"])
         return [] if number in (voters_in(self.image) or ()) else None
 
+    def broker_defaults(self) -> dict[str, str]:
+        """Return the settings that all brokers have by default."""
+        item = None if self.image is None else self.image.table("configs").get(("broker", ""))
+        return {} if item is None else dict(item.facts["configs"])
+
     def feature_levels(self) -> dict[str, int]:
         """Return the levels of the cluster's features by name, as far as they are known."""
         if self.image is None:

@@ -152,6 +152,16 @@ def cluster_records(
             yield MetadataRecord("DELEGATION_TOKEN_RECORD", 0, item.facts)
 
 
+def left_out_settings(metadata: ClusterMetadata, options: RecordOptions) -> list[str]:
+    """Return sentences about settings of brokers that the recovered cluster does not have."""
+    configs = () if metadata.image is None else metadata.image.table("configs")
+    return [
+        f"the settings of broker {name} are left out: it is none of the new nodes"
+        for kind, name in configs
+        if kind == "broker" and _renumbered(name, options) is None
+    ]
+
+
 def _topic(
     topic: TopicMetadata, placements: Sequence[PartitionPlacement], metadata_version: int
 ) -> Iterator[MetadataRecord]:

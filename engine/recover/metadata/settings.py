@@ -64,6 +64,8 @@ def server_properties(node: ClusterNode, plan: ClusterSettings) -> str:
         "log.dirs": ",".join(f"{folder}/{name}" for name in node.log_dirs),
         "metadata.log.dir": f"{folder}/{node.log_dirs[0]}",
     }
+    if node.is_broker and node.rack is not None:
+        settings["broker.rack"] = node.rack
     if node.is_broker:
         settings |= {
             key: str(plan.counts[topic]) for topic, key in _COUNTS.items() if topic in plan.counts

@@ -29,6 +29,7 @@ from engine.recover.metadata.records import (
     cluster_records,
     encode_record,
     features_of,
+    left_out_settings,
 )
 from engine.recover.metadata.settings import (
     START_TEXT,
@@ -173,7 +174,7 @@ def write_cluster(
         options.hold,
         str(options.final_target or target),
         {name: max(rows) + 1 for name, rows in _numbers(placements).items()},
-        metadata.unknown,
+        (*metadata.unknown, *left_out_settings(metadata, of_records)),
     )
     writer = _Writer(target, options.disk)
     for node in nodes:

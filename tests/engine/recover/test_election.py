@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
-from engine.recover.election import NO_LEADER, Rules, elected_in, possible_leaders
+from engine.log.log_directory import open_source
+from engine.recover.election import (
+    NO_LEADER,
+    Rules,
+    elected_in,
+    elects_eligible,
+    other_leaders,
+    possible_leaders,
+)
+from engine.recover.metadata.cluster_metadata import newest_metadata
+from tests.engine.recover.metadata.clusters import (
+    config,
+    each_in_a_batch,
+    feature,
+    node_of,
+    placements_of,
+    topic,
+    write_log_dir,
+)
 
 THREE = (1, 2, 3)
 EVERY_ORDER = list(permutations(THREE))
@@ -66,3 +85,30 @@ def test_of_many_replicas_each_is_tried_as_the_first() -> None:
     many = tuple(range(1, 9))
     assert possible_leaders(many, 4, Rules()) == {4}
     assert possible_leaders(many, 4, Rules(unclean=True)) == set(many)
+
+
+def test_a_cluster_names_the_partitions_that_another_replica_may_lead(tmp_path: Path) -> None:
+    records = [
+        feature("metadata.version", 30),
+        *topic("a", 1, 2),
+        *topic("b", 2),
+        *topic("c", 3),
+        config(2, "b", "unclean.leader.election.enable", "true"),
+    ]
+    nodes = [node_of(1), node_of(2)]
+    found = {}
+    for name, more in (
+        ("topic", []),
+        ("all", [config(4, "", "unclean.leader.election.enable", "true")]),
+    ):
+        path = write_log_dir(tmp_path / name, each_in_a_batch([*records, *more]))
+        metadata = newest_metadata([open_source(str(path))])
+        placements = placements_of(metadata, nodes)
+        found[name] = {
+            f"{each.topic}-{each.partition}": leaders
+            for each, leaders in other_leaders(metadata, placements, has_elr=True)
+        }
+    assert found["topic"] == {"b-0": {1, 2}}
+    assert sorted(found["all"]) == ["a-0", "a-1", "b-0", "c-0"]
+    assert elects_eligible({"eligible.leader.replicas.version": 1})
+    assert not elects_eligible({"metadata.version": 30})

@@ -18,6 +18,7 @@ CLUSTER = "EjRWeJCrze8SNFZ4kKvN7w"
 GOOD = """
 [[node]]
 id = 1
+rack = "r1"
 log_dirs = ["fast", "slow"]
 controller_listener = "QUORUM"
 listeners = { CLIENTS = "0.0.0.0:9092", QUORUM = "[::1]:9093" }
@@ -40,6 +41,7 @@ def test_a_file_names_nodes_with_roles_listeners_and_log_dirs(tmp_path: Path) ->
     first, second = nodes_in(tmp_path, GOOD)
     assert (first.id, sorted(first.roles)) == (1, ["broker", "controller"])
     assert first.log_dirs == ("fast", "slow")
+    assert (first.rack, second.rack) == ("r1", None)
     assert first.controller_address == "[::1]:9093"
     assert first.protocols == {"CLIENTS": "SASL_SSL", "QUORUM": "SSL"}
     assert (second.id, second.roles, second.log_dirs) == (2, {"broker"}, ("data",))
@@ -99,6 +101,7 @@ WRONG = {
         f'[[node]]\nid = 1\nadvertised = {{ OTHER = "a:1" }}\n{CLIENTS}',
         "advertised.OTHER must be of a listener that listeners names",
     ),
+    "a rack": (f"[[node]]\nid = 1\nrack = 1\n{CLIENTS}", "rack must be a text, not 1"),
     "no broker": (
         '[[node]]\nid = 1\nroles = ["controller"]\nlisteners = { CONTROLLER = "a:1" }',
         "names no broker",
@@ -131,7 +134,7 @@ def register(number: int, port: int) -> Rec:
     end = {"name": "CLIENTS", "host": f"kafka-{number}", "port": port, "securityProtocol": 3}
     return metadata_record(
         "REGISTER_BROKER_RECORD", version=3, brokerId=number, brokerEpoch=5,
-        incarnationId=TOPIC_ID, endPoints=[end], features=[], rack=None,
+        incarnationId=TOPIC_ID, endPoints=[end], features=[], rack=f"rack-{number}",
     )  # fmt: skip
 
 
@@ -175,6 +178,7 @@ def test_found_nodes_have_the_roles_and_listeners_of_the_metadata(tmp_path: Path
     assert (sorted(found[2].roles), found[2].log_dirs) == (["broker"], ("c",))
     assert sorted(found[9].roles) == ["controller"]
     assert (sorted(found[4].roles), found[4].listeners) == (["broker"], {})
+    assert [found[number].rack for number in (1, 4)] == ["rack-1", None]
     assert found[4].directory_ids[0] not in RESERVED_DIRECTORY_IDS
 
 

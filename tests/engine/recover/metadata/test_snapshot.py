@@ -27,6 +27,7 @@ from engine.replay.cluster import ClusterReplay
 from tests.engine.recover.metadata.clusters import (
     CLUSTER,
     LOG,
+    config,
     each_in_a_batch,
     feature,
     node_of,
@@ -243,3 +244,12 @@ def test_a_metadata_version_without_dynamic_quorums_refuses_one(tmp_path: Path) 
     check_cluster(found, NODES, ClusterOptions())
     with pytest.raises(RecoverRefusedError, match="--quorum static"):
         check_cluster(found, NODES, ClusterOptions(quorum="dynamic"))
+
+
+def test_settings_of_brokers_that_are_gone_are_told(tmp_path: Path) -> None:
+    records = [*RECORDS, config(4, "2", "a", "1"), config(4, "8", "a", "1")]
+    path = write_log_dir(tmp_path / "old", each_in_a_batch(records))
+    write(tmp_path / "new", newest_metadata([open_source(str(path))]))
+    text = (tmp_path / "new/START.txt").read_text()
+    assert "settings of broker 8 are left out" in text
+    assert "broker 2" not in text
