@@ -21,6 +21,7 @@ public class ClusterState {
         switch (args[0]) {
             case "fill": fill(args[1], Short.parseShort(args[2]), Integer.parseInt(args[3])); break;
             case "describe": describe(args[1]); break;
+            case "login": login(args[1], args[2], args[3], args[4]); break;
             case "write": write(args[1], Integer.parseInt(args[2])); break;
             default: throw new IllegalArgumentException(args[0]);
         }
@@ -77,6 +78,15 @@ public class ClusterState {
             int seen = 0;
             while (seen < records && System.currentTimeMillis() < end) seen += consumer.poll(java.time.Duration.ofMillis(500)).count();
             consumer.commitSync();
+        }
+    }
+
+    static void login(String bootstrap, String mechanism, String user, String password) throws Exception {
+        String module = "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"" + user + "\" password=\"" + password + "\";";
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", mechanism, "sasl.jaas.config", module))) {
+            System.out.println("welcome " + admin.describeCluster().clusterId().get());
+        } catch (java.util.concurrent.ExecutionException e) {
+            System.out.println("refused " + e.getCause().getClass().getSimpleName());
         }
     }
 

@@ -59,7 +59,7 @@ class RealCluster:
         for each in self.settings.values():
             for listener in str(each["advertised.listeners"]).split(","):
                 name, _, address = listener.partition("://")
-                if name != "CONTROLLER":
+                if name == "PLAINTEXT":
                     found.append(address)
         return ",".join(found)
 
@@ -115,11 +115,11 @@ class RealCluster:
             texts.append("\n".join([path.name, *tail]))
         return "\n".join(texts)
 
-    def ask(self, command: str, *arguments: object) -> str:
+    def ask(self, command: str, *arguments: object, bootstrap: str | None = None) -> str:
         """What a command of ClusterState prints."""
         program = jars.java_command(self.version, str(SOURCE), options=("-Xmx256m",))
         done = subprocess.run(
-            [*program, command, self.bootstrap, *map(str, arguments)],
+            [*program, command, bootstrap or self.bootstrap, *map(str, arguments)],
             capture_output=True,
             timeout=180,
             check=False,
@@ -189,14 +189,20 @@ def new_cluster(
     return cluster
 
 
-def recovered_cluster(home: Path, version: str, target: Path, nodes: Iterable[int]) -> RealCluster:
-    """The cluster whose settings are those in a recovered target, and those of the tests."""
+def recovered_cluster(
+    home: Path,
+    version: str,
+    target: Path,
+    nodes: Iterable[int],
+    more: Mapping[str, object] | None = None,
+) -> RealCluster:
+    """The cluster whose settings are those in a recovered target, those of the tests, and `more`."""
     settings = {}
     for node in nodes:
         text = (target / f"node-{node}" / "server.properties").read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if line and not line.startswith("#")]
         own = dict(line.split("=", 1) for line in lines)
-        settings[node] = {**TEST_SETTINGS, **dict.fromkeys(REPLICATED, 1), **own}
+        settings[node] = {**TEST_SETTINGS, **dict.fromkeys(REPLICATED, 1), **(more or {}), **own}
     return RealCluster(home, version, settings)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from engine.recover.metadata.cluster_metadata import metadata_from_folders
-from engine.recover.metadata.snapshot import ClusterOptions
+from engine.recover.metadata.snapshot import ClusterOptions, write_cluster
 from engine.recover.nodes import ClusterNode
 from tests.kafka import jars
 from tests.kafka.broker import free_ports
@@ -26,6 +28,12 @@ from tests.kafka.recover.recovering import Recovering
 RECORDS = 300
 SAME = ("topic", "config", "acl", "user", "quota", "feature", "cluster", "end", "group", "records")
 """Kinds of facts that a recovery keeps."""
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+SASL = {
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.users.scram-sha-256.sasl.jaas.config": _SCRAM,
+    "listener.name.users.scram-sha-512.sasl.jaas.config": _SCRAM,
+}
 UNCLEAN = "unclean-"
 """Where any replica may lead, the first node that is up does."""
 
@@ -102,6 +110,29 @@ def takes_writes(cluster: RealCluster, after: Facts) -> None:
             assert int(again[topic]) == int(count) + 4
 
 
+def test_kafkas_dump_tool_reads_the_snapshot(
+    dead: Dead, recovering: Recovering, tmp_path: Path
+) -> None:
+    nodes = recovering.nodes()
+    options = ClusterOptions(quorum="dynamic", kafka_version=dead.version)
+    written = write_cluster(tmp_path / "new", recovering.metadata, nodes, [], 1, options)
+    [name] = [name for name in written.files if "node-1/" in name and name.endswith(".checkpoint")]
+    path = tmp_path / "new" / name
+    said = jars.dump_log_segments(dead.version, "--cluster-metadata-decoder", "--files", path)
+    kinds = [
+        json.loads(line.partition("payload: ")[2])
+        for line in said.splitlines()
+        if "payload: {" in line
+    ]
+    assert "Error" not in said
+    assert kinds[0]["data"]["name"] == "metadata.version"
+    assert {"ACCESS_CONTROL_ENTRY_RECORD", "USER_SCRAM_CREDENTIAL_RECORD"} <= {
+        each["type"] for each in kinds
+    }
+    for control in ("SnapshotHeader", "KRaftVersion", "KRaftVoters", "SnapshotFooter"):
+        assert control in said
+
+
 @pytest.mark.parametrize("quorum", ["static", "dynamic"])
 def test_the_same_nodes_are_the_same_cluster(
     dead: Dead, recovering: Recovering, tmp_path: Path, quorum: str
@@ -126,12 +157,18 @@ def test_the_same_nodes_are_the_same_cluster(
 
 def test_three_nodes_become_one(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
     target, node = tmp_path / "target", new_node(7)
+    [port] = free_ports(1)
+    node = replace(
+        node,
+        listeners={**node.listeners, "USERS": f"127.0.0.1:{port}"},
+        protocols={**node.protocols, "USERS": "SASL_PLAINTEXT"},
+    )
     options = ClusterOptions(
         fits_min_isr=True, kafka_version=dead.version, renumbered={1: 7, 2: 7, 3: 7}
     )
     homes = dict.fromkeys((1, 2, 3), (7,))
     _, leaders = recovering.write(target, [node], homes, options=options)
-    with recovered_cluster(tmp_path, dead.version, target, [7]) as cluster:
+    with recovered_cluster(tmp_path, dead.version, target, [7], SASL) as cluster:
         after = cluster.describe_when_led()
         assert leaderless(after) == []
         assert wrong_leaders(after, leaders) == []
@@ -146,6 +183,13 @@ def test_three_nodes_become_one(dead: Dead, recovering: Recovering, tmp_path: Pa
             ["BROKER", "7", "num.io.threads=9"],
             ["TOPIC", "orders", "min.insync.replicas=1"],
         ]
+        for mechanism, user, password, answer in (
+            ("SCRAM-SHA-256", "alice", "alice-secret", "welcome"),
+            ("SCRAM-SHA-512", "bob", "bob-secret", "welcome"),
+            ("SCRAM-SHA-512", "bob", "alice-secret", "refused"),
+        ):
+            said = cluster.ask("login", mechanism, user, password, bootstrap=f"127.0.0.1:{port}")
+            assert said.startswith(answer), said
         takes_writes(cluster, after)
 
 
