@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from engine.recover.metadata.folders import FoundTopics, found_topics
 from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
+
+_LEGAL = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
 
 class KnownPartition(NamedTuple):
@@ -142,7 +145,12 @@ def _newest(
         found = metadata_from_folders(sources)
         return replace(found, unknown=(*copies.problems, *found.unknown), highest=copies.highest)
     image = copies.image
-    topics = {name: _topic_of(image, name) for name in image.topics}
+    topics = {name: _topic_of(image, name) for name in image.topics if _LEGAL.fullmatch(name)}
+    illegal = [
+        f"the topic {name[:100]!a} is left out: no client can have made a topic of that name"
+        for name in image.topics
+        if name not in topics
+    ]
     only_found, sentences = _only_in_folders(found_topics(sources), topics, copies.removed)
     return ClusterMetadata(
         cluster_id,
@@ -152,7 +160,7 @@ def _newest(
         copies.highest,
         dict(sorted((topics | only_found).items())),
         copies.credentials,
-        unknown=(*copies.problems, *sentences),
+        unknown=(*copies.problems, *illegal, *sentences),
     )
 
 
@@ -239,13 +247,31 @@ def _from_folders(found: FoundTopics) -> dict[str, TopicMetadata]:
 def _only_in_folders(
     found: FoundTopics, topics: Mapping[str, TopicMetadata], removed: Mapping[str, str]
 ) -> tuple[dict[str, TopicMetadata], list[str]]:
-    """Return the topics that only folders name, and sentences about them."""
-    known = {topic.topic_id for topic in topics.values()}
-    added, sentences = {}, []
+    """Return the topics that are in folders only, or with more partitions there, and sentences about them."""
+    known = {topic.topic_id: topic for topic in topics.values()}
+    added: dict[str, TopicMetadata] = {}
+    sentences: list[str] = []
     for name, topic in _from_folders(found).items():
-        if topic.topic_id in known or (found.topics[name].is_id_made and name in topics):
-            continue
-        if topic.topic_id in removed:
+        mine = known.get(topic.topic_id)
+        if mine is None and found.topics[name].is_id_made:
+            mine = topics.get(name)
+        if mine is not None:
+            more = {
+                number: row
+                for number, row in topic.partitions.items()
+                if number not in mine.partitions and row.replicas
+            }
+            if more:
+                rows = {**mine.partitions, **more}
+                whole = {
+                    number: rows.get(number, KnownPartition(())) for number in range(max(rows) + 1)
+                }
+                added[mine.name] = replace(mine, partitions=whole)
+                numbers = ", ".join(map(str, list(more)[:5]))
+                sentences.append(
+                    f"{len(more)} of the partitions of {mine.name} are in no metadata, only in folders ({numbers})"
+                )
+        elif topic.topic_id in removed:
             sentences.append(
                 f"the folders of {name} are of the topic id {topic.topic_id}, which was deleted: they are left out"
             )
@@ -259,4 +285,9 @@ def _only_in_folders(
             sentences.append(
                 f"{name} is in no metadata, only in folders: its settings and further partitions are not known"
             )
+    sentences += [
+        f"the metadata has no partition of the topic {topic.name}"
+        for topic in topics.values()
+        if not topic.partitions and topic.name not in added
+    ]
     return added, sentences

@@ -25,6 +25,7 @@ from engine.replay.cluster_tables import (
 from engine.topics.framed_records import FRAME_VERSION
 from engine.topics.internal_topics import METADATA_RECORDS
 from engine.topics.message.encoding import write_message
+from engine.units import MAX_INT32
 
 NEWEST_LEVELS = FEATURE_LEVELS[max(FEATURE_LEVELS)]
 ELR = "eligible.leader.replicas.version"
@@ -181,7 +182,7 @@ def _topic(
                 "addingReplicas": [],
                 "leader": each.leader,
                 "leaderEpoch": each.leader_epoch,
-                "partitionEpoch": 0 if known is None else known.partition_epoch + 1,
+                "partitionEpoch": 0 if known is None else min(known.partition_epoch + 1, MAX_INT32),
                 "directories": [each.directories[replica] for replica in each.replicas],
             },
         )

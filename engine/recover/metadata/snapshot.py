@@ -166,11 +166,19 @@ def write_cluster(
         levels,
     )
     records = list(cluster_records(metadata, placements, next_producer_id, of_records))
+    is_dynamic = options.quorum == "dynamic"
+    try:
+        voters = voters_of(nodes) if is_dynamic else None
+        batches = list(snapshot_batches(snapshot, records, voters))
+    except ValueError as error:
+        raise RecoverRefusedError(
+            str(error), "choose another copy of the metadata with --metadata DIR"
+        ) from error
     plan = ClusterSettings(
         cluster_id,
         snapshot,
         tuple(nodes),
-        options.quorum == "dynamic",
+        is_dynamic,
         options.hold,
         str(options.final_target or target),
         {name: max(rows) + 1 for name, rows in _numbers(placements).items()},
@@ -190,10 +198,7 @@ def write_cluster(
             writer.write(f"{folder}/{name}/{META_PROPERTIES}", data)
         if node.is_controller:
             path = f"{folder}/{node.log_dirs[0]}/{CLUSTER_METADATA}-0"
-            chunks = snapshot_batches(
-                snapshot, records, voters_of(nodes) if plan.is_dynamic else None
-            )
-            writer.write(f"{path}/{kraft_checkpoint_name(*snapshot)}", *chunks, mode=SECRET_MODE)
+            writer.write(f"{path}/{kraft_checkpoint_name(*snapshot)}", *batches, mode=SECRET_MODE)
         writer.write(f"{folder}/{SERVER_PROPERTIES}", server_properties(node, plan).encode())
     writer.write(START_TEXT, start_text(plan).encode())
     return WrittenCluster(cluster_id, snapshot, tuple(writer.files))

@@ -156,3 +156,34 @@ def test_a_damaged_record_is_told_and_the_others_count(tmp_path: Path) -> None:
     found = newest_metadata(opened(path))
     assert found.topics["a"].configs == {"x": "1"}
     assert any("partition 9" in each for each in found.unknown)
+
+
+def test_a_topic_that_no_client_can_have_made_is_left_out(tmp_path: Path) -> None:
+    names = ("..", "../../x", "a b", "x" * 250, "", "a\x00b")
+    made = [each for number, name in enumerate(names) for each in topic(name, 50 + number)]
+    path = write_log_dir(tmp_path / "one", each_in_a_batch([*RECORDS, *made]))
+    found = newest_metadata(opened(path))
+    assert list(found.topics) == ["a", "b", "c"]
+    assert len(found.unknown) == len(names)
+
+
+def test_partitions_that_only_folders_have_are_added_to_their_topic(tmp_path: Path) -> None:
+    batches = each_in_a_batch([feature("metadata.version", 30), *topic("a", 1, 2)])
+    path = write_log_dir(tmp_path / "one", batches[:3])
+    for number in (0, 1, 4):
+        (path / f"a-{number}").mkdir()
+        (path / f"a-{number}/partition.metadata").write_text(f"version: 0\ntopic_id: {uuid_of(1)}")
+        (path / f"a-{number}/00000000000000000000.log").write_bytes(b"")
+    found = newest_metadata(opened(path))
+    assert list(found.topics["a"].partitions) == [0, 1, 2, 3, 4]
+    assert found.topics["a"].partitions[2].replicas == ()
+    assert found.topics["a"].partitions[0].leader_epoch == 3
+    assert found.topics["a"].partitions[4].replicas == (1,)
+    assert any("2 of the partitions of a are in no metadata" in each for each in found.unknown)
+
+
+def test_a_topic_without_partitions_is_told(tmp_path: Path) -> None:
+    path = write_log_dir(tmp_path / "one", each_in_a_batch(RECORDS[:2]))
+    assert newest_metadata(opened(path)).unknown == (
+        "the metadata has no partition of the topic a",
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -24,6 +26,7 @@ from engine.recover.metadata.cluster_metadata import (
 from engine.recover.metadata.snapshot import ClusterOptions, check_cluster, write_cluster
 from engine.recover.nodes import ClusterNode
 from engine.replay.cluster import ClusterReplay
+from tests.builders import Rec
 from tests.engine.recover.metadata.clusters import (
     CLUSTER,
     LOG,
@@ -32,9 +35,11 @@ from tests.engine.recover.metadata.clusters import (
     feature,
     node_of,
     placements_of,
+    random_cluster,
     topic,
     write_log_dir,
 )
+from tests.internal_records import damaged, random_record
 
 RECORDS = [
     feature("metadata.version", 30),
@@ -253,3 +258,36 @@ def test_settings_of_brokers_that_are_gone_are_told(tmp_path: Path) -> None:
     text = (tmp_path / "new/START.txt").read_text()
     assert "settings of broker 8 are left out" in text
     assert "broker 2" not in text
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_records_of_any_content_are_written_or_refused(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    records = random_cluster(random)
+    for _ in range(20):
+        key, value = random_record("__cluster_metadata", random)
+        if value is not None and random.random() < 0.2:
+            value = damaged(value, random)
+        records.insert(random.randint(1, len(records)), Rec(value, key))
+    path = write_log_dir(tmp_path / "old", each_in_a_batch(records))
+    found = newest_metadata([open_source(str(path))])
+    with contextlib.suppress(RecoverRefusedError):
+        write(tmp_path / "new", found, ClusterOptions(hold=True, renumbered={1: 2}))
+        again = newest_metadata([open_source(str(tmp_path / "new/node-1/data"))])
+        assert again.unknown == ()
+        assert list(again.topics) == [
+            each for each, known in found.topics.items() if known.partitions
+        ]
+
+
+def test_an_epoch_without_a_successor_is_refused(tmp_path: Path, metadata: ClusterMetadata) -> None:
+    with pytest.raises(RecoverRefusedError, match="PARTITION_RECORD cannot be written"):
+        write_cluster(
+            tmp_path / "new",
+            metadata,
+            NODES,
+            placements_of(metadata, NODES, epoch=1 << 31),
+            0,
+            ClusterOptions(),
+        )
+    assert not (tmp_path / "new").exists()
