@@ -21,6 +21,7 @@ public class ClusterState {
         switch (args[0]) {
             case "fill": fill(args[1], Short.parseShort(args[2]), Integer.parseInt(args[3])); break;
             case "describe": describe(args[1]); break;
+            case "nodes": nodes(args[1]); break;
             case "login": login(args[1], args[2], args[3], args[4]); break;
             case "write": write(args[1], Integer.parseInt(args[2])); break;
             default: throw new IllegalArgumentException(args[0]);
@@ -78,6 +79,12 @@ public class ClusterState {
             int seen = 0;
             while (seen < records && System.currentTimeMillis() < end) seen += consumer.poll(java.time.Duration.ofMillis(500)).count();
             consumer.commitSync();
+        }
+    }
+
+    static void nodes(String bootstrap) throws Exception {
+        try (Admin admin = admin(bootstrap)) {
+            System.out.println(ids(new ArrayList<>(admin.describeCluster().nodes().get())));
         }
     }
 

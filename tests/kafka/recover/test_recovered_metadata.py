@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from engine.recover.election import Rules, elected_in
 from engine.recover.metadata.cluster_metadata import metadata_from_folders
 from engine.recover.metadata.snapshot import ClusterOptions, write_cluster
 from engine.recover.nodes import ClusterNode
@@ -226,3 +227,30 @@ def test_folders_alone_are_a_cluster(dead: Dead, recovering: Recovering, tmp_pat
         held = {name for _, name, value in after["config"] if value == "retention.ms=-1"}
         assert held == {topic[0] for topic in after["topic"]}
         assert ["TOPIC", "__consumer_offsets", "cleanup.policy=compact"] in after["config"]
+
+
+def test_leaders_are_those_of_the_model_of_elections(
+    dead: Dead, recovering: Recovering, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    homes = {number: (number,) for number in (1, 2, 3)}
+    options = ClusterOptions(kafka_version=dead.version)
+    _, chosen = recovering.write(target, recovering.nodes(), homes, options=options)
+    cluster = recovered_cluster(tmp_path, dead.version, target, (1, 2, 3))
+    try:
+        cluster.start((2, 3))
+        for _ in range(30):
+            if cluster.ask("nodes").strip() == "[2, 3]":
+                break
+        cluster.start((1,))
+        after = cluster.describe_when_led()
+    finally:
+        cluster.end(signal.SIGKILL)
+    starts = [(act, node) for node in (2, 3, 1) for act in ("register", "unfence")]
+    expected = {
+        name: elected_in((1, 2, 3), leader, starts, Rules(unclean=name.startswith(UNCLEAN))).leader
+        for name, leader in chosen.items()
+    }
+    assert {name: int(leader) for name, leader, *_ in after["leader"]} == expected
+    assert expected["orders-0"] == chosen["orders-0"]
+    assert [expected[name] for name in chosen if name.startswith(UNCLEAN)] == [2, 2]
