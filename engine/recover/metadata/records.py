@@ -36,6 +36,7 @@ _THROTTLED = (
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )
+TIERED = "remote.storage.enable"
 HELD = {"retention.ms": "-1", "retention.bytes": "-1"}
 HELD_TIERED = {"local.retention.ms": "-2", "local.retention.bytes": "-2"}
 _TYPES = {kind.name: (number, kind.message) for number, kind in METADATA_RECORDS.items()}
@@ -226,7 +227,7 @@ def topic_configs(
             found[name] = _renumbered_throttle(found[name], options)
     if options.hold:
         found |= HELD
-        if found.get("remote.storage.enable") == "true":
+        if found.get(TIERED) == "true":
             found |= HELD_TIERED
     return found
 

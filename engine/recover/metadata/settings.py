@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from engine.log.folder_listing import KRaftSnapshot
-from engine.recover.metadata.records import HELD, HELD_TIERED
+from engine.recover.metadata.records import HELD, HELD_TIERED, TIERED
 from engine.recover.nodes import ClusterNode, controller_listeners
 from engine.topics.topic_names import (
     CONSUMER_OFFSETS,
@@ -40,6 +40,7 @@ class ClusterSettings(NamedTuple):
         target: path of the folder of all nodes.
         counts: numbers of partitions by topic.
         unknown: what of the old cluster is not known.
+        held: configurations of held topics as they were, by topic.
     """
 
     cluster_id: str
@@ -50,6 +51,7 @@ class ClusterSettings(NamedTuple):
     target: str
     counts: Mapping[str, int]
     unknown: tuple[str, ...] = ()
+    held: Mapping[str, Mapping[str, str]] = {}
 
 
 def server_properties(node: ClusterNode, plan: ClusterSettings) -> str:
@@ -141,15 +143,29 @@ def start_text(plan: ClusterSettings) -> str:
         "",
     ]
     if plan.is_held:
-        undone = ",".join((*HELD, *HELD_TIERED))
         lines += [
-            "Retention is stopped: every topic has retention.ms=-1 and retention.bytes=-1. To lift this for a topic, give",
-            "it back its own value, or the broker's:",
+            "Retention is stopped: every topic has retention.ms=-1 and retention.bytes=-1. To lift this for a topic:",
             "  kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name TOPIC \\",
-            f"    --delete-config {undone}",
+            f"    --delete-config {','.join(HELD)}",
+            *_own_values(plan),
             "Then remove the last lines of each server.properties.",
             "",
         ]
     if plan.unknown:
         lines += ["Not known of the old cluster:", *(f"- {each}" for each in plan.unknown), ""]
     return "\n".join(lines)
+
+
+def _own_values(plan: ClusterSettings) -> list[str]:
+    """Return how to lift what is held of topics with more to undo than others."""
+    lines = []
+    for topic, configs in sorted(plan.held.items()):
+        names = [*HELD, *(HELD_TIERED if configs.get(TIERED) == "true" else ())]
+        own = [f"{name}={configs[name]}" for name in names if name in configs]
+        unset = [name for name in names if name not in configs]
+        if not own and unset == [*HELD]:
+            continue
+        acts = [f"--add-config {','.join(own)}"] if own else []
+        acts += [f"--delete-config {','.join(unset)}"] if unset else []
+        lines.append(f"    --entity-name {topic} {' '.join(acts)}")
+    return ["With these topics take instead:", *lines] if lines else []

@@ -183,6 +183,7 @@ def write_cluster(
         str(options.final_target or target),
         {name: max(rows) + 1 for name, rows in _numbers(placements).items()},
         (*metadata.unknown, *left_out_settings(metadata, of_records)),
+        {each.topic: metadata.topics[each.topic].configs for each in placements},
     )
     writer = _Writer(target, options.disk)
     for node in nodes:

@@ -111,6 +111,17 @@ def takes_writes(cluster: RealCluster, after: Facts) -> None:
             assert int(again[topic]) == int(count) + 4
 
 
+def lift_as_told(cluster: RealCluster, target: Path, topic: str) -> None:
+    """Run the command of the instructions that lifts what is held of a topic."""
+    lines = (target / "START.txt").read_text(encoding="utf-8").splitlines()
+    [at] = [place for place, line in enumerate(lines) if "kafka-configs.sh" in line]
+    command = f"{lines[at].rstrip(chr(92))} {lines[at + 1]}".split()[1:]
+    words = {"HOST:PORT": cluster.bootstrap, "TOPIC": topic}
+    is_old = jars.release(cluster.version) < (4, 4)
+    tool = "kafka.admin.ConfigCommand" if is_old else "org.apache.kafka.tools.ConfigCommand"
+    jars.run_java(cluster.version, tool, *(words.get(word, word) for word in command))
+
+
 def test_kafkas_dump_tool_reads_the_snapshot(
     dead: Dead, recovering: Recovering, tmp_path: Path
 ) -> None:
@@ -227,6 +238,10 @@ def test_folders_alone_are_a_cluster(dead: Dead, recovering: Recovering, tmp_pat
         held = {name for _, name, value in after["config"] if value == "retention.ms=-1"}
         assert held == {topic[0] for topic in after["topic"]}
         assert ["TOPIC", "__consumer_offsets", "cleanup.policy=compact"] in after["config"]
+        lift_as_told(cluster, target, "orders")
+        lifted = cluster.describe()["config"]
+        gone = [each for each in after["config"] if each not in lifted]
+        assert [name for _, name, _ in gone] == ["orders", "orders"]
 
 
 def test_leaders_are_those_of_the_model_of_elections(

@@ -291,3 +291,35 @@ def test_an_epoch_without_a_successor_is_refused(tmp_path: Path, metadata: Clust
             ClusterOptions(),
         )
     assert not (tmp_path / "new").exists()
+
+
+def test_how_to_lift_what_is_held_is_told_for_topics_with_values_of_their_own(
+    tmp_path: Path,
+) -> None:
+    records = [
+        *RECORDS, *topic("own", 5), config(2, "own", "retention.ms", "1000"),
+        *topic("tiered", 6), config(2, "tiered", "remote.storage.enable", "true"),
+        config(2, "tiered", "local.retention.ms", "5"),
+    ]  # fmt: skip
+    path = write_log_dir(tmp_path / "old", each_in_a_batch(records))
+    found = newest_metadata([open_source(str(path))])
+    write(tmp_path / "new", found, ClusterOptions(hold=True))
+    lines = (tmp_path / "new/START.txt").read_text().splitlines()
+    assert [line.split() for line in lines if line.startswith("    --entity-name")] == [
+        [
+            "--entity-name",
+            "own",
+            "--add-config",
+            "retention.ms=1000",
+            "--delete-config",
+            "retention.bytes",
+        ],
+        [
+            "--entity-name",
+            "tiered",
+            "--add-config",
+            "local.retention.ms=5",
+            "--delete-config",
+            "retention.ms,retention.bytes,local.retention.bytes",
+        ],
+    ]
