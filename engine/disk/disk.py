@@ -27,6 +27,7 @@ _FLAGS = os.O_CLOEXEC | os.O_NOCTTY
 _MODE = 0o644
 _CLOSED, _LET_GO = -1, -2
 _LARGE_READ = 1 << 20
+_LARGEST_COPY = 1 << 30
 TEMPORARY_SUFFIX = ".tmp"
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -425,6 +426,17 @@ class Disk:
         """Return a small file whole."""
         with self.open(path, writable=False) as file:
             return file.read_at(0, file.size())
+
+    def copy_new(self, source: StrPath, target: StrPath) -> None:
+        """Copy a file to a new one, which shares its blocks if the file system can do that."""
+        with self.open(source, writable=False) as old, self.open(target, exclusive=True) as new:
+            position, size = 0, old.size()
+            while position < size:
+                part = min(size - position, _LARGEST_COPY)
+                done = os.copy_file_range(old.fileno(), new.fileno(), part, position, position)
+                if not done:
+                    raise OSError(errno.EIO, "it became shorter while it was copied", old.path)
+                position += done
 
     def replace_atomically(self, path: StrPath, data: Bytes) -> None:
         """Replace the content of a file, so that a crash leaves the old or the new content.

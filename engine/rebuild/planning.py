@@ -54,6 +54,7 @@ class PlannedLog(NamedTuple):
         high_watermark, cleaner_offset: entries in the source's checkpoints; None without one.
         has_transactions: whether any batch may be transactional.
         left_out: files beside the records that are left out.
+        merged: the copies that it is made of, as one log.
     """
 
     chosen: Chosen
@@ -66,6 +67,7 @@ class PlannedLog(NamedTuple):
     cleaner_offset: Offset | None
     has_transactions: bool
     left_out: list[LeftOut]
+    merged: MergedCopies
 
     @property
     def lost_something(self) -> bool:
@@ -330,6 +332,7 @@ class _Planner:
             checkpoints.cleaner_offset(self.view.partition),
             self.merged.has_transactions,
             self.beside.left_out,
+            self.merged,
         )
 
     def _lost_metadata(self, end: Offset) -> Iterator[Loss]:

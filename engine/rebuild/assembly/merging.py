@@ -44,6 +44,10 @@ class MergedCopies:
         dropped: parts of the copies that are left out.
         has_transactions: whether any batch is transactional.
         is_compacted: whether compaction removed records.
+        copies: what each copy has.
+        known_epochs: leader epochs of each copy.
+        largest_producer_id: of all batches of all copies; -1 without a producer.
+        diverged: good batches that are not in the result, since another leader wrote these offsets.
     """
 
     def __init__(self, views: Sequence[LogView], advance: Advance) -> None:
@@ -59,6 +63,7 @@ class MergedCopies:
             leader_epochs(view, end.offset)
             for view, end in zip(views, self.proven_ends, strict=True)
         ]
+        self.copies, self.known_epochs = copies, known
         self.dropped: list[Dropped] = []
         for each in copies:
             self.dropped += each.dropped
@@ -76,6 +81,8 @@ class MergedCopies:
         self.pieces = list(copies[self._kept].pieces)
         self.has_transactions = any(each.has_transactions for each in copies)
         self.is_compacted = any(each.is_compacted for each in copies)
+        self.largest_producer_id = max(each.largest_producer_id for each in copies)
+        self.diverged: list[Piece] = []
         if len(copies) > 1:
             self._merge(copies)
 
@@ -154,6 +161,7 @@ class MergedCopies:
             if piece.epoch < 0 or after is None or after.start_offset >= piece.next_offset:
                 return
             first = after.start_offset
+        self.diverged.append(piece)
         reason = "records that diverge from the newest leader's log"
         self.dropped.append(piece.dropped("diverged", reason)._replace(first_offset=first))
 

@@ -67,6 +67,7 @@ class Salvaged(NamedTuple):
         is_compacted: whether compaction removed records: then missing offsets are no loss.
         has_transactions: whether any batch is transactional.
         fingerprints: of its batches, to compare with another copy; None if they were not asked for.
+        largest_producer_id: of its batches; -1 without a producer.
     """
 
     pieces: list[Piece]
@@ -76,6 +77,7 @@ class Salvaged(NamedTuple):
     is_compacted: bool = False
     has_transactions: bool = False
     fingerprints: Fingerprints | None = None
+    largest_producer_id: int = NO_PRODUCER_ID
 
 
 Advance: TypeAlias = Callable[[int], None]
@@ -144,6 +146,7 @@ def salvage(view: LogView, copy: int, advance: Advance, *, compares: bool = Fals
         reader.is_compacted,
         reader.has_transactions,
         reader.fingerprints,
+        reader.largest_producer_id,
     )
 
 
@@ -168,6 +171,7 @@ def salvage_leftovers(
             reader.dropped,
             0,
             has_transactions=reader.has_transactions,
+            largest_producer_id=reader.largest_producer_id,
         )
 
 
@@ -218,6 +222,7 @@ class _Reader:
         self.is_compacted = False
         self.is_copy: Callable[[Offset, np.void], bool] | None = None
         self.has_transactions = False
+        self.largest_producer_id = NO_PRODUCER_ID
         self._gaps_left = _MOST_GAPS
 
     def read(self, records: RecordsFile, segment: LogSegment | None, bounds: Bounds) -> None:
@@ -295,6 +300,9 @@ class _Reader:
     ) -> Iterator[BatchRun]:
         """Yield the run without control batches that would keep a broker from loading the log."""
         self.has_transactions |= bool((run.table["attributes"] & TRANSACTIONAL_MASK).any())
+        producers = run.table["producer_id"][run.table["magic"] >= 2]
+        if len(producers):
+            self.largest_producer_id = max(self.largest_producer_id, int(producers.max()))
         controls = holds_control(run.table)
         if not controls.any():
             yield run
