@@ -1,0 +1,149 @@
+"""Offsets that groups committed: put inside the recovered logs, and members of classic groups dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from engine.rebuild.assembly.pieces import Piece
+from engine.record.control_records import ControlRecordType
+from engine.recover.coordinators.coordinator_log import (
+    CoordinatorMessage,
+    KeyedValue,
+    coordinator_records,
+)
+from engine.replay.partition_records import NO_PRODUCER, ReplayedControl
+from engine.units import Offset, TopicPartition
+
+_FILE = "consumer_offsets.txt"
+_OFFSET_KEYS = (0, 1)
+_GROUP_KEY = 2
+_UNKNOWN_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """An offset that a group committed: the group, the partition, the offset, and the record's bytes."""
+
+    group: str
+    partition: TopicPartition
+    offset: Offset
+    key: bytes
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOffset:
+    """A committed offset past the end of a log, and the one that takes its place."""
+
+    group: str
+    partition: TopicPartition
+    before: Offset
+    after: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecords:
+    """Records for the end of a partition of `__consumer_offsets`.
+
+    Attributes:
+        records: the records.
+        moved: the offsets that they move.
+        emptied: classic groups whose members they drop.
+    """
+
+    records: list[KeyedValue]
+    moved: list[MovedOffset]
+    emptied: list[str]
+
+
+class GroupState:
+    """The newest records of a partition of `__consumer_offsets`, as its coordinator would load them.
+
+    Args:
+        pieces: the batches of the log.
+        name: name of the partition.
+        ends: how the open transactions of producers end.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+
+    def __init__(self, pieces: Iterable[Piece], name: str, ends: Mapping[int, bool]) -> None:
+        self._newest: dict[bytes, tuple[Offset, bytes]] = {}
+        self._pending: dict[int, dict[bytes, tuple[Offset, bytes | None]]] = {}
+        for record in coordinator_records(pieces, name):
+            if isinstance(record, ReplayedControl):
+                if record.type in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+                    self._end(record.producer_id, record.type is ControlRecordType.COMMIT)
+            elif record.key is not None and record.producer_id == NO_PRODUCER:
+                self._put(record.key, record.offset, record.value)
+            elif record.key is not None:
+                pending = self._pending.setdefault(record.producer_id, {})
+                pending[record.key] = record.offset, record.value
+        for producer, commits in ends.items():
+            self._end(producer, commits)
+
+    def offsets(self) -> list[GroupOffset]:
+        """Return the committed offsets."""
+        read_key = CoordinatorMessage(_FILE, "OffsetCommitKey")
+        read_value = CoordinatorMessage(_FILE, "OffsetCommitValue")
+        found = []
+        for key, (_, value) in self._newest.items():
+            if _version(key) not in _OFFSET_KEYS:
+                continue
+            names, fields = read_key.read_key(key), read_value.read(value)
+            if names is not None and fields is not None:
+                partition = TopicPartition(names["topic"], names["partition"])
+                found.append(GroupOffset(names["group"], partition, fields["offset"], key, value))
+        return found
+
+    def records(self, ends: Mapping[TopicPartition, Offset]) -> GroupRecords:
+        """Return the records that put offsets past the end of a log at its end, and drop the members of groups.
+
+        Args:
+            ends: log end of each partition; one that is not in it keeps its offsets.
+        """
+        message = CoordinatorMessage(_FILE, "OffsetCommitValue")
+        made = GroupRecords([], [], [])
+        for each in self.offsets():
+            end = ends.get(each.partition)
+            if end is None or each.offset <= end:
+                continue
+            fields = message.read(each.value) or {}
+            changed = fields | {"offset": end, "leaderEpoch": _UNKNOWN_EPOCH}
+            made.records.append(KeyedValue(each.key, message.write(changed, each.value)))
+            made.moved.append(MovedOffset(each.group, each.partition, each.offset, end))
+        self._drop_members(made)
+        return made
+
+    def _drop_members(self, made: GroupRecords) -> None:
+        key_message = CoordinatorMessage(_FILE, "GroupMetadataKey")
+        message = CoordinatorMessage(_FILE, "GroupMetadataValue")
+        for key, (_, value) in self._newest.items():
+            if _version(key) != _GROUP_KEY:
+                continue
+            names, fields = key_message.read_key(key), message.read(value)
+            if names is None or fields is None or not fields["members"]:
+                continue
+            changed = fields | {"members": [], "leader": None, "protocol": None}
+            made.records.append(KeyedValue(key, message.write(changed, value)))
+            made.emptied.append(names["group"])
+
+    def _put(self, key: bytes, offset: Offset, value: bytes | None) -> None:
+        if value is None:
+            self._newest.pop(key, None)
+            for pending in self._pending.values():
+                pending.pop(key, None)
+        else:
+            self._newest[key] = offset, value
+
+    def _end(self, producer_id: int, commits: bool) -> None:
+        for key, (offset, value) in self._pending.pop(producer_id, {}).items():
+            known = self._newest.get(key)
+            if commits and value is not None and (known is None or offset > known[0]):
+                self._newest[key] = offset, value
+
+
+def _version(key: bytes) -> int:
+    return int.from_bytes(key[:2], "big", signed=True)

@@ -1,0 +1,1 @@
+"""What all copies of a partition hold together: its log, the losing tails, and what is proven of it."""

@@ -1,0 +1,363 @@
+"""Look at all copies of a partition: its one log, the losing tails, its transactions. What is found can be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.errors import DamagedFileError, KafkaStorageError
+from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, producer_snapshot_name
+from engine.log.log_directory import Unread
+from engine.log.segment.scan import BatchRun
+from engine.log.view.log_view import LogView
+from engine.log.view.transactions import events
+from engine.rebuild.assembly.lineage import latest_epoch
+from engine.rebuild.assembly.merging import MergedCopies
+from engine.rebuild.assembly.pieces import Dropped, Piece
+from engine.rebuild.beside.known_facts import KnownFacts
+from engine.rebuild.options import RebuildOptions
+from engine.rebuild.partition_rebuild import Advance
+from engine.rebuild.planning import PlannedLog, plan_log
+from engine.rebuild.selection import Chosen
+from engine.record.control_records import end_marker_of
+from engine.record.fate import Fate
+from engine.record.record_batch import make_batch
+from engine.recover.partitions.copies import PartitionCopy
+from engine.recover.partitions.saved_pieces import SavedPiece, saved
+from engine.state.producer_snapshot import ProducerSnapshot
+from engine.units import EpochEntry, Offset, Timestamp, TopicPartition
+from engine.verdict.loss import Loss
+
+MOST_MARKERS = 200_000
+"""Markers of a partition that are kept, the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedCopy:
+    """A copy, as its files have it.
+
+    Attributes:
+        path: its folder.
+        node_id: its node; None if unknown.
+        source: index of its source.
+        epoch: leader epoch of its newest batch; -1 without one.
+        start, end: bounds by its records files.
+        high_watermark, recovery_point, log_start: by the checkpoints; None without an entry.
+        proven_end: the largest end that any of its files states: a larger one than `end` shows that it was cut.
+        is_leading: whether the result follows its leader epochs.
+    """
+
+    path: str
+    node_id: int | None
+    source: int
+    epoch: int
+    start: Offset
+    end: Offset
+    high_watermark: Offset | None
+    recovery_point: Offset | None
+    log_start: Offset | None
+    proven_end: Offset
+    is_leading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMarker:
+    """An end marker.
+
+    Attributes:
+        producer_id, epoch: of its batch.
+        is_commit: whether it commits.
+        coordinator_epoch: epoch of the coordinator that wrote it.
+        offset, timestamp: of its record.
+        data_epoch: epoch of the data that it ends in this partition; None if there is none.
+        is_aside: whether it is in a losing tail.
+    """
+
+    producer_id: int
+    epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    offset: Offset
+    timestamp: Timestamp
+    data_epoch: int | None
+    is_aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenData:
+    """The data of a transaction without an end marker.
+
+    Attributes:
+        producer_id, epoch: of its first batch.
+        first_offset: of its first batch.
+        timestamp: the largest one of its batches, by the producer's clock.
+        not_before: timestamp of the newest marker before its last batch, by a broker's clock; -1 without one.
+    """
+
+    producer_id: int
+    epoch: int
+    first_offset: Offset
+    timestamp: Timestamp
+    not_before: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class AsideTail:
+    """Records of a copy that lost against those of a newer leader.
+
+    Attributes:
+        copy: index of the copy.
+        first_offset, next_offset: their offsets.
+        epoch: their leader epoch.
+        records: their number.
+        pieces: their batches.
+    """
+
+    copy: int
+    first_offset: Offset
+    next_offset: Offset
+    epoch: int
+    records: int
+    pieces: tuple[SavedPiece, ...]
+
+
+@dataclass(slots=True)
+class PartitionSurvey:
+    """What all copies of a partition hold together.
+
+    Attributes:
+        partition: topic and partition.
+        copies: the readable copies.
+        pieces: the batches of the log, in offset order.
+        start, end: its log start and log end.
+        records: number of its records.
+        epochs: its leader epochs.
+        largest_epoch: of all batches, checkpoints and coordinators in markers; -1 without one.
+        coordinator_epoch: the largest of all markers; -1 without one.
+        largest_producer_id: of all batches and snapshots; -1 without one.
+        max_timestamp: of all batches; -1 without one.
+        open: transactions without an end marker.
+        markers: end markers in the log and in losing tails.
+        data_epochs: epochs of each producer's transactional data.
+        missing: offsets that may have had records.
+        dropped: parts of copies that are left out.
+        aside: losing tails.
+        notes: sentences for the report.
+        unread: files that could not be read.
+        reason: why there is no log; "" if there is one.
+    """
+
+    partition: TopicPartition
+    copies: list[SurveyedCopy] = field(default_factory=list)
+    pieces: list[SavedPiece] = field(default_factory=list)
+    start: Offset = 0
+    end: Offset = 0
+    records: int = 0
+    epochs: list[EpochEntry] = field(default_factory=list)
+    largest_epoch: int = -1
+    coordinator_epoch: int = -1
+    largest_producer_id: int = -1
+    max_timestamp: Timestamp = -1
+    open: list[OpenData] = field(default_factory=list)
+    markers: list[SeenMarker] = field(default_factory=list)
+    data_epochs: dict[int, set[int]] = field(default_factory=dict)
+    missing: list[Loss] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+    aside: list[AsideTail] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    reason: str = ""
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Largest high watermark of the copies; 0 without one."""
+        return max((each.high_watermark or 0 for each in self.copies), default=0)
+
+
+def readable(copies: Sequence[PartitionCopy]) -> list[PartitionCopy]:
+    """Return the copies whose folders can be listed, in order; a piece counts its copy among these."""
+    return [each for each in copies if each.log.view_or_none() is not None]
+
+
+def survey(
+    partition: TopicPartition,
+    copies: Sequence[PartitionCopy],
+    facts: KnownFacts,
+    advance: Advance,
+) -> PartitionSurvey:
+    """Read all copies of a partition; nothing is written."""
+    found = PartitionSurvey(partition)
+    logs = readable(copies)
+    if not logs:
+        found.reason = "no copy can be read"
+        return _with_problems(found, copies)
+    chosen = Chosen(partition, [each.log for each in logs])
+    try:
+        planned = plan_log(chosen, RebuildOptions(), partial(advance, "read"), facts)
+        _fill(found, logs, planned)
+    except (OSError, DamagedFileError) as error:
+        found.reason = f"it cannot be read: {error}"
+    _with_problems(found, copies)
+    for each in copies:
+        each.log.forget()
+    return found
+
+
+def _with_problems(found: PartitionSurvey, copies: Iterable[PartitionCopy]) -> PartitionSurvey:
+    found.unread = [
+        Unread(each.log.display(entry["file"]), entry["reason"], entry["errno"])
+        for each in copies
+        for entry in each.log.problems.entries()
+        if "errno" in entry
+    ]
+    return found
+
+
+def _fill(found: PartitionSurvey, logs: Sequence[PartitionCopy], planned: PlannedLog) -> None:
+    merged, new = planned.merged, planned.log
+    pieces = [piece for segment in new.segments for piece in segment.pieces]
+    found.copies = [
+        _copy_facts(copy, view, merged, at)
+        for at, (copy, view) in enumerate(zip(logs, merged.views, strict=True))
+    ]
+    found.pieces = saved(pieces)
+    found.start, found.end = new.log_start_offset, new.log_end_offset
+    found.records = sum(piece.records for piece in planned.pieces)
+    found.epochs = list(new.epochs)
+    found.missing, found.dropped = planned.missing, planned.dropped
+    found.notes = planned.notes
+    found.largest_producer_id = max(
+        [merged.largest_producer_id, *map(_largest_in_snapshots, merged.views)]
+    )
+    found.max_timestamp = max(
+        (stamp.timestamp for view in merged.views if (stamp := view.max_timestamp)), default=-1
+    )
+    found.aside = _aside(merged)
+    if planned.has_transactions:
+        _note_transactions(found, pieces, merged.diverged)
+    found.coordinator_epoch = max((each.coordinator_epoch for each in found.markers), default=-1)
+    found.largest_epoch = max(
+        [
+            found.coordinator_epoch,
+            *(piece.epoch for piece in (*pieces, *merged.diverged)),
+            *(entry.epoch for view in merged.views for entry in _checkpointed_epochs(view)),
+        ]
+    )
+
+
+def _copy_facts(copy: PartitionCopy, view: LogView, merged: MergedCopies, at: int) -> SurveyedCopy:
+    checkpoints = view.log.checkpoints
+    salvaged, epochs = merged.copies[at], merged.known_epochs[at]
+    return SurveyedCopy(
+        copy.path,
+        copy.node_id,
+        copy.source,
+        latest_epoch(salvaged.pieces, epochs),
+        view.base_offsets[0] if view.base_offsets else view.log_start_offset,
+        salvaged.log_end_offset,
+        checkpoints.high_watermark(view.partition),
+        checkpoints.recovery_point(view.partition),
+        checkpoints.log_start_offset(view.partition),
+        merged.proven_ends[at].offset,
+        at == merged.leading,
+    )
+
+
+def _checkpointed_epochs(view: LogView) -> Sequence[EpochEntry]:
+    """Return the leader epochs of the checkpoint, also those that start past the log end."""
+    with suppress(OSError, KafkaStorageError):
+        data = view.log.read_side_file(LEADER_EPOCH_CHECKPOINT)
+        return list(parse_leader_epochs(data, path=LEADER_EPOCH_CHECKPOINT))
+    return []
+
+
+def _largest_in_snapshots(view: LogView) -> int:
+    """Return the largest producer id of the newest readable producer snapshot; -1 without one."""
+    for offset in reversed(view.listing.producer_snapshots):
+        name = producer_snapshot_name(offset)
+        with suppress(OSError, KafkaStorageError):
+            data = view.log.read_side_file(name)
+            return max((each.producer_id for each in ProducerSnapshot.iterate(data)), default=-1)
+    return -1
+
+
+def _aside(merged: MergedCopies) -> list[AsideTail]:
+    tails = []
+    for piece in merged.diverged:
+        if piece.origin is None:
+            continue
+        tails.append(
+            AsideTail(
+                piece.origin.copy,
+                piece.base_offset,
+                piece.next_offset,
+                piece.epoch,
+                piece.records,
+                tuple(saved([piece])),
+            )
+        )
+    return tails
+
+
+def _note_transactions(
+    found: PartitionSurvey, pieces: Sequence[Piece], diverged: Sequence[Piece]
+) -> None:
+    """Follow the transactions through the log, and note the markers of losing tails, too."""
+    known: dict[int, OpenData] = {}
+    for marker in _walk(pieces, known, found.data_epochs):
+        found.markers.append(marker)
+    found.open = sorted(known.values(), key=lambda each: each.first_offset)
+    for piece in diverged:
+        found.markers += [
+            replace(each, is_aside=True) for each in _walk([piece], {}, found.data_epochs)
+        ]
+    del found.markers[:-MOST_MARKERS]
+
+
+def _walk(
+    pieces: Sequence[Piece], known: dict[int, OpenData], epochs: dict[int, set[int]]
+) -> Iterator[SeenMarker]:
+    """Yield the end markers of pieces; `known` has the open transactions by producer, `epochs` those of the data."""
+    newest = -1
+    for piece in pieces:
+        for run in piece.runs():
+            for event in events(run):
+                stamp = int(run.table["max_timestamp"][event.row])
+                producer = event.producer_id
+                if event.ended is None:
+                    epochs.setdefault(producer, set()).add(event.producer_epoch)
+                    before = known.get(producer)
+                    if before is None:
+                        first = event.base_offset
+                        before = OpenData(producer, event.producer_epoch, first, stamp, newest)
+                    known[producer] = replace(
+                        before, timestamp=max(before.timestamp, stamp), not_before=newest
+                    )
+                    continue
+                data = known.pop(producer, None)
+                newest = max(newest, stamp)
+                yield SeenMarker(
+                    producer,
+                    event.producer_epoch,
+                    event.ended is Fate.COMMITTED,
+                    _coordinator_epoch(run, event.row),
+                    event.base_offset,
+                    stamp,
+                    None if data is None else data.epoch,
+                )
+            del run  # free it before the next one is read: a batch may be as large as the budget
+
+
+def _coordinator_epoch(run: BatchRun, row: int) -> int:
+    start = int(run.table["position"][row]) - run.start_position
+    data = memoryview(run.buffer)[start : start + int(run.table["size"][row])]
+    batch = make_batch(data, file_position=start, path=None)
+    try:
+        return max(
+            (end_marker_of(record).coordinator_epoch for record in batch.records()), default=-1
+        )
+    except (KafkaStorageError, ValueError):
+        return -1

@@ -1,0 +1,308 @@
+"""Plan the recovered cluster: where each partition goes, what is appended to it, and what is proven of its offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from engine.clock import SYSTEM_CLOCK
+from engine.rebuild.assembly.pieces import Piece
+from engine.record.control_records import ControlRecordType, EndTransactionMarker
+from engine.record.encoding.building import end_transaction_marker
+from engine.recover.coordinators.coordinator_log import KeyedValue, appended_batch
+from engine.recover.coordinators.decisions import Decision, decide
+from engine.recover.coordinators.group_offsets import (
+    GroupOffset,
+    GroupState,
+    MovedOffset,
+)
+from engine.recover.coordinators.transaction_states import (
+    TransactionalState,
+    completed,
+    transactional_states,
+)
+from engine.recover.evidence import (
+    ClassedRange,
+    ClusterEvidence,
+    classes,
+    completions,
+    cut_nodes,
+    largest_group_offsets,
+)
+from engine.recover.isr_history import Acknowledged, IsrHistory
+from engine.recover.metadata.cluster_metadata import KnownPartition
+from engine.recover.metadata.records import PartitionPlacement
+from engine.recover.options import RecoverOptions
+from engine.recover.partitions.saved_pieces import CopyFiles
+from engine.recover.partitions.survey import PartitionSurvey, readable
+from engine.recover.placing import Placer, ReplicaPlace, directories
+from engine.recover.reading import ClusterSurvey
+from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from engine.units import Offset, Timestamp, TopicPartition
+
+_UNKNOWN = KnownPartition(())
+_MOST_IN_BATCH = 1000
+"""Records of a coordinator in one appended batch."""
+_ID_BLOCK = 1000
+"""Producer ids that a controller gives to a broker at once."""
+
+
+@dataclass(slots=True)
+class PlannedPartition:
+    """A partition of the recovered cluster.
+
+    Attributes:
+        survey: what its copies hold; without a copy it has no log, and a broker makes an empty one.
+        topic_id: id of its topic.
+        places: log dirs of its replicas, the leader's first.
+        leader_epoch: larger than every epoch that any copy has seen.
+        appended: batches after the log of the copies.
+        end: log end.
+        classes: what is proven of its offsets.
+        acknowledged: of each losing tail, whether its records may have been acknowledged.
+    """
+
+    survey: PartitionSurvey
+    topic_id: str
+    places: list[ReplicaPlace]
+    leader_epoch: int
+    appended: list[Piece] = field(default_factory=list)
+    end: Offset = 0
+    classes: list[ClassedRange] = field(default_factory=list)
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Topic and partition."""
+        return self.survey.partition
+
+    @property
+    def has_log(self) -> bool:
+        """Whether a copy of it can be read."""
+        return bool(self.survey.copies)
+
+    def append(self, data: bytes, count: int) -> None:
+        """Append a batch of some records, which begins at the log end."""
+        following = self.end + count
+        piece = Piece(
+            None, 0, len(data), self.end, following, self.leader_epoch, 1, count, data=data
+        )
+        self.appended.append(piece)
+        self.end = following
+
+
+@dataclass(frozen=True)
+class RecoveryPlan:
+    """The recovered cluster before it is written.
+
+    Attributes:
+        cluster: what the sources hold.
+        partitions: all partitions of it, by name.
+        decisions: transactions that are ended.
+        left_open: transactions that are not.
+        moved: offsets of groups that were past the end of a log.
+        emptied: classic groups whose members are dropped.
+        next_producer_id: above every producer id of the sources.
+    """
+
+    cluster: ClusterSurvey
+    partitions: dict[TopicPartition, PlannedPartition]
+    decisions: list[Decision]
+    left_open: list[Decision]
+    moved: list[MovedOffset]
+    emptied: list[str]
+    next_producer_id: int
+
+    @property
+    def placements(self) -> list[PartitionPlacement]:
+        """Where the partitions are, for the metadata."""
+        return [
+            PartitionPlacement(
+                each.partition.topic,
+                each.partition.partition,
+                tuple(place.node for place in each.places),
+                each.places[0].node,
+                each.leader_epoch,
+                directories(each.places),
+            )
+            for each in self.partitions.values()
+        ]
+
+
+def plan_recovery(cluster: ClusterSurvey, options: RecoverOptions) -> RecoveryPlan:
+    """Return the plan of a recovery; nothing is written.
+
+    Raises:
+        RecoverRefusedError: no node is a broker.
+        OSError: a source cannot be read.
+    """
+    return _Planner(cluster, options).plan()
+
+
+class _Planner:
+    def __init__(self, cluster: ClusterSurvey, options: RecoverOptions) -> None:
+        self.cluster = cluster
+        self.options = options
+        self.now: Timestamp = SYSTEM_CLOCK.now_ms()
+        self.surveys = list(cluster.surveys.values())
+        self.partitions = self._placed()
+        self.states = self._states()
+
+    def plan(self) -> RecoveryPlan:
+        """Return the plan."""
+        decided = decide(self.surveys, self.states)
+        ended = [each for each in decided if each.is_proven or not self.options.leaves_open]
+        left_open = [each for each in decided if each not in ended]
+        self._append_markers(ended)
+        self._append_completions(ended)
+        moved, emptied, offsets = self._append_group_records(ended)
+        self._classify(offsets)
+        return RecoveryPlan(
+            self.cluster,
+            self.partitions,
+            ended,
+            left_open,
+            moved,
+            emptied,
+            self._next_producer_id(),
+        )
+
+    def _placed(self) -> dict[TopicPartition, PlannedPartition]:
+        """Place all partitions: those with a copy, and the others of the same topics."""
+        placer = Placer(self.cluster.nodes, self.options.replication)
+        coordinators = max((each.coordinator_epoch for each in self.surveys), default=-1)
+        asked = bool(self.options.topics or self.options.partitions)
+        placed: dict[TopicPartition, PlannedPartition] = {}
+        numbers: dict[str, set[int]] = {}
+        for partition in self.cluster.surveys:
+            numbers.setdefault(partition.topic, set()).add(partition.partition)
+        for name, topic in self.cluster.metadata.topics.items():
+            for number in sorted(numbers.get(name, set()) | topic.partitions.keys()):
+                partition = TopicPartition(name, number)
+                found = self.cluster.surveys.get(partition)
+                if found is None and asked:
+                    continue
+                found = found or PartitionSurvey(partition, reason="no disk holds a copy")
+                known = topic.partitions.get(number, _UNKNOWN)
+                size = sum(each.piece.size for each in found.pieces)
+                nodes = dict.fromkeys(
+                    each.node_id for each in found.copies if each.node_id is not None
+                )
+                epoch = max(known.leader_epoch, found.largest_epoch, 0)
+                if name == TRANSACTION_STATE:
+                    # It is the epoch of the coordinator, which partitions with a higher one refuse.
+                    epoch = max(epoch, coordinators)
+                places = placer.place(partition, known.replicas or tuple(nodes), size)
+                placed[partition] = PlannedPartition(
+                    found, topic.topic_id, places, epoch + 1, end=found.end
+                )
+        return placed
+
+    def _pieces(self, partition: TopicPartition) -> list[Piece]:
+        copies = readable(self.cluster.found.copies[partition])
+        return CopyFiles([each.log for each in copies]).restored(
+            self.partitions[partition].survey.pieces
+        )
+
+    def _of_topic(self, topic: str) -> Iterable[PlannedPartition]:
+        return (
+            each
+            for partition, each in self.partitions.items()
+            if partition.topic == topic and each.has_log
+        )
+
+    def _states(self) -> list[TransactionalState]:
+        return [
+            state
+            for each in self._of_topic(TRANSACTION_STATE)
+            for state in transactional_states(
+                self._pieces(each.partition), each.partition.partition
+            )
+        ]
+
+    def _append_markers(self, ended: Sequence[Decision]) -> None:
+        coordinator_epoch = max((each.coordinator_epoch for each in self.surveys), default=-1)
+        for each in ended:
+            kind = ControlRecordType.COMMIT if each.commits else ControlRecordType.ABORT
+            for partition in each.open:
+                planned = self.partitions[partition]
+                made = end_transaction_marker(
+                    EndTransactionMarker(kind, max(coordinator_epoch, 0)),
+                    producer_id=each.producer_id,
+                    producer_epoch=each.marker_epoch,
+                    timestamp=self.now,
+                    base_offset=planned.end,
+                    partition_leader_epoch=planned.leader_epoch,
+                )
+                planned.append(bytes(made.buffer), 1)
+
+    def _append_completions(self, ended: Sequence[Decision]) -> None:
+        records: dict[int, list[KeyedValue]] = {}
+        for each in ended:
+            if each.state is not None:
+                record = completed(each.state, commits=each.commits, now=self.now)
+                records.setdefault(each.state.coordinator, []).append(record)
+        for number, made in records.items():
+            self._append_records(TopicPartition(TRANSACTION_STATE, number), made)
+
+    def _append_records(self, partition: TopicPartition, records: Sequence[KeyedValue]) -> None:
+        planned = self.partitions[partition]
+        for start in range(0, len(records), _MOST_IN_BATCH):
+            part = records[start : start + _MOST_IN_BATCH]
+            data = appended_batch(part, planned.end, planned.leader_epoch, self.now)
+            planned.append(data, len(part))
+
+    def _append_group_records(
+        self, ended: Sequence[Decision]
+    ) -> tuple[list[MovedOffset], list[str], list[GroupOffset]]:
+        ends = {partition: each.end for partition, each in self.partitions.items()}
+        moved: list[MovedOffset] = []
+        emptied: list[str] = []
+        offsets: list[GroupOffset] = []
+        for planned in self._of_topic(CONSUMER_OFFSETS):
+            partition = planned.partition
+            here = {each.producer_id: each.commits for each in ended if partition in each.open}
+            state = GroupState(self._pieces(partition), str(partition), here)
+            offsets += state.offsets()
+            made = state.records(ends)
+            moved += made.moved
+            emptied += made.emptied
+            if made.records:
+                self._append_records(partition, made.records)
+        return moved, emptied, offsets
+
+    def _classify(self, offsets: Sequence[GroupOffset]) -> None:
+        metadata = self.cluster.metadata
+        isr: Mapping[TopicPartition, Sequence[int]] = {
+            TopicPartition(name, number): known.isr
+            for name, topic in metadata.topics.items()
+            for number, known in topic.partitions.items()
+        }
+        known = ClusterEvidence(
+            largest_group_offsets(offsets),
+            completions(self.states),
+            isr,
+            {},
+            self.cluster.metadata_ends,
+            None if metadata.image is None else metadata.end[1],
+            self.options.no_power_loss,
+        )
+        known = replace(known, cut=cut_nodes(self.surveys, known))
+        history: IsrHistory | None = None
+        for planned in self.partitions.values():
+            planned.classes = classes(planned.survey, known)
+            if planned.survey.aside:
+                history = history or IsrHistory(self.cluster.sources)
+                planned.acknowledged = [
+                    history.acknowledged(planned.topic_id, planned.partition.partition, tail.epoch)
+                    for tail in planned.survey.aside
+                ]
+
+    def _next_producer_id(self) -> int:
+        ids = [each.largest_producer_id for each in self.surveys]
+        ids += [max(state.producer_id, state.next_producer_id) for state in self.states]
+        image = self.cluster.metadata.image
+        given = None if image is None else image.table("quorum").get("producerIds")
+        if given is not None:
+            ids.append(given.facts["nextProducerId"])
+        return (max(ids, default=-1) // _ID_BLOCK + 2) * _ID_BLOCK
