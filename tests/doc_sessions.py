@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.builders import Rec
-from tests.fixtures_data import log_dir
+from tests.fixtures_data import DATA, log_dir
 from tests.schema_records import NOW, schema_record, tombstone, write_topic
 from tests.schema_truth import schema_log_dir
 from tests.tiered_folders import TieredWriter
@@ -196,6 +197,13 @@ def current(folder: Path) -> None:
     shutil.copytree(log_dir("current"), folder / "var/lib/kafka/data")
 
 
+def dead_cluster(folder: Path) -> None:
+    """Make the log dirs of three nodes whose leaders lost the ends of their files in a power failure."""
+    (folder / "srv").mkdir()
+    with tarfile.open(DATA / "dead-cluster.tar.gz") as packed:
+        packed.extractall(folder / "backup", filter="data")
+
+
 def _flip(file: Path, position: int) -> None:
     data = bytearray(file.read_bytes())
     data[position] ^= 1
@@ -357,6 +365,7 @@ PREPARATIONS: dict[str, Callable[[Path], None]] = {
         registered,
         typed,
         masked,
+        dead_cluster,
     )
 }
 

@@ -100,6 +100,9 @@ COMMANDS = {
         "dumping", "Print the content of files as DumpLogSegments does.", CommandTask.DAMAGE
     ),
     "rebuild": Named("rebuilding", "Make a new log dir out of SOURCE.", CommandTask.RESCUE),
+    "recover": Named(
+        "recovering", "Make the log dirs of a whole cluster out of its disks.", CommandTask.RESCUE
+    ),
     "serve": Named(
         "daemons.serving", "Serve log dirs to Kafka clients, read-only.", CommandTask.SERVE
     ),

@@ -5,11 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pwd
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,8 +15,9 @@ from kafkafs.cli.options.partitions import choice_of, pairs_of, partition_texts,
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.rebuild_report import closing_lines, print_partitions
+from kafkafs.cli.printing.terminal.step_progress import StepProgress, stoppable
 from kafkafs.cli.printing.terminal.table import print_json
-from kafkafs.cli.printing.terminal.verbosity import detail, verbosity
+from kafkafs.cli.printing.terminal.verbosity import detail
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
@@ -127,7 +124,7 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
         logging.NullHandler()
     )  # the report has the losses
     try:
-        with _stoppable(), RebuildProgress() as progress:
+        with stoppable(), StepProgress() as progress:
             result = run(
                 source_paths((source,)),
                 target,
@@ -209,68 +206,6 @@ def _owner(name: str | None, source: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_uid, status.st_gid
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Clean up on SIGTERM and SIGHUP as on an interrupt."""
-
-    def stop(number: int, _: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, stop) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
-_STEPS = ("read", "written", "verified")
-
-
-class RebuildProgress:
-    """The progress line of the furthest step that has begun.
-
-    The steps alternate from partition to partition. A line for each change would never be old enough to appear.
-    Several threads may count.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._is_quiet = verbosity().is_quiet
-        self._step = ""
-        self._line: Any = None
-        self._bytes = dict.fromkeys(_STEPS, 0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def advance(self, step: str, count: int) -> None:
-        """Count bytes that were read, written or verified."""
-        from kafkafs.cli.printing.terminal.progress import Progress
-
-        with self._lock:
-            self._bytes[step] += count
-            if not self._step or _STEPS.index(step) > _STEPS.index(self._step):
-                self._end_line()
-                self._step, self._line = step, Progress(step, quiet=self._is_quiet).__enter__()
-                self._line.sums_up = False
-            if step == self._step:
-                self._line.advance(count)
-
-    def __exit__(self, *_: object) -> None:
-        from kafkafs.cli.printing.terminal.progress import size
-
-        self._end_line()
-        for step, count in self._bytes.items():
-            detail(f"{step}: {size(count)}")
-
-    def _end_line(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            line.__exit__(None, None, None)
 
 
 def _verify(log_dir: str, *, as_json: bool) -> None:

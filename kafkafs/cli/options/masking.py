@@ -179,6 +179,7 @@ NO_MASK = {
     "offsets": _NO_RECORDS,
     "plan": _FINDINGS + _OTHER,
     "rebuild": _BYTES + _OTHER,
+    "recover": _BYTES + _OTHER,
     "report": _FINDINGS + _OTHER,
     "schemas": _REPLAY,
     "serve": _BYTES + _OTHER,

@@ -202,6 +202,7 @@ RUNS: dict[str, Callable[[str, Path], list[str]]] = {
     "offsets": lambda source, _: [source],
     "plan": lambda source, _: ["--unclean", source],
     "rebuild": lambda source, target: [source, str(target / "rebuilt"), "--dry-run"],
+    "recover": lambda source, _: ["--plan", source],
     "report": lambda source, target: [source, "-o", str(target / "report.html"), "-j", "1"],
     "schemas": lambda source, _: [source],
     "sql": lambda source, _: ["select count(*) from orders", source, "-j", "1"],

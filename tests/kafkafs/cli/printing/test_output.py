@@ -48,6 +48,7 @@ WRITING = {
     "offsets": (CURRENT,),
     "plan": (ORDERS,),
     "rebuild": (ORDERS, "TARGET"),
+    "recover": ("--help",),
     "report": (ORDERS, "--output", "-", "--quiet"),
     "schemas": (str(DATA / "schemas-confluent" / "data"),),
     "serve": ("--help",),

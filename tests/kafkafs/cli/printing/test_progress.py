@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.step_progress import StepProgress
 from kafkafs.cli.printing.terminal.verbosity import Verbosity
-from kafkafs.cli.rebuilding import RebuildProgress
 
 
 class Bar:
@@ -77,7 +77,7 @@ def test_nothing_is_shown_when_quiet(shown: list[str]) -> None:
 
 
 def test_a_rebuild_of_many_partitions_shows_one_line(shown: list[str]) -> None:
-    with RebuildProgress() as progress:
+    with StepProgress() as progress:
         for _ in range(40):
             progress.advance("read", 1)
             progress.advance("written", 1)
@@ -88,7 +88,7 @@ def test_a_rebuild_of_many_partitions_shows_one_line(shown: list[str]) -> None:
 
 
 def test_threads_that_begin_a_step_together_show_one_line(shown: list[str]) -> None:
-    with RebuildProgress() as progress:
+    with StepProgress() as progress:
         threads = [
             threading.Thread(target=progress.advance, args=("verified", 1)) for _ in range(16)
         ]
@@ -105,8 +105,8 @@ def test_a_quiet_rebuild_shows_nothing_of_its_threads(
 ) -> None:
     chosen = Verbosity()
     chosen.is_quiet = True
-    monkeypatch.setattr("kafkafs.cli.rebuilding.verbosity", lambda: chosen)
-    with RebuildProgress() as progress:
+    monkeypatch.setattr("kafkafs.cli.printing.terminal.step_progress.verbosity", lambda: chosen)
+    with StepProgress() as progress:
         thread = threading.Thread(target=progress.advance, args=("verified", 1))
         thread.start()
         thread.join()
