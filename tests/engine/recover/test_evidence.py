@@ -7,6 +7,7 @@ from dataclasses import replace
 from engine.recover.evidence import ClusterEvidence, OffsetClass, classes, cut_nodes
 from engine.recover.partitions.survey import PartitionSurvey, SeenMarker, SurveyedCopy
 from engine.units import TopicPartition
+from engine.verdict.loss import Loss, LossKind
 
 PARTITION = TopicPartition("orders", 0)
 KNOWN = ClusterEvidence({}, {}, {PARTITION: (1, 2)}, {}, {1: 50, 2: 50}, 50, no_power_loss=True)
@@ -87,3 +88,21 @@ def test_the_names_of_the_classes_are_those_of_the_report() -> None:
         "not acknowledged at acks=all",
         "lost",
     ]
+
+
+def test_what_was_committed_past_every_end_is_lost() -> None:
+    known = replace(KNOWN, group_offsets={PARTITION: (900, "billing")})
+    ranges = [each for each in classes(LIVELY, known) if each.kind is OffsetClass.LOST]
+    assert [(each.first, each.next) for each in ranges] == [(866, 900)]
+    assert "group billing committed 900" in ranges[0].evidence
+    end = Loss(
+        partition="orders-0",
+        kind=LossKind.END,
+        first_offset=866,
+        next_offset=880,
+        file="",
+        reason="the high watermark is 880",
+    )
+    told = replace(LIVELY, missing=[end])
+    ranges = [each for each in classes(told, known) if each.kind is OffsetClass.LOST]
+    assert [(each.first, each.next) for each in ranges] == [(866, 880), (880, 900)]

@@ -54,7 +54,9 @@ def test_an_idle_client_holds_no_files_of_its_last_answer(source, tmp_path):
         for _ in range(3):
             assert fetched(connection, list(range(PARTITIONS)))[0] == set(range(PARTITIONS))
         fetched(connection, [0])
-        assert open_files(served) < 300  # half of the budget of open files stays open for the next request
+        assert (
+            open_files(served) < 300
+        )  # half of the budget of open files stays open for the next request
 
 
 def test_consumers_of_more_partitions_than_descriptors_get_all_records(source, tmp_path):
