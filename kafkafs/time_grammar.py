@@ -35,6 +35,7 @@ _STEP = re.compile(r"([+-]?)([0-9]{1,15})(ms|[smhdw])")
 _RELATIVE = re.compile(
     r"(now|today|yesterday)?((?:[+-][0-9]{1,15}(?:ms|[smhdw])(?:[0-9]{1,15}(?:ms|[smhdw]))*)*)"
 )
+_BEFORE_END = re.compile(r"-[0-9]{1,18}")
 _MILLISECONDS = re.compile(r"@[0-9]{1,18}")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall time
 
@@ -68,7 +69,7 @@ class TimeGrammar(NamedTuple):
         """Return an offset or a time; None if the text is neither.
 
         >>> TimeGrammar(0).bound("2024"), TimeGrammar(0).bound("@2024")
-        (LogBound(offset=2024, timestamp=None), LogBound(offset=None, timestamp=2024))
+        (LogBound(offset=2024, timestamp=None, before_end=None), LogBound(offset=None, timestamp=2024, before_end=None))
         """
         from engine.log.view.log_bound import LogBound
         from kafkafs.tree.path_names import parse_offset
@@ -77,6 +78,30 @@ class TimeGrammar(NamedTuple):
             return LogBound(offset=offset)
         found = self.time(text)
         return None if found is None else LogBound(timestamp=found)
+
+    def kcats_bounds(self, text: str) -> tuple[LogBound | None, LogBound | None] | None:
+        """Return the start and the stop that a value of kcat's `-o` means; None for a text that is none.
+
+        >>> TimeGrammar(0).kcats_bounds("-10")[0].before_end, TimeGrammar(0).kcats_bounds("e@5")[1].timestamp
+        (10, 5)
+        """
+        from engine.log.view.log_bound import LogBound
+        from kafkafs.tree.path_names import parse_offset
+
+        if text in ("beginning", "earliest"):
+            return LogBound(offset=0), None
+        if text in ("end", "latest"):
+            return LogBound(before_end=0), None
+        if _BEFORE_END.fullmatch(text):
+            return LogBound(before_end=int(text[1:])), None
+        if text[:2] in ("s@", "e@"):
+            found = self.time(f"@{text[2:]}" if text[2:].isdecimal() else text[2:])
+            if found is None:
+                return None
+            bound = LogBound(timestamp=found)
+            return (bound, None) if text[0] == "s" else (None, bound)
+        found = parse_offset(text)
+        return None if found is None else (LogBound(offset=found), None)
 
     def _relative(self, text: str) -> Timestamp | None:
         match = _RELATIVE.fullmatch(text)

@@ -273,6 +273,8 @@ class _Planner:
         if bound.timestamp is not None:
             found = first_at_or_after(self.merged.pieces, bound.timestamp)
             return log_end if found is None else found
+        if bound.before_end is not None:
+            return bound.before(log_end)
         return default if bound.offset is None else bound.offset
 
     # Files beside the records

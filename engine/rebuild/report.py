@@ -107,7 +107,8 @@ def describe_options(options: RebuildOptions) -> Json:
 def _bound(bound: LogBound | None) -> Json | None:
     if bound is None:
         return None
-    return {name: value for name, value in bound._asdict().items() if value is not None}
+    named = {"offset": bound.offset, "timestamp": bound.timestamp, "beforeEnd": bound.before_end}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _kept(piece: Piece) -> Json:

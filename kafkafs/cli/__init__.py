@@ -49,6 +49,10 @@ class Named(NamedTuple):
 COMMANDS = {
     "ls": Named("listing", "List a path of the tree.", CommandTask.LOOK),
     "cat": Named("copying", "Write files of the tree to standard output.", CommandTask.LOOK),
+    "head": Named("tailing", "Print the first records of each partition.", CommandTask.LOOK),
+    "tail": Named(
+        "tailing", "Print the last records of each partition, and those to come.", CommandTask.LOOK
+    ),
     "cp": Named("copying", "Copy a file or a folder of the tree.", CommandTask.LOOK),
     "browse": Named(
         "browsing", "Look around on a terminal: topics, records, damage.", CommandTask.LOOK

@@ -157,7 +157,8 @@ format_option = click.option(
     type=_Format(),
     metavar="FORMAT",
     help="Print each record as kcat -f does, in place of its line: %s value, %k key, %S %K sizes,"
-    r" %h headers, %t topic, %p partition, %o offset, %T timestamp, \n, \t, \xNN.",
+    r" %h headers, %t topic, %p partition, %o offset, %T timestamp, \n, \t, \xNN; rpk's %x %y producer, %k{hex},"
+    " %o{hex64}.",
 )
 
 

@@ -27,6 +27,7 @@ from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_bes
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import (
     NothingMatchedError,
+    internal_option,
     partition_options,
     require_choice,
     require_partitions,
@@ -105,7 +106,7 @@ if TYPE_CHECKING:
 @mask_option
 @partition_options
 @range_options
-@click.option("--internal", is_flag=True, help="Include Kafka's own topics.")
+@internal_option(is_default=False)
 @committed_option()
 @leftover_options
 @click.option(

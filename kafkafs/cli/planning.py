@@ -51,13 +51,16 @@ if TYPE_CHECKING:
     help="Release of the broker, 2.8 to 4.4.",
 )
 @click.option(
-    "--verify/--no-verify",
+    "--records/--no-records",
+    "verify",
     default=True,
     show_default=True,
     help="Read and check the records that the broker does not read.",
 )
 @broker_user_option
-@click.option("--files", is_flag=True, help="Print all logs and every file that changes.")
+@click.option(
+    "--changed-files", "files", is_flag=True, help="Print all logs and every file that changes."
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object for each log and log dir."
 )
@@ -83,7 +86,7 @@ def plan(
     \b
     kafkafs plan /var/lib/kafka/data
     kafkafs plan --unclean /var/lib/kafka/data
-    kafkafs plan --unclean --files /var/lib/kafka/data/orders-0
+    kafkafs plan --unclean --changed-files /var/lib/kafka/data/orders-0
     kafkafs plan --broker-version 3.9.1 --json /data1 /data2
     """
     from engine.files.read_failures import IMAGE_FIRST, is_of_device

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -150,7 +151,7 @@ _SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --
     help="Search only this field. Repeatable.",
 )
 @partition_options
-@range_options
+@partial(range_options, letter="")  # -o is grep's
 @committed_option()
 @click.option(
     "--json",

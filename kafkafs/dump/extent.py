@@ -17,7 +17,7 @@ def offsets_in(extent: LogRange, folder: str) -> tuple[Offset, Offset]:
     Raises:
         SourceError: a time must be looked up, and the folder is not a partition's.
     """
-    if extent.has_times:
+    if extent.needs_log:
         first, end = _looked_up(extent, folder)
     else:
         first, end = (None if bound is None else bound.offset for bound in extent)

@@ -1,12 +1,14 @@
-"""Text of a record by a format string, as `kcat -f` has it (kcat 1.7.1, `format.c`)."""
+"""Text of a record by a format string, as `kcat -f` has it (kcat 1.7.1, `format.c`), with more tokens and forms of rpk's."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from engine import kernel
+from engine.columns.batch_table import Table
 from engine.record.record import Header
 from engine.units import TopicPartition
 
@@ -14,7 +16,17 @@ Piece: TypeAlias = "bytes | str"
 """Bytes that the text of each record has, or the letter of a token."""
 
 TOKENS = "sSRkKtpoTh"
-_PIECE = re.compile(rb"%(.?)|[^%]+", re.DOTALL)
+"""Those of kcat."""
+RPKS_TOKENS = "vVdHexy"
+_TEXTS = "svk"
+_NUMBERS = {"S": "value_size", "V": "value_size", "K": "key_size", "o": "offset", "T": "timestamp", "d": "timestamp", "H": "headers_count"}  # fmt: skip
+_OF_BATCH = {"e": "leader_epoch", "x": "producer_id", "y": "producer_epoch"}
+_PIECE = re.compile(
+    rb"%(?P<token>[svk]\{(?:hex|base64(?:raw)?)\}"
+    rb"|[SVKpodTHexy]\{(?:ascii|hex(?:64|32|16|8|4)?|(?:big|little)(?:64|32|16|8))\}"
+    rb"|.?)|[^%]+",
+    re.DOTALL,
+)
 _ESCAPE = re.compile(
     rb"\\(?:(?P<space>[nrt])"
     rb"|x(?=[0-9])(?P<hex>0[xX][0-9a-fA-F]+|[0-9a-fA-F]+)"
@@ -36,7 +48,12 @@ class RecordFormat(NamedTuple):
 
     Tokens: `%s` value, `%k` key, `%S` and `%K` their sizes, `%R` the value's size as 4 bytes, `%t` topic, `%p` partition,
     `%o` offset, `%T` timestamp in milliseconds, `%h` headers as `name=value,…`, `%%` a percent sign. A null key or value
-    is empty, and its size is -1.
+    is empty, and its size is -1. With a meaning that only rpk gives them: `%v` value, `%V` its size, `%d` timestamp, `%H`
+    number of headers, `%e` leader epoch, `%x` producer id, `%y` producer epoch.
+
+    Forms, as rpk has them: `{hex}`, `{base64}` and `{base64raw}`, without padding, after a key or value; after a number
+    `{hex}`, `{hex64}` and others of 4 bits for each digit, `{big32}` and `{little32}` bytes, `{ascii}`. Other braces are
+    text, as in kcat.
 
     Escapes: `\n`, `\r`, `\t`, `\xNN`, and `\NNN`, a number as in C: octal with a leading 0, else decimal. As in kcat,
     `\x` needs a first digit of 0 to 9, a number goes on as long as there are digits, and its last 8 bits are the byte.
@@ -52,31 +69,44 @@ class RecordFormat(NamedTuple):
         Raises:
             FormatError: it has an unknown token, or an escape without an end.
 
-        >>> RecordFormat.parse(rb"%o:\t%k\x0a").pieces
-        ('o', b':\t', 'k', b'\n')
+        >>> RecordFormat.parse(rb"%o:\t%k{hex}\x0a").pieces
+        ('o', b':\t', 'k{hex}', b'\n')
         """
         return cls(tuple(_piece(match) for match in _PIECE.finditer(text)))
 
-    def text(self, columns: kernel.Columns, index: int, partition: TopicPartition) -> list[bytes]:
-        """Return the text of a record, in pieces."""
+    def text(
+        self,
+        columns: kernel.Columns,
+        index: int,
+        partition: TopicPartition,
+        batches: Table,
+    ) -> list[bytes]:
+        """Return the text of a record, in pieces.
+
+        Args:
+            columns: decoded records.
+            index: the record among them.
+            partition: topic and partition.
+            batches: the batches that they are of.
+        """
+        batch = batches[columns.row[index]]
         return [
-            piece if isinstance(piece, bytes) else _field(piece, columns, index, partition)
+            piece if isinstance(piece, bytes) else _field(piece, columns, index, partition, batch)
             for piece in self.pieces
         ]
 
 
 def _piece(match: re.Match[bytes]) -> Piece:
-    token = match[1]
+    token = match["token"]
     if token is None:
         return _ESCAPE.sub(_byte, match[0])
     if token == b"%":
         return token
     if not token:
         raise FormatError("a token is missing after %; write %% for a percent sign")
-    if token[0] > 0x7F or token.decode() not in TOKENS:
-        hint = "; %s is the value" if token == b"v" else ""
-        known = " ".join(f"%{each}" for each in TOKENS)
-        raise FormatError(f"%{token.decode('ascii', 'replace')} is none of {known} %%{hint}")
+    if token[0] > 0x7F or chr(token[0]) not in TOKENS + RPKS_TOKENS:
+        known = " ".join(f"%{each}" for each in TOKENS + RPKS_TOKENS)
+        raise FormatError(f"%{token.decode('ascii', 'replace')} is none of {known} %%")
     return token.decode()
 
 
@@ -96,21 +126,48 @@ def _byte(escape: re.Match[bytes]) -> bytes:
     return bytes([min(number, _MOST_NUMBER) & 0xFF])
 
 
-def _field(token: str, columns: kernel.Columns, index: int, partition: TopicPartition) -> bytes:
+def _field(
+    token: str, columns: kernel.Columns, index: int, partition: TopicPartition, batch: Any
+) -> bytes:
     """Return what a token stands for."""
-    table = columns.table
-    if token in "sk":
-        return (columns.value(index) if token == "s" else columns.key(index)) or b""
-    if token == "R":
-        return int(table["value_size"][index]).to_bytes(4, "big", signed=True)
-    if token == "t":
+    letter, form = token[0], token[2:-1]
+    if letter in _TEXTS:
+        text = (columns.key(index) if letter == "k" else columns.value(index)) or b""
+        return _text_in(text, form)
+    if letter == "R":
+        return int(columns.table["value_size"][index]).to_bytes(4, "big", signed=True)
+    if letter == "t":
         return partition.topic.encode("utf-8", "surrogateescape")
-    if token == "p":
-        return b"%d" % partition.partition
-    if token == "h":
-        return _headers(columns.headers(index)) if table["headers_count"][index] > 0 else b""
-    name = {"S": "value_size", "K": "key_size", "o": "offset", "T": "timestamp"}[token]
-    return b"%d" % table[name][index]
+    if letter == "h":
+        is_empty = columns.table["headers_count"][index] <= 0
+        return b"" if is_empty else _headers(columns.headers(index))
+    if letter == "p":
+        return _number_in(partition.partition, form)
+    if letter in _OF_BATCH:
+        return _number_in(int(batch[_OF_BATCH[letter]]), form)
+    return _number_in(int(columns.table[_NUMBERS[letter]][index]), form)
+
+
+def _text_in(text: bytes, form: str) -> bytes:
+    if form == "hex":
+        return text.hex().encode()
+    if form:
+        encoded = base64.b64encode(text)
+        return encoded.rstrip(b"=") if form == "base64raw" else encoded
+    return text
+
+
+def _number_in(number: int, form: str) -> bytes:
+    """Return a number in one of rpk's forms; of one that is too large, its last bits."""
+    name, bits = form.rstrip("0123456789"), int(form[len(form.rstrip("0123456789")) :] or 0)
+    if name in ("big", "little"):
+        order: Literal["big", "little"] = "big" if name == "big" else "little"
+        return (number & ((1 << bits) - 1)).to_bytes(bits // 8, order)
+    if name != "hex":
+        return b"%d" % number
+    if not bits:
+        return b"%x" % number
+    return f"{number & ((1 << bits) - 1):0{bits // 4}x}".encode()
 
 
 def _headers(headers: Sequence[Header]) -> bytes:

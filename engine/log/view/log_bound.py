@@ -11,10 +11,14 @@ if TYPE_CHECKING:
 
 
 class LogBound(NamedTuple):
-    """A place in a log: an offset, or that of the first record at or after a time. One of the two is set."""
+    """A place in a log: an offset, that of the first record at or after a time, or one counted back from the log end.
+
+    One of them is set.
+    """
 
     offset: Offset | None = None
     timestamp: Timestamp | None = None
+    before_end: Offset | None = None
 
     def offset_in(self, view: LogView) -> Offset:
         """Return the offset in a log: for a time the first data record, in offset order, at or after it.
@@ -22,10 +26,16 @@ class LogBound(NamedTuple):
         That is the log end without such a record. Control records do not count: a transaction's marker has the
         broker's clock.
         """
+        if self.before_end is not None:
+            return self.before(view.log_end_offset)
         if self.timestamp is None:
             return self.offset or 0
         found = view.offset_for_time(self.timestamp, records_only=True)
         return view.log_end_offset if found is None else found.offset
+
+    def before(self, log_end: Offset) -> Offset:
+        """Return the offset `before_end` before the end of a log."""
+        return max(log_end - (self.before_end or 0), 0)
 
 
 class LogRange(NamedTuple):
@@ -35,9 +45,12 @@ class LogRange(NamedTuple):
     stop: LogBound | None = None
 
     @property
-    def has_times(self) -> bool:
+    def needs_log(self) -> bool:
         """Whether a bound has to be looked up in a log."""
-        return any(bound is not None and bound.timestamp is not None for bound in self)
+        return any(
+            bound is not None and (bound.timestamp, bound.before_end) != (None, None)
+            for bound in self
+        )
 
     @property
     def is_backwards(self) -> bool:
@@ -47,6 +60,7 @@ class LogRange(NamedTuple):
         pairs = (
             (self.start.offset, self.stop.offset),
             (self.start.timestamp, self.stop.timestamp),
+            (self.stop.before_end, self.start.before_end),
         )
         return any(first is not None and end is not None and end < first for first, end in pairs)
 

@@ -21,7 +21,7 @@ from engine.log.view.listed_offset import (
 )
 from engine.log.view.log_view import LogView
 from engine.log.view.proven_end import LostEnd, lost_end
-from engine.topics.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
+from engine.topics.topic_names import KAFKA_TOPICS
 from kafkafs.cli.arguments import (
     json_option,
     open_log_source,
@@ -29,6 +29,7 @@ from kafkafs.cli.arguments import (
 )
 from kafkafs.cli.options.isolation import committed_option
 from kafkafs.cli.options.partitions import (
+    internal_option,
     kafkas_choice,
     partition_options,
     require_choice,
@@ -55,8 +56,6 @@ SPECS = {
 }
 """GetOffsetShell's names of special timestamps, with their ListOffsets codes."""
 _NAMES = SPECS | {str(code): code for code in SPECS.values()}
-
-_INTERNAL = INTERNAL_TOPICS | {CLUSTER_METADATA}
 
 
 def offset_for(view: LogView, time: int, *, committed: bool) -> int | None:
@@ -104,7 +103,7 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
     help="Kafka's form, as GetOffsetShell takes it, instead of --topic and --partition: TOPIC, "
     "TOPIC:PARTITION or TOPIC:LOW-HIGH (HIGH exclusive), comma-separated; TOPIC is a regular expression.",
 )
-@click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
+@internal_option(is_default=True)
 @committed_option("Use isolation level read_committed: latest is the last stable offset.")
 @json_option
 @verbosity_options
@@ -113,7 +112,7 @@ def offsets(
     time_text: str,
     choice: PartitionChoice,
     topic_partitions: str | None,
-    exclude_internal_topics: bool,
+    internal: bool,
     committed: bool,
     as_json: bool,
 ) -> None:
@@ -139,8 +138,7 @@ def offsets(
         chosen = [
             log
             for log in map(logs.__getitem__, proper_logs(logs))
-            if not (exclude_internal_topics and log.topic_partition.topic in _INTERNAL)
-            and choice.takes(log)
+            if (internal or log.topic_partition.topic not in KAFKA_TOPICS) and choice.takes(log)
         ]
         for log, view in views_of(sorted(chosen, key=attrgetter("topic_partition"))):
             if time == SPECS["latest"] and view.unread_end is not None:
@@ -161,7 +159,7 @@ def offsets(
                 short += 1
 
         def takes(each: Choosable) -> bool:
-            is_hidden = exclude_internal_topics and each.topic_partition.topic in _INTERNAL
+            is_hidden = not internal and each.topic_partition.topic in KAFKA_TOPICS
             return choice.takes(each) and not is_hidden
 
         write_output(b"", flush=True)  # a full disk is told alone

@@ -9,13 +9,19 @@ import click
 
 from engine.log.partition_choice import NamePattern, PartitionChoice
 from engine.log.unmatched import known_names
+from engine.topics.topic_names import KAFKA_TOPICS
 from kafkafs.cli.arguments import (
     json_option,
     one_source_argument,
     open_log_source,
 )
 from kafkafs.cli.completing import names as completing
-from kafkafs.cli.options.partitions import choice_of, require_partitions, topic_option
+from kafkafs.cli.options.partitions import (
+    choice_of,
+    internal_option,
+    require_partitions,
+    topic_option,
+)
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.table import print_json, replaying, warn
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 @click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completing.topics)
 @click.option("--list", "only_names", is_flag=True, help="Print only the names of topics.")
 @topic_option
-@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
+@internal_option(is_default=True)
 @at_option
 @json_option
 @verbosity_options
@@ -42,7 +48,7 @@ def topics(
     names: tuple[str, ...],
     choice: PartitionChoice,
     only_names: bool,
-    exclude_internal: bool,
+    internal: bool,
     at: int | None,
     as_json: bool,
 ) -> None:
@@ -73,7 +79,7 @@ def topics(
         chosen = {
             name: facts
             for name, facts in found.items()
-            if choice.takes_topic(name) and not (exclude_internal and name.startswith("__"))
+            if choice.takes_topic(name) and (internal or name not in KAFKA_TOPICS)
         }
         _show(state, chosen, at, only_names=only_names, as_json=as_json)
         is_damaged = _warn(image, state.ends.notes())

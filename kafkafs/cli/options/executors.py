@@ -83,6 +83,7 @@ def spark_options(command: Command) -> Command:
     for option in (
         click.option(
             "--spark-conf",
+            "--conf",
             "spark_settings",
             multiple=True,
             metavar="NAME=VALUE",
@@ -90,6 +91,7 @@ def spark_options(command: Command) -> Command:
         ),
         click.option(
             "--spark",
+            "--master",
             "spark_master",
             metavar="MASTER",
             help="Read on the executors of this master of Spark, such as local[4] or spark://host:7077, which see "

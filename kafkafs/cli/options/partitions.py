@@ -5,7 +5,7 @@ A choice that matches nothing is an error that names the existing partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import IO, TYPE_CHECKING, Any
 
@@ -109,6 +109,25 @@ PARTITION_OPTION = click.option(
     "folders (orders-0) or patterns of folders.",
 )
 CHOICE_OPTIONS = (TOPIC_OPTION, PARTITION_OPTION)
+_INTERNAL = "--internal/--exclude-internal"
+
+
+def internal_option(*, is_default: bool) -> Callable[[Command], Command]:
+    """Return what adds --internal and Kafka's own names of its opposite; the command gets `internal`.
+
+    Args:
+        is_default: whether Kafka's own topics are taken without the option.
+    """
+    return click.option(
+        _INTERNAL,
+        " /--exclude-internal-topics",
+        "internal",
+        default=is_default,
+        show_default=True,
+        help="Take Kafka's own topics, too, or leave them out.",
+    )
+
+
 rename_option = click.option(
     "--rename",
     "renames",

@@ -4,7 +4,7 @@ in the zone of this machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -64,21 +64,37 @@ _PERHAPS_SECONDS = range(10**8, 10**11)
 """Milliseconds of 1970 to 1973, before Kafka; as seconds these are times from 1973 on."""
 
 
-def range_options(command: Command) -> Command:
-    """Add --from and --to; the command gets `extent`, a LogRange."""
+def range_options(command: Command, *, letter: str = "-o") -> Command:
+    """Add --from and --to, and kcat's -o; the command gets `extent`, a LogRange.
+
+    Args:
+        command: the command.
+        letter: short name of --offset; "" where the letter is another option.
+    """
 
     @wraps(command)
     def with_range(
         *given: Any,  # noqa: ANN401
         range_start: str | None,
         range_stop: str | None,
+        kcats: tuple[str, ...],
         **named: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        extent = range_of(range_start, range_stop, may_be_empty=bool(named.get("allow_empty")))
+        extent = range_of(
+            range_start, range_stop, kcats, is_empty_fine=bool(named.get("allow_empty"))
+        )
         return command(*given, extent=extent, **named)
 
     for option in (
         zone_option,
+        click.option(
+            *filter(None, (letter, "--offset")),
+            "kcats",
+            multiple=True,
+            metavar="OFFSET",
+            help="Start as kcat -o and Kafka's --offset say: beginning, end, an offset, -N before the end,"
+            " s@MS from a time on; e@MS stops at a time.",
+        ),
         click.option(
             "--to",
             "range_stop",
@@ -97,18 +113,50 @@ def range_options(command: Command) -> Command:
     return with_range  # type: ignore[return-value]
 
 
-def range_of(start: str | None, stop: str | None, *, may_be_empty: bool = False) -> LogRange:
-    """Return the range of --from and --to.
+def range_of(
+    start: str | None,
+    stop: str | None,
+    kcats: Iterable[str] = (),
+    *,
+    is_empty_fine: bool = False,
+) -> LogRange:
+    """Return the range of --from, --to and -o.
 
     Raises:
         click.BadParameter: a text is neither an offset nor a time.
-        click.UsageError: the range ends before it begins.
+        click.UsageError: a bound is given twice, or the range ends before it begins.
     """
     from engine.log.view.log_bound import LogRange
 
-    found = LogRange(bound_of(start, "--from"), bound_of(stop, "--to"))
-    if found.is_backwards and not may_be_empty:
-        raise click.UsageError(f"--from {start} is not before --to {stop}, and --to is exclusive")
+    bounds = [bound_of(start, "--from"), bound_of(stop, "--to")]
+    words = [f"--from {start}", f"--to {stop}"]
+    for text in kcats:
+        for place, bound in enumerate(_kcats_bounds(text)):
+            if bound is None:
+                continue
+            if bounds[place] is not None:
+                raise click.UsageError(f"{words[place]} and --offset {text} are the same bound")
+            bounds[place], words[place] = bound, f"--offset {text}"
+    found = LogRange(*bounds)
+    if found.is_backwards and not is_empty_fine:
+        option = words[1].split()[0]
+        raise click.UsageError(f"{words[0]} is not before {words[1]}, and {option} is exclusive")
+    return found
+
+
+def _kcats_bounds(text: str) -> tuple[LogBound | None, LogBound | None]:
+    if text == "stored":
+        raise click.BadParameter(
+            "the stored offset is that of a consumer group, which no group reads here:"
+            " kafkafs groups prints it",
+            param_hint="--offset",
+        )
+    found = grammar().kcats_bounds(text)
+    if found is None:
+        raise click.BadParameter(
+            f"{text!r} is none of beginning, end, N, -N (before the end), s@MS and e@MS",
+            param_hint="--offset",
+        )
     return found
 
 

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 
 def job_options(command: Command) -> Command:
-    """Add --master, --conf and --json, as keyword arguments of a command, and --quiet and --verbose."""
+    """Add --spark, --spark-conf and --json, as keyword arguments of a command, and --quiet and --verbose."""
     for option in (
         verbosity_options,
         click.option(
             "--json", "as_json", is_flag=True, help="Print the summary as one JSON object."
         ),
         click.option(
+            "--spark-conf",
             "--conf",
             "settings",
             multiple=True,
@@ -41,8 +42,10 @@ def job_options(command: Command) -> Command:
             help="Set a property of Spark, such as spark.driver.memory=4g. Repeatable.",
         ),
         click.option(
+            "--spark",
             "--master",
-            metavar="URL",
+            "master",
+            metavar="MASTER",
             help="Master of Spark; by default local[*], all cores of this machine. Under "
             "spark-submit its --master applies.",
         ),
@@ -63,7 +66,7 @@ def run_job(
         name: name of the job.
         job: runs the job and returns its summary.
     """
-    with spark_session(name, given["master"], pairs(given["settings"], "--conf")) as spark:
+    with spark_session(name, given["master"], pairs(given["settings"], "--spark-conf")) as spark:
         with shown_progress(name) as on_progress:
             summary = job(spark, on_progress)
         if given["as_json"]:

@@ -26,7 +26,9 @@ FORMATS = ("parquet", "json", "csv", "orc")
     metavar="LIST",
     help="Restore only these topics, by name, comma-separated or repeated.",
 )
-@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
+@click.option(
+    "--rename", "renames", multiple=True, metavar="NAME=NEW", help="Rename a topic. Repeatable."
+)
 @click.option(
     "--topic-id",
     "topic_ids",
@@ -36,7 +38,8 @@ FORMATS = ("parquet", "json", "csv", "orc")
     "by default a new one.",
 )
 @click.option(
-    "--codec",
+    "--compression",
+    "codec",
     type=click.Choice(CODEC_NAMES),
     default="none",
     show_default=True,
@@ -77,7 +80,7 @@ def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
 
     \b
     kafkafs spark restore /lake/kafka /var/lib/kafka/restored
-    kafkafs spark restore s3a://lake/kafka restored --topic orders --codec zstd
+    kafkafs spark restore s3a://lake/kafka restored --topic orders --compression zstd
     kafkafs spark restore /lake/kafka restored --rename orders=old-orders
 
     Offsets, timestamps, keys, values and headers are those of the export. TARGET must not exist, or be

@@ -64,6 +64,12 @@ class Match(NamedTuple):
         lines = self.text.split(b"\n", most)
         return Match(b"\n".join(lines[:most]) + b"\n", most)
 
+    def after(self, number: int) -> Match:
+        """Return the lines of the records after the first ones."""
+        text = self.text[len(self.first(number).text) :] if number else self.text
+        sizes = None if self.sizes is None else self.sizes[number:]
+        return Match(text, max(self.records - number, 0), sizes)
+
 
 class Found(NamedTuple):
     """A part of a matching record: where it is, and what matches."""
@@ -236,7 +242,7 @@ class Search:
     def lines(self, chunk: Chunk, indices: Indices) -> Iterator[Match]:
         """Yield the lines of some records, or their texts. Long lines come in several parts."""
         if self.form is not None:
-            yield from self._texts(self.form, chunk.columns, indices)
+            yield from self._texts(self.form, chunk, indices)
         elif self.apart is None:
             yield from self._lines(chunk, indices)
         else:
@@ -258,15 +264,13 @@ class Search:
         lines = counted_lines(run.table, columns, options, fates, enough=ENOUGH, large=large)
         return (Match(text, records) for text, records in lines)
 
-    def _texts(
-        self, form: RecordFormat, columns: kernel.Columns, indices: Indices
-    ) -> Iterator[Match]:
+    def _texts(self, form: RecordFormat, chunk: Chunk, indices: Indices) -> Iterator[Match]:
         """Yield the texts of some records, about ENOUGH bytes at a time."""
         pieces: list[bytes] = []
         sizes: list[int] = []
         waiting = 0
         for index in indices.tolist():
-            text = form.text(columns, index, self.view.partition)
+            text = form.text(chunk.columns, index, self.view.partition, chunk.run.table)
             pieces += text
             sizes.append(sum(map(len, text)))
             waiting += sizes[-1]

@@ -31,6 +31,8 @@ def when(timestamp: int) -> LogBound:
         (when(5), when(4), True),
         (at(5), when(4), False),
         (when(5), at(4), False),
+        (LogBound(before_end=5), LogBound(before_end=6), True),
+        (LogBound(before_end=6), LogBound(before_end=5), False),
     ],
 )
 def test_a_range_is_backwards_if_two_bounds_of_a_kind_are(start, stop, is_backwards):
@@ -38,17 +40,18 @@ def test_a_range_is_backwards_if_two_bounds_of_a_kind_are(start, stop, is_backwa
 
 
 @pytest.mark.parametrize(
-    ("start", "stop", "has_times"),
+    ("start", "stop", "needs_log"),
     [
         (None, None, False),
         (at(5), at(6), False),
         (when(0), None, True),
         (None, when(0), True),
         (at(5), when(6), True),
+        (LogBound(before_end=3), None, True),
     ],
 )
-def test_a_range_has_times_if_one_bound_is_a_time(start, stop, has_times):
-    assert LogRange(start, stop).has_times == has_times
+def test_a_range_needs_the_log_for_a_time_and_for_a_distance_from_the_end(start, stop, needs_log):
+    assert LogRange(start, stop).needs_log == needs_log
 
 
 def test_an_offset_is_the_same_in_each_log_and_no_bound_is_its_start(tmp_path: Path) -> None:
@@ -57,6 +60,7 @@ def test_an_offset_is_the_same_in_each_log_and_no_bound_is_its_start(tmp_path: P
         writer.append_records(Rec(b"v", timestamp=1_000 * number))
     view = writer.view()
     assert at(3).offset_in(view) == 3
+    assert [LogBound(before_end=each).offset_in(view) for each in (0, 1, 4, 9)] == [4, 3, 0, 0]
     assert LogBound().offset_in(view) == 0
     assert when(1_500).offset_in(view) == 2
     assert when(9_000).offset_in(view) == 4

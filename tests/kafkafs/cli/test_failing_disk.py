@@ -219,7 +219,7 @@ def test_plan_says_what_it_could_not_read_and_tells_of_the_other_logs(
     last = max((source / "orders-0").glob("*.log"))
     start, end = sector(last.stat().st_size - 1)
     with unreadable_bytes({last: [(start, end)]}):
-        result = run("plan", how, "--files", source)
+        result = run("plan", how, "--changed-files", source)
     assert result.exit_code == 3
     assert f"byte {start}" in result.stdout
     assert "codec-gzip-0: log start 0, log end 900\n" in result.stdout

@@ -92,7 +92,7 @@ def test_a_leader_epoch_alone_shows_that_offsets_are_given_again(sound: Path) ->
 
 
 def test_what_nobody_read_is_not_called_whole(hurt: Path) -> None:
-    result = run(str(hurt), "--no-verify")
+    result = run(str(hurt), "--no-records")
     assert "checksum" not in result.stdout
     size = metadata_bytes(hurt)
     assert (
@@ -176,7 +176,7 @@ def test_what_keeps_a_broker_from_starting_is_said_last(sound: Path) -> None:
 
 
 def test_every_file_on_request(sound: Path) -> None:
-    result = run(str(sound / "orders-0"), "--files")
+    result = run(str(sound / "orders-0"), "--changed-files")
     assert result.exit_code == 0
     assert "00000000000000000790.index: preallocated, " in result.stdout
 
@@ -247,7 +247,7 @@ def test_a_user_that_this_machine_lacks_needs_its_number(sound: Path) -> None:
 
 def test_names_with_bytes_for_a_terminal_are_shown_harmless(sound: Path) -> None:
     os.mkdir(os.fsencode(sound) + b"/\x1b[31mx-0")
-    result = run(str(sound), "--files")
+    result = run(str(sound), "--changed-files")
     assert "\x1b" not in result.stdout
     assert "\\x1b[31mx-0" in result.stdout
 

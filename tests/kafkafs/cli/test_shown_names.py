@@ -54,7 +54,7 @@ def run(capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
 
 
 COMMANDS = (
-    ("ls",), ("ls", "-l"), ("offsets",), ("topics",), ("topics", "--list"), ("check",), ("plan", "--files"),
+    ("ls",), ("ls", "-l"), ("offsets",), ("topics",), ("topics", "--list"), ("check",), ("plan", "--changed-files"),
     ("rebuild", "--dry-run"), ("dump",), ("transactions", "--open"),
 )  # fmt: skip
 

@@ -154,7 +154,7 @@ def test_rebuild_without_the_checkpoints_says_so(source: Path, tmp_path: Path) -
 
 
 def test_plan_tells_what_becomes_of_the_others(source: Path) -> None:
-    result = run("plan", source, "--files")
+    result = run("plan", source, "--changed-files")
     assert result.exit_code == 3
     assert (
         f"orders-0: the outcome is unknown: it cannot be read here: {source}/orders-0: {DENIED}\n"

@@ -71,7 +71,7 @@ def test_a_command_without_a_master_imports_no_spark(arguments: list[str]) -> No
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["spark", "restore", SAMPLE, "out", "--conf", "=1"],
+        ["spark", "restore", SAMPLE, "out", "--spark-conf", "=1"],
         ["check", SAMPLE, "--spark", "x", "--spark-conf", "y"],
     ],
 )
