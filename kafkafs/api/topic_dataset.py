@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from engine.lines.record_line import internal_decoder
+from engine.log.view.log_bound import EVERYTHING, LogBound, LogRange
 from kafkafs.api.read_report import ReadReport
 from kafkafs.api.scan import Scan
-from kafkafs.api.scan_options import Partitioner
+from kafkafs.api.scan_options import Offsets, Partitioner, ScanOptions
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Deleted
 from kafkafs.forms.arrow.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
@@ -77,6 +78,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         typed: types of `decodedKey` and `decodedValue`; None for JSON.
         deleted: see `Scan`.
         threads: number of threads of a scan.
+        extent: the range of the records; all by default.
     """
 
     def __init__(
@@ -91,7 +93,9 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         typed: TypedValues | None = None,
         deleted: Deleted = False,
         threads: int | None = None,
+        extent: LogRange = EVERYTHING,
     ) -> None:
+        self._extent = extent
         self._logs = logs
         self._deleted = deleted
         self._topic = topic
@@ -129,12 +133,28 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
                 typed=self._typed,
                 deleted=self._deleted,
                 threads=self._threads,
+                **self._bounds(),
             )
         except Exception as error:
             self._report.failure = error
             raise
         self._report.scans.append((self._topic, scan))
         return scan
+
+    def _bounds(self) -> ScanOptions:
+        """Return the options of a scan for the range."""
+        start, stop = (LogBound() if bound is None else bound for bound in self._extent)
+        offsets: Offsets = (start.offset, stop.offset)
+        if start.before_end is not None or stop.before_end is not None:
+            offsets = {
+                (self._topic, number): (
+                    start.offset_in(view) if start.before_end is not None else start.offset,
+                    stop.offset_in(view) if stop.before_end is not None else stop.offset,
+                )
+                for number, log in self._logs.topic(self._topic).items()
+                if (view := log.view_or_none()) is not None
+            }
+        return {"since": start.timestamp, "until": stop.timestamp, "offsets": offsets}
 
 
 class TopicScanner:

@@ -37,6 +37,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
+from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
 from kafkafs.cli.printing.losses import report_lost_partitions
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from engine.log.partition_choice import Choosable, PartitionChoice
+    from engine.log.view.log_bound import LogRange
     from kafkafs.api.read_report import ReadReport
     from kafkafs.api.source_logs import SourceLogs
 
@@ -73,8 +75,19 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
     "of N partitions; without N, of as many as the cluster's metadata in SOURCE says.",
 )
 @committed_option()
-@click.option("--json", "form", flag_value="json", help="Print one JSON object for each row.")
-@click.option("--csv", "form", flag_value="csv", help="Print CSV with a header.")
+@range_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "jsonl"]),
+    default="table",
+    show_default=True,
+    help="Output format: columns for people, CSV with a header, or a JSON object for each row.",
+)
+@click.option(
+    "--json", "form", flag_value="jsonl", help="Print JSON lines, as --format jsonl does."
+)
+@click.option("--csv", "form", flag_value="csv", help="Print CSV, as --format csv does.")
 @click.option(
     "--explain",
     is_flag=True,
@@ -101,6 +114,7 @@ def sql(
     query: str,
     sources: tuple[str, ...],
     choice: PartitionChoice,
+    extent: LogRange,
     schemas: tuple[str, ...],
     masks: Masks,
     decode: str,
@@ -151,9 +165,9 @@ def sql(
         raise click.UsageError(str(error)) from None
     read = ReadReport()
     isolation = "read_committed" if committed else "read_uncommitted"
-    views = _Views(choice, decode, isolation, count, leftovers, given.pop("jobs"))
+    views = _Views(choice, extent, decode, isolation, count, leftovers, given.pop("jobs"))
     told = leftovers.told(
-        logs.source, partial(_is_read, read, choice), as_json=given["form"] == "json"
+        logs.source, partial(_is_read, read, choice), as_json=given["form"] == "jsonl"
     )
     with closing(logs.source), told_source(logs.source), masks.told(logs.source), told:
         with closing(duckdb.connect(":memory:")) as connection:
@@ -199,6 +213,7 @@ class _Views(NamedTuple):
 
     Attributes:
         choice: the partitions.
+        extent: the range of their records.
         decode: "columns" or "json".
         isolation: "read_uncommitted" or "read_committed".
         partition_count: number of partitions for the default partitioner, 0 for that of the cluster's metadata; None for none.
@@ -207,6 +222,7 @@ class _Views(NamedTuple):
     """
 
     choice: PartitionChoice
+    extent: LogRange
     decode: str
     isolation: str
     partition_count: int | None
@@ -221,7 +237,7 @@ def _run(
     views: _Views,
     read: ReadReport,
     *,
-    form: str | None,
+    form: str,
     explain: bool,
     allow_files: bool,
 ) -> None:
@@ -243,7 +259,7 @@ def _run(
             write_line(line)
         return
     header = [column[0] for column in connection.description or ()]
-    shown = {"json": _print_json, "csv": _print_csv, None: _print_table}[form]
+    shown = {"jsonl": _print_json, "csv": _print_csv, "table": _print_table}[form]
     shown(header, _blocks(connection))
     write_output(b"", flush=True)
 
@@ -336,6 +352,7 @@ def _register(
             typed=typed,
             deleted=views.leftovers.asked,
             threads=views.threads,
+            extent=views.extent,
         )
         connection.register(topic, dataset)
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from engine import kernel
-from engine.columns.batch_table import Table
 from engine.record.record import Header
 from engine.units import TopicPartition
 
@@ -79,7 +78,7 @@ class RecordFormat(NamedTuple):
         columns: kernel.Columns,
         index: int,
         partition: TopicPartition,
-        batches: Table,
+        batches: Any,  # noqa: ANN401 - a table
     ) -> list[bytes]:
         """Return the text of a record, in pieces.
 
@@ -127,7 +126,11 @@ def _byte(escape: re.Match[bytes]) -> bytes:
 
 
 def _field(
-    token: str, columns: kernel.Columns, index: int, partition: TopicPartition, batch: Any
+    token: str,
+    columns: kernel.Columns,
+    index: int,
+    partition: TopicPartition,
+    batch: Any,  # noqa: ANN401 - a row
 ) -> bytes:
     """Return what a token stands for."""
     letter, form = token[0], token[2:-1]

@@ -69,3 +69,7 @@ class LogRange(NamedTuple):
         start = low if self.start is None else max(low, self.start.offset_in(view))
         stop = high if self.stop is None else min(high, self.stop.offset_in(view))
         return start, max(start, stop)
+
+
+EVERYTHING = LogRange()
+"""The whole of a log."""

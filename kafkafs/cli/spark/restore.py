@@ -80,7 +80,7 @@ def restore(source: str, target: str, **given: Any) -> None:  # noqa: ANN401
 
     \b
     kafkafs spark restore /lake/kafka /var/lib/kafka/restored
-    kafkafs spark restore s3a://lake/kafka restored --topic orders --compression zstd
+    kafkafs spark restore s3a://lake/kafka restored -t orders --compression zstd
     kafkafs spark restore /lake/kafka restored --rename orders=old-orders
 
     Offsets, timestamps, keys, values and headers are those of the export. TARGET must not exist, or be

@@ -80,6 +80,8 @@ WALKS: dict[str, list[list[str]]] = {
         )
     ],
     "get": [["get", "{}", "other", "k", "--all"]],
+    "head": [["head", "{}"]],
+    "tail": [["tail", "{}"]],
     "grep": [["grep", "--where", "true", "{}"]],
     "ls": [
         ["ls", "{}"],

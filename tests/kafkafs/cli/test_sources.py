@@ -171,6 +171,8 @@ TABLE = {
     "cat a path": Command(
         lambda path, source, _: ["cat", path, f"{_partition(source)}/offset/5"], _lines(lambda _: 1)
     ),
+    "head": Command(lambda path, *_: ["head", "-n", "3", path], _lines(lambda _: 3)),
+    "tail": Command(lambda path, *_: ["tail", "-n", "3", path], _lines(lambda _: 3)),
     "cp": Command(
         lambda path, source, out: ["cp", path, f"{_partition(source)}/segments", f"{out}/copied"],
         lambda _, __, out: any((out / "copied").iterdir()),

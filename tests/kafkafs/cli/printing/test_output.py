@@ -20,6 +20,9 @@ PRINTING = (
     ("dump", f"{CURRENT}/orders-0", "--json"),
     ("du", CURRENT),
     ("grep", ".", CURRENT, "orders-0"),
+    ("head", CURRENT, "orders-0"),
+    ("tail", CURRENT, "orders-0"),
+    ("tail", "-f", CURRENT, "orders-0"),
     ("groups", CURRENT),
     ("ls", CURRENT),
     ("offsets", CURRENT),
@@ -42,6 +45,7 @@ WRITING = {
     "get": (CURRENT, "orders", "k341", "--quiet"),
     "grep": (".", ORDERS),
     "groups": (CURRENT,),
+    "head": (CURRENT, "orders-0"),
     "help": ("tree",),
     "ls": (CURRENT,),
     "mount": ("--help",),
@@ -55,6 +59,7 @@ WRITING = {
     "spark": ("--help",),
     "sql": ("select count(*) from orders", ORDERS),
     "stats": (ORDERS,),
+    "tail": (CURRENT, "orders-0", "-f"),
     "top": ("--help",),
     "topics": (CURRENT,),
     "transactions": (CURRENT,),
@@ -85,7 +90,7 @@ def test_head_gets_its_lines_and_grep_ends_quietly() -> None:
 FAILING = [
     *((command, ">/dev/full", "No space left on device") for command in sorted(COMMANDS)),
     # Before any command starts, a closed output is made one that fails at the first write.
-    *((command, ">&-", "standard output is closed") for command in ("cat", "check", "grep", "ls", "rebuild")),
+    *((command, ">&-", "standard output is closed") for command in ("cat", "check", "grep", "head", "ls", "rebuild", "tail")),
 ]  # fmt: skip
 
 
