@@ -14,7 +14,7 @@ from engine.lines.record_line import internal_decoder
 from engine.log.view.log_bound import EVERYTHING, LogBound, LogRange
 from kafkafs.api.read_report import ReadReport
 from kafkafs.api.scan import Scan
-from kafkafs.api.scan_options import Offsets, Partitioner, ScanOptions
+from kafkafs.api.scan_options import Offsets, Partitioner
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.decode.searching.apart import Deleted
 from kafkafs.forms.arrow.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
@@ -95,7 +95,7 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         threads: int | None = None,
         extent: LogRange = EVERYTHING,
     ) -> None:
-        self._extent = extent
+        self._bounds = [LogBound() if bound is None else bound for bound in extent]
         self._logs = logs
         self._deleted = deleted
         self._topic = topic
@@ -133,7 +133,9 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
                 typed=self._typed,
                 deleted=self._deleted,
                 threads=self._threads,
-                **self._bounds(),
+                since=self._bounds[0].timestamp,
+                until=self._bounds[1].timestamp,
+                offsets=self._offsets(),
             )
         except Exception as error:
             self._report.failure = error
@@ -141,20 +143,22 @@ class TopicDataset(ds.Dataset):  # type: ignore[misc]
         self._report.scans.append((self._topic, scan))
         return scan
 
-    def _bounds(self) -> ScanOptions:
-        """Return the options of a scan for the range."""
-        start, stop = (LogBound() if bound is None else bound for bound in self._extent)
-        offsets: Offsets = (start.offset, stop.offset)
-        if start.before_end is not None or stop.before_end is not None:
-            offsets = {
-                (self._topic, number): (
-                    start.offset_in(view) if start.before_end is not None else start.offset,
-                    stop.offset_in(view) if stop.before_end is not None else stop.offset,
-                )
-                for number, log in self._logs.topic(self._topic).items()
-                if (view := log.view_or_none()) is not None
-            }
-        return {"since": start.timestamp, "until": stop.timestamp, "offsets": offsets}
+    def _offsets(self) -> Offsets:
+        """Return the offsets of the range; for one that counts from the log end those of each partition."""
+        start, stop = self._bounds
+        if start.before_end is None and stop.before_end is None:
+            return start.offset, stop.offset
+        views = {
+            number: log.view_or_none() for number, log in self._logs.topic(self._topic).items()
+        }
+        return {
+            (self._topic, number): (
+                start.offset if start.before_end is None else start.offset_in(view),
+                stop.offset if stop.before_end is None else stop.offset_in(view),
+            )
+            for number, view in views.items()
+            if view is not None
+        }
 
 
 class TopicScanner:

@@ -200,9 +200,10 @@ def _closed_pipe_fails() -> Iterator[None]:
 
 def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
+        from kafkafs.cli.printing.terminal.wrapping import say
         from kafkafs.cli.printing.version import version_lines
 
-        click.echo("\n".join(version_lines()))
+        say("\n".join(version_lines()), hang=9)
         context.exit()
 
 
@@ -298,7 +299,9 @@ def _run(arguments: list[str]) -> int:
 
             _start_collector()
             mount_as_helper(arguments)
-        status = cli.main(args=arguments, prog_name="kafkafs", standalone_mode=False)
+        is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        color = False if is_plain else None
+        status = cli.main(arguments, prog_name="kafkafs", standalone_mode=False, color=color)
     except SystemExit as left:
         status = left.code
     except click.exceptions.Abort:
@@ -345,9 +348,10 @@ def is_helper_call(program: str, arguments: list[str]) -> bool:
 
 def _complain(error: click.ClickException) -> int:
     """Print a usage error on standard error as click words it; return the exit status."""
+    from kafkafs.cli.printing.terminal.wrapping import say
     from kafkafs.decode.shown_text import printable_lines
 
     text = StringIO()
     error.show(text)
-    click.echo(printable_lines(text.getvalue()), err=True, nl=False)
+    say(printable_lines(text.getvalue()).removesuffix("\n"), err=True)
     return error.exit_code

@@ -14,6 +14,7 @@ from engine.files.read_failures import IMAGE_FIRST, is_of_device
 from kafkafs.cli.completing import names
 from kafkafs.cli.printing.terminal.output import fail, sentence_of
 from kafkafs.cli.printing.terminal.verbosity import verbosity
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
@@ -362,21 +363,21 @@ def report_unread(unread: Sequence[Unread], *, is_filled: bool = False) -> bool:
             if is_filled
             else f"the result goes without {them}"
         )
-        click.echo(f"kafkafs: {places} could not be read; {ending}", err=True)
+        say(f"kafkafs: {places} could not be read; {ending}", err=True)
     _advise(unread)
     return bool(unread)
 
 
 def _report_places(unread: Sequence[Unread]) -> None:
     for each in unread[:MOST_UNREAD]:
-        click.echo(f"kafkafs: {printable(str(each))}", err=True)
+        say(f"kafkafs: {printable(str(each))}", err=True)
     if len(unread) > MOST_UNREAD:
-        click.echo(f"kafkafs: and {len(unread) - MOST_UNREAD} more", err=True)
+        say(f"kafkafs: and {len(unread) - MOST_UNREAD} more", err=True)
 
 
 def _advise(unread: Sequence[Unread]) -> None:
     if any(is_of_device(each.errno) for each in unread):
-        click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
+        say(f"kafkafs: {IMAGE_FIRST}", err=True)
 
 
 @contextmanager

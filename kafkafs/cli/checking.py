@@ -23,6 +23,7 @@ from kafkafs.cli.options.executors import SparkMaster, spark_options
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _list_rules(context: click.Context, parameter: click.Parameter, wanted: bool
 
         width = max(map(len, RULES)) + 2
         for rule in RULES.values():
-            click.echo(f"{rule.id:<{width}}{rule.severity.value:<9}{rule.title}")
+            say(f"{rule.id:<{width}}{rule.severity.value:<9}{rule.title}", hang=4)
         context.exit()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from kafkafs.cli.completing.names import completer
+from kafkafs.cli.printing.terminal.wrapping import say
 
 SUFFIX = ".md"
 
@@ -36,7 +37,7 @@ def help(topic: str | None) -> None:  # noqa: A001 - name of the command
     if topic is None:
         width = max(map(len, found))
         for name, path in found.items():
-            click.echo(f"{name:{width}}  {_title(path)}")
+            say(f"{name:{width}}  {_title(path)}", hang=width + 2)
         return
     if topic not in found:
         from engine.log.unmatched import most_like

@@ -22,6 +22,7 @@ from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.cli.printing.terminal.verbosity import detail
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def plan(
         is_harmless = _print_json(start, look) if as_json else _print_text(start, look, files=files)
         is_known = all(each.outcome is not Outcome.UNKNOWN for each in start.failures)
     if UNREADABLE_FILES.are_met and not any(is_of_device(each.errno) for each in unread):
-        click.echo(f"kafkafs: {IMAGE_FIRST}", err=True)
+        say(f"kafkafs: {IMAGE_FIRST}", err=True)
     if report_unread(unread) or not is_known or UNREADABLE_FILES.are_met:
         sys.exit(EXIT_CANNOT_READ)
     if not is_harmless:
@@ -200,7 +201,7 @@ def _print_text(start: StartPlan, look: Callable[[], Sequence[Loss]], *, files: 
 
     for log_dir in start.log_dirs:
         for line in report.dir_lines(log_dir):
-            click.echo(line)
+            say(line)
     summary = report.PlanSummary()
     with Progress("planned") as progress:
         start.on_read = progress.advance
@@ -210,13 +211,13 @@ def _print_text(start: StartPlan, look: Callable[[], Sequence[Loss]], *, files: 
             if files or log.notes or not log.is_harmless:
                 progress.clear()
                 for line in report.log_lines(log, files=files):
-                    click.echo(line)
+                    say(line)
     lost_before = look()
     summary.finish(start, lost_before)
     for line in report.start_lines(start):
-        click.echo(line)
+        say(line)
     if lost_before:
         print_losses(lost_before)
     for line in report.closing_lines(start, summary):
-        click.echo(line)
+        say(line)
     return summary.is_harmless and start.starts and not lost_before

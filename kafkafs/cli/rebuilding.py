@@ -18,6 +18,7 @@ from kafkafs.cli.printing.rebuild_report import closing_lines, print_partitions
 from kafkafs.cli.printing.terminal.step_progress import StepProgress, stoppable
 from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.cli.printing.terminal.verbosity import detail
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
@@ -136,7 +137,7 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
         if not given["as_json"]:
             print_partitions(error.result)
         if report_unread(error.result.unread):
-            click.echo(f"kafkafs: {printable(f'{error.reason}: {error.hint}')}", err=True)
+            say(f"kafkafs: {printable(f'{error.reason}: {error.hint}')}", err=True)
             raise click.exceptions.Exit(EXIT_CANNOT_READ) from None
         raise click.UsageError(printable(f"{error.reason}: {error.hint}")) from None
     except RebuildRefusedError as error:
@@ -146,7 +147,7 @@ def _rebuild(source: str, target: str | None, given: dict[str, Any]) -> None:
     else:
         print_partitions(result)
         for line in closing_lines(result, source, is_merged=bool(given["merge"])):
-            click.echo(line)
+            say(line)
     is_filled = not result.lost_something and all(
         each.path.endswith(".log") for each in result.unread
     )
@@ -216,8 +217,8 @@ def _verify(log_dir: str, *, as_json: bool) -> None:
         if as_json:
             print_json(each._asdict())
         else:
-            click.echo(printable(f"{each.path}: {each.reason}"))
+            say(printable(f"{each.path}: {each.reason}"))
     if found:
         raise click.exceptions.Exit(EXIT_FINDINGS)
     if not as_json:
-        click.echo(printable(f"{log_dir} matches its manifest"))
+        say(printable(f"{log_dir} matches its manifest"))

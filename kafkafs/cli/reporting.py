@@ -23,6 +23,7 @@ from kafkafs.cli.options.outputs import StagedFile, refuse_inside
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
@@ -108,7 +109,7 @@ def report(
         _write(_text_of(facts, as_json=as_json), output)
         progress.clear()
         for each in verdict(facts) if output != "-" else ():
-            click.secho(printable(each.text), fg=_COLORS[each.level])
+            say(click.style(printable(each.text), fg=_COLORS[each.level]))
         if not facts.is_known:
             sys.exit(EXIT_CANNOT_READ)
         if not facts.is_sound:

@@ -32,6 +32,7 @@ from kafkafs.cli.options.partitions import (
 from kafkafs.cli.options.times import at_option, time_of
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.table import print_json, print_table, replaying, warn
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 
@@ -203,7 +204,7 @@ def _report_missing(image: KnownGroups, patterns: Iterable[NamePattern]) -> bool
     missing = [each.text for each in patterns if not any(map(each.matches, image.names))]
     for name in missing:
         there = known_names(list(image.names), "group", name)
-        click.echo(printable(f"kafkafs: there is no group {name!r}; {there}"), err=True)
+        say(printable(f"kafkafs: there is no group {name!r}; {there}"), err=True)
     return bool(missing)
 
 

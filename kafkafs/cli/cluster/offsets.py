@@ -41,6 +41,7 @@ from kafkafs.cli.printing.losses import report_lost_partitions
 from kafkafs.cli.printing.terminal.output import fail, write_line, write_output
 from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.cli.printing.terminal.table import print_json
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.time_grammar import FORMS
@@ -168,7 +169,7 @@ def offsets(
             sys.exit(EXIT_FINDINGS)
         if not shown and not source.unread():
             sentence = f"kafkafs: no partition has an offset for --time {time_text}"
-            click.echo(printable(sentence), err=True)
+            say(printable(sentence), err=True)
             sys.exit(EXIT_FINDINGS)
         if is_lost:
             sys.exit(EXIT_FINDINGS)

@@ -20,6 +20,7 @@ from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import write_output
 from kafkafs.cli.printing.terminal.table import moment, print_json, print_table, replaying, warn
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable, printable_lines
 from kafkafs.exit_codes import EXIT_FINDINGS
 
@@ -202,11 +203,11 @@ def _export(store: SchemaStore, directory: Path) -> bool:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
     count = len(store)
-    click.echo(f"{count} schemas in {printable(str(directory))}, {len(files)} files", err=True)
+    say(f"{count} schemas in {printable(str(directory))}, {len(files)} files", err=True)
     return not warn((), left_out_sentences(found))
 
 
 def _nothing(sentence: str) -> bool:
     """Say that there is nothing to print; return False."""
-    click.echo(printable(f"kafkafs: {sentence}"), err=True)
+    say(printable(f"kafkafs: {sentence}"), err=True)
     return False

@@ -25,6 +25,7 @@ from kafkafs.cli.options.partitions import (
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.table import print_json, replaying, warn
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 
@@ -93,7 +94,7 @@ def _report_missing(text: str, chosen: Iterable[str], names: list[str]) -> bool:
     if any(map(NamePattern.parse(text).matches, chosen)):
         return False
     there = known_names(names, "topic", text)
-    click.echo(printable(f"kafkafs: no topic matches {text}; {there}"), err=True)
+    say(printable(f"kafkafs: no topic matches {text}; {there}"), err=True)
     return True
 
 

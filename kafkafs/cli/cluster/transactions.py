@@ -25,6 +25,7 @@ from kafkafs.cli.printing.terminal.table import (
     replaying,
     warn,
 )
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _show_open(
             _OPEN, (_open_row(each, _now() if until is None else until) for each in found), keys=2
         )
     if not found:
-        click.echo(f"kafkafs: no transaction {'hangs' if hanging else 'is open'}", err=True)
+        say(f"kafkafs: no transaction {'hangs' if hanging else 'is open'}", err=True)
     return any(each.hangs for each in found)
 
 

@@ -12,6 +12,7 @@ import click
 from kafkafs.cli.arguments import VALUE_MODES, below_option, source_paths
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.verbosity import detail, note, verbosity
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 
 BUDGET_HELP = (
@@ -163,5 +164,5 @@ def fuse_modules() -> tuple[Any, Any]:
 
 def leave(error: Exception) -> None:
     """Print an error in one line; exit with 2 for a wrong call, else 3."""
-    click.echo(f"kafkafs: {printable(str(error))}", err=True)
+    say(f"kafkafs: {printable(str(error))}", err=True)
     sys.exit(2 if getattr(error, "usage", False) else 3)

@@ -14,6 +14,7 @@ from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import write_line
 from kafkafs.cli.printing.terminal.verbosity import verbosity
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     try:
         is_ended = stop(*address, _STOP_SECONDS)
     except (NoServerError, OSError) as error:
-        click.echo(f"kafkafs: {error}", err=True)
+        say(f"kafkafs: {error}", err=True)
         context.exit(EXIT_CANNOT_READ)
     if not is_ended:
-        click.echo(f"kafkafs: the server still runs after {_STOP_SECONDS:.0f} seconds", err=True)
+        say(f"kafkafs: the server still runs after {_STOP_SECONDS:.0f} seconds", err=True)
         context.exit(EXIT_CANNOT_READ)
     context.exit(0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import click
 from kafkafs.amounts import counted, size
 from kafkafs.cli.arguments import address_of, json_option
 from kafkafs.cli.printing.terminal.table import duration, print_json, print_table
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 
@@ -86,10 +88,15 @@ def top(place: str, interval: float, once: bool, as_json: bool) -> None:
 def _looker(place: str) -> Callable[[], dict[str, Any]]:
     """Return what looks at the counters of a daemon, by its mountpoint or by the address of a server.
 
+    Raises:
+        click.BadParameter: the port of an address is too large.
+
     The look raises:
         NoDaemonError: no daemon of kafkafs is there.
     """
     address = None if Path(place).exists() else address_of(place)
+    if address is None and re.fullmatch(r"[^/]+:[0-9]+", place) and not Path(place).exists():
+        raise click.BadParameter(f"{place!r} is not HOST:PORT, such as 127.0.0.1:9092")
     if address is not None:
         return partial(_look_at_server, *address)
     return partial(_look_at_mount, Path(place))
@@ -149,8 +156,8 @@ def _print(place: str, facts: dict[str, Any]) -> None:
     numbers = facts["statistics"]
     sources = ", ".join(map(printable, facts["sources"]))
     broker = facts["brokerPid"]
-    click.echo(f"{printable(place)}: {sources}")
-    click.echo(
+    say(f"{printable(place)}: {sources}")
+    say(
         f"  daemon {facts['pid']}, up {duration(round(facts['uptimeSeconds'] * 1000))}"
         + (", a snapshot" if facts["snapshot"] else "")
         + (f", live: broker {broker}" if broker else ", no broker holds the log dirs")
@@ -158,14 +165,14 @@ def _print(place: str, facts: dict[str, Any]) -> None:
         + (f" of nodes {', '.join(map(str, facts['nodes']))}" if facts["nodes"] else "")
     )
     most = max(facts["largestMemoryBytes"], facts["memoryBytes"])
-    click.echo(
+    say(
         f"  memory {size(facts['memoryBytes'])} (at most {size(most)}), "
         f"{counted(facts['openDescriptors'], 'descriptor')}, {counted(facts['threads'], 'thread')}"
         + (f" ({facts['busyThreads']} busy)" if "busyThreads" in facts else "")
         + (f", {counted(facts['openHandles'], 'open file')}" if "openHandles" in facts else "")
     )
     for line in _lines_of_mount(facts) if "mountpoint" in facts else _lines_of_server(facts):
-        click.echo(f"  {line}")
+        say(f"  {line}")
     rows = [
         (name, f"{each['perSecond']:,.1f}", f"{each['requests']:,}", f"{each['errors']:,}",
          *(f"{each[field]:,}" for field in ("meanMicroseconds", "p99Microseconds", "slowestMicroseconds")))
@@ -179,7 +186,7 @@ def _print(place: str, facts: dict[str, Any]) -> None:
         print_table(_FOLLOWED, map(_followed_row, facts["followed"]))
     for problem in facts["lastProblems"]:
         where = problem.get("file") or problem.get("path") or ""
-        click.echo(printable(f"  {problem.get('kind')}: {where} {problem.get('reason', '')}"))
+        say(printable(f"  {problem.get('kind')}: {where} {problem.get('reason', '')}"))
     click.echo()
 
 

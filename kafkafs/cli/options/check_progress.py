@@ -29,6 +29,7 @@ from engine.log.segment.damage import Elsewhere, ElsewhereKind
 from engine.verdict.holes import Hole
 from engine.verdict.loss import Loss, LossKind
 from engine.version import __version__
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class CheckProgressFile:
             self._file.truncate()
             self._write({"type": _FORMAT, "kafkafs": __version__, "startedAt": self.started})
             if begins_anew:
-                click.echo(
+                say(
                     f"kafkafs: {printable(self.path)}: {begins_anew}; the check begins anew",
                     err=True,
                 )

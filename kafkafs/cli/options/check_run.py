@@ -10,8 +10,6 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import click
-
 from engine.check.evidence import FileRead, OpenedFiles
 from engine.check.log_dir_check import CheckOptions, Event, NotLookedAt, RemoteChecks, SourceCheck
 from engine.check.scope import Scope
@@ -25,6 +23,7 @@ from kafkafs.cli.options.evidence import EvidenceFile
 from kafkafs.cli.options.outputs import refuse_inside
 from kafkafs.cli.printing.check_report import CheckReport
 from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from engine.rights.broker_user import BrokerUser
@@ -96,7 +95,7 @@ class CheckRun:
     ) -> None:
         self._files.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt) and self._progress is not None:
-            click.echo(
+            say(
                 "kafkafs: stopped; the same command goes on with the partitions that are left",
                 err=True,
             )
@@ -107,9 +106,7 @@ class CheckRun:
             return
         read = counted(len(self._held), "partition")
         since = self._progress.started
-        click.echo(
-            f"kafkafs: {read} of {len(self._names):,} checked before, since {since}", err=True
-        )
+        say(f"kafkafs: {read} of {len(self._names):,} checked before, since {since}", err=True)
         for result in (self._progress.result(name) for name in sorted(self._held)):
             for finding in result.findings:
                 report.finding(finding)

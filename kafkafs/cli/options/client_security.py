@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kafkafs.cli.arguments import Command
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -168,4 +169,4 @@ def _is_loopback(host: str) -> bool:
 
 
 def _warn(sentence: str) -> None:
-    click.echo(f"kafkafs: warning: {printable(sentence)}", err=True)
+    say(f"kafkafs: warning: {printable(sentence)}", err=True)

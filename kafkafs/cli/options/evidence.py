@@ -26,6 +26,7 @@ from engine.version import __version__
 from kafkafs.amounts import counted
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.outputs import StagedFile, refuse_inside
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class EvidenceFile:
         for state, meaning in _SHOWN.items():
             if self._states[state]:
                 words += f"; {self._states[state]:,} {meaning}, and have no line for sha256sum"
-        click.echo(f"kafkafs: evidence in {printable(self.path)}: {words}", err=True)
+        say(f"kafkafs: evidence in {printable(self.path)}: {words}", err=True)
 
     def _fact(self, kind: str, facts: Mapping[str, Any]) -> None:
         self._line(f"# {json.dumps({'type': kind, **facts})}".encode())

@@ -24,6 +24,7 @@ from kafkafs.amounts import counted
 from kafkafs.cli.printing.losses import print_losses
 from kafkafs.cli.printing.terminal.bars import strip
 from kafkafs.cli.printing.terminal.table import print_json, print_table
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import FORGETS, NEXT_STEP, closing
 
@@ -209,30 +210,30 @@ class TextReport(CheckReport):
 
     def advise(self, sentence: str) -> None:
         """Print the advice between empty lines."""
-        click.secho(f"\n{sentence}\n", fg="red")
+        say(click.style(f"\n{sentence}\n", fg="red"))
 
     def show(self, finding: Finding) -> None:
         """Print a finding, and its advice when that is new."""
         if finding.partition != self._partition:
             self._partition = finding.partition
-            click.echo(printable(finding.partition) or "log dir")
+            say(printable(finding.partition) or "log dir")
         severity = click.style(f"{finding.severity.value:<8}", fg=_COLORS[finding.severity])
-        click.echo(f"  {severity}{finding.rule}: {printable(finding.text)}")
-        click.echo(f"          {printable(_where(finding))}")
+        say(f"  {severity}{finding.rule}: {printable(finding.text)}", hang=10)
+        say(f"          {printable(_where(finding))}", hang=12)
         if finding.advice not in self._advised:
             self._advised.add(finding.advice)
-            click.echo(f"          → {finding.advice}")
+            say(f"          → {finding.advice}")
 
     def partition(self, summary: PartitionSummary) -> None:
         """Print the holes, and the damaged files to scale."""
         self.summaries.append(summary)
         holes = summary.holes
         for hole in holes[:_SHOWN_HOLES]:
-            click.echo(f"  hole    {printable(_hole_line(hole))}")
+            say(f"  hole    {printable(_hole_line(hole))}")
         if len(holes) > _SHOWN_HOLES:
-            click.echo(f"  hole    {len(holes) - _SHOWN_HOLES} more; --json has them all")
+            say(f"  hole    {len(holes) - _SHOWN_HOLES} more; --json has them all")
         for line in _strip_lines(holes):
-            click.echo(line)
+            say(line)
 
     def end(self) -> None:
         """Print the table of partitions with errors or warnings, and the sums."""
@@ -246,19 +247,19 @@ class TextReport(CheckReport):
         if losses:
             print_losses(losses)
             click.echo()
-        click.echo(self._closing(self.totals()))
+        say(self._closing(self.totals()))
         if self.scope is not None:
-            click.echo(_scope_sentence(self.scope))
+            say(_scope_sentence(self.scope))
         if self.not_looked_at:
             left = counted(self.not_looked_at, "partition")
-            click.echo(f"The time was over: {left} not looked at, of which nothing is known.")
+            say(f"The time was over: {left} not looked at, of which nothing is known.")
         if self.unread:
             name = "finding names" if self.unread == 1 else "findings name"
-            click.echo(f"Not everything was read: {self.unread:,} {name} the unread parts.")
+            say(f"Not everything was read: {self.unread:,} {name} the unread parts.")
         if self.forgets_topics:
-            click.echo(FORGETS)
+            say(FORGETS)
         if losses:
-            click.echo(f"{closing(LossTotals.of(losses))}; {NEXT_STEP}")
+            say(f"{closing(LossTotals.of(losses))}; {NEXT_STEP}")
 
     def _closing(self, sums: dict[str, Any]) -> str:
         """Return the closing line: amounts read, and findings by severity."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def report(facts: DamageFacts, *, as_json: bool) -> None:
     else:
         where = printable(f"{facts['file']}: byte {facts['position']}")
         size = f" ({facts['length']} bytes)" if facts["length"] else ""
-        click.echo(f"kafkafs: {where}: {facts['reason']}{size}", err=True)
+        say(f"kafkafs: {where}: {facts['reason']}{size}", err=True)
         _advise(facts.get("elsewhere", ()))
 
 
@@ -38,4 +39,4 @@ def _advise(places: Iterable[Mapping[str, str]]) -> None:
     told: set[str] = set() if context is None else context.meta.setdefault(_TOLD, set())
     if advice and advice not in told:
         told.add(advice)
-        click.echo(f"kafkafs: {printable(advice)}", err=True)
+        say(f"kafkafs: {printable(advice)}", err=True)

@@ -17,6 +17,7 @@ from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.cli.printing.damage import report
 from kafkafs.cli.printing.terminal.output import write_output
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.searching.search import DamageFacts, Match, Search
 from kafkafs.decode.searching.search_context import ContextSearch
 from kafkafs.decode.shown_text import json_text, printable
@@ -106,7 +107,7 @@ class GrepOutput:
         if places:
             if not flags.as_json:
                 noun = "place" if places == 1 else "places"
-                click.echo(f"kafkafs: not all was searched: {places} damaged {noun}", err=True)
+                say(f"kafkafs: not all was searched: {places} damaged {noun}", err=True)
             sys.exit(EXIT_CANNOT_READ)
         if not total:
             sys.exit(EXIT_FINDINGS)

@@ -9,6 +9,7 @@ import click
 
 from kafkafs.cli.printing.terminal.output import fail
 from kafkafs.cli.printing.terminal.table import print_table
+from kafkafs.cli.printing.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
@@ -38,7 +39,7 @@ def print_losses(losses: Sequence[Loss]) -> None:
 
     print_table(*loss_table(losses[:_MOST_ROWS]))
     if len(losses) > _MOST_ROWS:
-        click.echo(f"{len(losses) - _MOST_ROWS} more losses; --json has them all")
+        say(f"{len(losses) - _MOST_ROWS} more losses; --json has them all")
 
 
 def report_lost(source: LogSource, takes: Takes | None = None) -> bool:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from engine.log.segment.damage import Elsewhere
 from engine.verdict.words import may_be_in
 from kafkafs.amounts import counted
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import FORGETS, time_span
 
@@ -34,17 +33,17 @@ def print_partitions(result: Rebuilt) -> None:
             )
         else:
             line += f", before {report['logEndOffsetBefore']}"
-        click.echo(printable(line))
+        say(printable(line))
         for sentence in _losses(report):
-            click.echo(printable(f"  {sentence}"))
+            say(printable(f"  {sentence}"))
     left_out = [each for each in result.left_out if each.reason != NOT_ASKED_FOR]
     left_out.sort(key=lambda each: not each.is_loss)
     for each in left_out[:_MOST_SHOWN]:
-        click.echo(printable(f"left out: {each.path}: {each.reason}"))
+        say(printable(f"left out: {each.path}: {each.reason}"))
     if len(left_out) > _MOST_SHOWN:
-        click.echo(f"left out: {len(left_out) - _MOST_SHOWN} more, see --json")
+        say(f"left out: {len(left_out) - _MOST_SHOWN} more, see --json")
     for each in result.made_anew:
-        click.echo(printable(f"made anew: {each.path}: {each.reason}"))
+        say(printable(f"made anew: {each.path}: {each.reason}"))
 
 
 def closing_lines(result: Rebuilt, source: str, *, is_merged: bool) -> Iterator[str]:

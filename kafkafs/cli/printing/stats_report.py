@@ -23,6 +23,7 @@ from kafkafs.amounts import counted
 from kafkafs.cli.printing.check_report import UNREAD
 from kafkafs.cli.printing.terminal.bars import sparkline
 from kafkafs.cli.printing.terminal.table import duration, moment, print_json, print_table
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.loss_words import closing
 
 _HEADER = (
@@ -116,17 +117,15 @@ class StatsReport(ABC):
     def _print_uncounted(self) -> None:
         """Print a line on damage, and one on records that could not be read."""
         if self.holes:
-            click.echo(
+            say(
                 f"Not counted: {self.hole_bytes:,} damaged bytes in {counted(self.holes, 'hole')};"
                 " see kafkafs check"
             )
         if self.losses:
-            click.echo(f"Not counted: {closing(LossTotals.of(self.losses))}; see kafkafs check")
+            say(f"Not counted: {closing(LossTotals.of(self.losses))}; see kafkafs check")
         if self.undecoded:
             places = counted(self.undecoded, "place")
-            click.echo(
-                f"Not counted: records of {places} that could not be read; see kafkafs check"
-            )
+            say(f"Not counted: records of {places} that could not be read; see kafkafs check")
 
 
 class JsonStats(StatsReport):
@@ -225,9 +224,9 @@ class TextStats(StatsReport):
             print_table(_CODECS, (_codec_row(name, counts) for name, counts in by_size))
         if self.first >= 0:
             line = _spark(self.times, self.first, self.last, 2 * _SPARKS)
-            click.echo(f"\n{_minute(self.first)} {line} {_minute(self.last)}")
+            say(f"\n{_minute(self.first)} {line} {_minute(self.last)}")
         amounts = (counted(self.partitions, "partition"), counted(self.records, "record"))
-        click.echo(f"\n{', '.join(amounts)}, {self.size:,} bytes")
+        say(f"\n{', '.join(amounts)}, {self.size:,} bytes")
         self._print_uncounted()
 
 

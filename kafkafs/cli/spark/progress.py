@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
 from kafkafs.cli.printing.terminal.progress import Progress, is_terminal
 from kafkafs.cli.printing.terminal.verbosity import verbosity
+from kafkafs.cli.printing.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from kafkafs.spark.jobs.progress import JobProgress, OnProgress
@@ -41,7 +40,7 @@ class _Lines:
         is_news = self._each_step and (progress.step != self._step or progress.share >= 1)
         if is_news or now - self._printed >= Progress.EVERY:
             self._step, self._printed = progress.step, now
-            click.echo(f"kafkafs {self._job}: {_said(progress)}", err=True)
+            say(f"kafkafs {self._job}: {_said(progress)}", err=True)
 
 
 @contextmanager

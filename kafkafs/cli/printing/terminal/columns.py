@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 GAP = 2
 CUT = "…"
@@ -26,7 +27,8 @@ def table_lines(
     >>> rows = [["TOPIC", "NOTE", "AGE"], ["orders", "a long remark", "1d"]]
     >>> print(*table_lines(rows, 20), sep="\\n")
     TOPIC   NOTE
-    orders  a long…emark
+    orders  a long
+            remark
     <BLANKLINE>
     TOPIC   AGE
     orders  1d
@@ -34,18 +36,28 @@ def table_lines(
     columns = range(len(rows[0]))
     widths = [max(shown_width(row[place]) for row in rows) for place in columns]
     if room is not None:
-        widths = _narrowed(widths, room, keys)
+        words = [max(_longest_word(row[place]) for row in rows) for place in columns]
+        widths = _narrowed(widths, words, room, keys)
     parts = [list(columns)] if room is None else _parts(widths, room, keys)
     screen = len(rows) if len(parts) == 1 else SCREEN
     for first in range(1, max(len(rows), 2), max(screen, 1)):
         for part in parts:
             if first > 1 or part is not parts[0]:
                 yield ""
+            right, of_part = keys if has_numbers else None, [widths[place] for place in part]
             for row in (rows[0], *rows[first : first + screen]):
-                texts = (
-                    row if room is None else [cut_to(row[place], widths[place]) for place in part]
+                if room is None:
+                    yield _line(row, of_part, right)
+                    continue
+                cells = [
+                    [cut_to(row[place], widths[place])]
+                    if place < keys
+                    else _cell_lines(row[place], widths[place])
+                    for place in part
+                ]
+                yield from (
+                    _line(texts, of_part, right) for texts in zip_longest(*cells, fillvalue="")
                 )
-                yield _line(texts, [widths[place] for place in part], keys if has_numbers else None)
 
 
 def shown_width(text: str) -> int:
@@ -74,6 +86,10 @@ def cut_to(text: str, width: int) -> str:
     return left + CUT + right
 
 
+def _longest_word(text: str) -> int:
+    return max(map(shown_width, text.split(" ")))
+
+
 def _beginning(text: str, width: int) -> str:
     end = 0
     while end < len(text) and shown_width(text[: end + 1]) <= width:
@@ -90,11 +106,29 @@ def _line(texts: Sequence[str], widths: Sequence[int], right: int | None) -> str
     return (" " * GAP).join(cells).rstrip()
 
 
-def _narrowed(widths: Sequence[int], room: int, keys: int) -> list[int]:
-    """Return the widths for a room; where it is too small, the keys leave space for the widest other column."""
+def _cell_lines(text: str, width: int) -> list[str]:
+    """Return a text in lines of a width, broken between words; a word that is wider is cut."""
+    lines: list[str] = []
+    for word in [text] if shown_width(text) <= width else text.split(" "):
+        if lines and shown_width(lines[-1]) + 1 + shown_width(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(cut_to(word, width))
+    return lines
+
+
+def _narrowed(widths: Sequence[int], words: Sequence[int], room: int, keys: int) -> list[int]:
+    """Return the widths for a room. Other columns move below and break between words before a key is cut.
+
+    Args:
+        widths: what the columns need.
+        words: what their longest words need.
+        room: the width to fit.
+        keys: number of first columns that name a row.
+    """
     found = list(widths)
     of_keys = sum(found[:keys]) + GAP * (keys - 1)
-    most = max(room - GAP - max(found[keys:], default=0), room // 3)
+    most = max(room - GAP - max(words[keys:], default=0), room // 3)
     excess = min(sum(found) + GAP * (len(found) - 1) - room, of_keys - most)
     for place in sorted(range(keys), key=found.__getitem__, reverse=True):
         taken = max(min(excess, found[place] - LEAST), 0)

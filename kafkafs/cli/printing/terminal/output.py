@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from engine.errors import SourceError
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 
 MOST_MESSAGE = 1000
@@ -55,5 +54,5 @@ def fail(sentence: str) -> int:
     """Print one line on standard error; return the exit status for «cannot read»."""
     from kafkafs.decode.shown_text import printable
 
-    click.echo(f"kafkafs: {printable(sentence)[:MOST_MESSAGE]}", err=True)
+    say(f"kafkafs: {printable(sentence)[:MOST_MESSAGE]}", err=True)
     return EXIT_CANNOT_READ

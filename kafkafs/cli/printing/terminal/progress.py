@@ -9,9 +9,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import click
-
 from kafkafs.cli.printing.terminal.verbosity import detail, verbosity
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Progress:
     def _print_lines(self) -> None:
         while not self._ended.wait(self.EVERY):
             if self.bytes:
-                click.echo(self.line(time.monotonic() - self.started), err=True)
+                say(self.line(time.monotonic() - self.started), err=True)
 
     def line(self, seconds: float) -> str:
         """Return the line of text after some seconds of work."""

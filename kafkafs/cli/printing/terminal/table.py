@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from engine.units import LAST_TIME
 from kafkafs.cli.printing.terminal.columns import table_lines
 from kafkafs.cli.printing.terminal.progress import Progress
+from kafkafs.cli.printing.terminal.wrapping import say, terminal_columns
 from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:
@@ -45,14 +45,6 @@ def print_table(
     room = terminal_columns(sys.stderr if err else sys.stdout)
     for line in table_lines(shown, room, keys, has_numbers=has_numbers):
         click.echo(line, err=err)
-
-
-def terminal_columns(stream: IO[str]) -> int | None:
-    """Return the width of the terminal that a stream writes to; None for a file or a pipe."""
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
-    except (OSError, ValueError):
-        return None
 
 
 def cell(value: object) -> str:
@@ -96,9 +88,9 @@ def warn(unreadable: Iterable[Unreadable], notes: Iterable[str] = ()) -> bool:
     ]
     sentences += notes
     for sentence in sentences[:MOST_WARNINGS]:
-        click.echo(f"kafkafs: warning: {printable(sentence)}", err=True)
+        say(f"kafkafs: warning: {printable(sentence)}", err=True)
     if len(sentences) > MOST_WARNINGS:
-        click.echo(f"kafkafs: warning: and {len(sentences) - MOST_WARNINGS} more", err=True)
+        say(f"kafkafs: warning: and {len(sentences) - MOST_WARNINGS} more", err=True)
     return bool(sentences)
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import click
 
+from kafkafs.cli.printing.terminal.wrapping import say
+
 _KEY = "kafkafs.cli.verbosity"
 
 
@@ -46,4 +48,4 @@ def detail(sentence: str) -> None:
 def _print(sentence: str) -> None:
     from kafkafs.decode.shown_text import printable
 
-    click.echo(f"kafkafs: {printable(sentence)}", err=True)
+    say(f"kafkafs: {printable(sentence)}", err=True)

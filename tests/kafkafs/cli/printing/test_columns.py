@@ -29,11 +29,27 @@ def test_a_table_fits_its_room_and_each_part_names_the_rows(room: int) -> None:
     assert max(map(shown_width, lines)) <= room
     parts = "\n".join(lines).split("\n\n")
     for part in parts:
-        header, first, second = part.split("\n")
-        assert (header[:2], first[:2], second[0]) == ("PA", "or", "注")
+        header, *others = (line for line in part.split("\n") if not line.startswith(" "))
+        assert (header[:2], *(line[0] for line in others)) == ("PA", "o", "注")
     if room >= 40:  # only the long name is cut
         shown = " ".join(lines).split()
         assert {"28835", "2026-11-21T04:38Z", "2026-11-21T04:39Z", "orders-0"} <= set(shown)
+
+
+@pytest.mark.parametrize("room", range(30, 140))
+def test_a_key_is_whole_while_each_other_column_fits_beside_it(room: int) -> None:
+    """Other columns move below, and break between their words, before a key is cut."""
+    key, words = (
+        "customer-orders-archive-17",
+        ["2023-11-14T22:41Z to 2023-11-14T22:42Z", "a", "x" * 30],
+    )
+    rows = [["KEY", "WRITTEN", "B", "WORD"], [key, *words]]
+    lines = list(table_lines(rows, room))
+    shown = " ".join(lines).split()
+    assert max(map(len, lines)) <= room
+    assert (key in shown) == (room >= len(key) + 2 + 30)
+    assert {"2023-11-14T22:41Z", "to", "a"} <= set(shown) or room < 36
+    assert "x" * 30 in shown or room < 48
 
 
 def test_a_room_of_no_use_makes_lines_all_the_same() -> None:
