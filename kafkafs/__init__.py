@@ -102,6 +102,7 @@ def open(  # noqa: A001
     schemas: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = "auto",
     mask: str | os.PathLike[str] | None = None,
     mask_strict: bool = False,
+    below: bool = False,
 ) -> OpenedSource:
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
@@ -113,6 +114,7 @@ def open(  # noqa: A001
             or directories of schemas; "auto" may be among the paths.
         mask: path of a policy of what is shown of records: `kafkafs help masks`. It is read once.
         mask_strict: whether a key or value that lacks a field of the policy is unreadable.
+        below: take all log dirs below each folder that is no log dir itself, such as /var/lib/kafka.
 
     Returns:
         Topics, partitions, records and tables of the source, and its tree; a context manager.
@@ -139,4 +141,13 @@ def open(  # noqa: A001
         schemas=tuple(os.fspath(each) for each in chosen),
         mask=policy,
     )
-    return OpenedSource(SourceLogs([os.fspath(path) for path in paths], options))
+    named = [os.fspath(path) for path in paths]
+    if below:
+        from engine.log.source_identity import paths_below
+
+        named = [
+            each
+            for path in named
+            for each in (paths_below(path) if os.path.isdir(path) else [path])
+        ]
+    return OpenedSource(SourceLogs(named, options))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from engine.log.partition_choice import Choosable
 
+CONTROLLER = "this is a KRaft controller's log dir: it has the metadata log alone; the records of topics are in brokers' log dirs"
 _MOST_NAMES = 4
 _LIKENESS = 0.6
 
@@ -23,6 +24,8 @@ def unmatched_partition(option: str, text: str, logs: Mapping[str, Choosable]) -
         logs: all partitions of the source by name.
     """
     what = f"no partition matches {option} {text}" if option else "no such partition"
+    if is_of_controller(logs):
+        return f"{what}; {CONTROLLER}"
     proper = {name: log for name, log in logs.items() if name == str(log.topic_partition)} or logs
     topics = {name: log.topic_partition.topic for name, log in proper.items()}
     if option == "--topic" and (meant := _meant(text, topics)) is not None:
@@ -34,6 +37,13 @@ def unmatched_partition(option: str, text: str, logs: Mapping[str, Choosable]) -
     names = sorted(proper, key=lambda name: name.startswith("__"))
     candidates = [*(() if option == "--partition" else sorted(set(topics.values()))), *names]
     return f"{what}; {known_names(names, 'partition', text, candidates)}"
+
+
+def is_of_controller(logs: Mapping[str, Choosable]) -> bool:
+    """Return whether a source has the metadata log of a cluster, and no other."""
+    from engine.topics.topic_names import CLUSTER_METADATA
+
+    return {log.topic_partition.topic for log in logs.values()} == {CLUSTER_METADATA}
 
 
 def _meant(text: str, topics: Mapping[str, str]) -> str | None:

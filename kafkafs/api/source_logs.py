@@ -107,9 +107,11 @@ class SourceLogs:
         topics = self.topics()
         if name not in topics:
             # Imported here: most names are right.
-            from engine.log.unmatched import did_you_mean
+            from engine.log.unmatched import CONTROLLER, did_you_mean, is_of_controller
 
-            raise KeyError(f"the source has no topic {name!r}{did_you_mean(name, topics)}")
+            like = did_you_mean(name, topics)
+            like = f"; {CONTROLLER}" if is_of_controller(self.source.partitions()) else like
+            raise KeyError(f"the source has no topic {name!r}{like}")
         return topics[name]
 
     def log(self, topic: str, number: int) -> PartitionLog:

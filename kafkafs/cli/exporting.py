@@ -325,6 +325,8 @@ def _chosen(
     Raises:
         NothingMatchedError: there are none.
     """
+    from engine.log.unmatched import CONTROLLER, is_of_controller
+
     there = require_partitions(source)
     require_choice(choice, there)
     found, left = {}, set()
@@ -337,7 +339,9 @@ def _chosen(
         else:
             left.add(partition.topic)
     if not found and not may_be_none:
-        own = f": {', '.join(sorted(left))} are Kafka's own, add --internal" if left else ""
+        names = ", ".join(sorted(left))
+        own = f": {names} are Kafka's own, add --internal" if left else ""
+        own += f"; {CONTROLLER}" if is_of_controller(there) else ""
         raise NothingMatchedError(f"there are no partitions to export{own}")
     if left:
         note(

@@ -179,8 +179,7 @@ def sql(
                 if read.failure is not None:
                     fail(sentence_of(read.failure))
                     raise AlreadyReported(EXIT_CANNOT_READ) from error
-                said = f"{_one_line(str(error)).rstrip('.')}{_quotes(query, logs.topics())}"
-                raise NothingMatchedError(said) from error
+                raise NothingMatchedError(_said(error, query, logs)) from error
         is_lost = report_lost_partitions(logs.source, partial(_is_read, read, choice))
         unread = report_unread(logs.source.unread() + logs.source.unread_folders())
     for topic, typed in read.typed.items():
@@ -376,6 +375,15 @@ def _in_order(query: str, sources: tuple[str, ...]) -> tuple[str, tuple[str, ...
     if len(queries) != 1:
         return query, sources
     return queries[0], (query, *(each for each in sources if each != queries[0]))
+
+
+def _said(error: Exception, query: str, logs: SourceLogs) -> str:
+    """Return what DuckDB says, and what to write, or to name, in its place."""
+    from engine.log.unmatched import CONTROLLER, is_of_controller
+
+    said = f"{_one_line(str(error)).rstrip('.')}{_quotes(query, logs.topics())}"
+    is_lone = said.startswith("Catalog Error") and is_of_controller(logs.source.partitions())
+    return f"{said}; {CONTROLLER}" if is_lone else said
 
 
 def _quotes(query: str, topics: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from engine.log.partition_choice import (
     NamePattern,
     PartitionChoice,
 )
-from engine.log.unmatched import known_names
+from engine.log.unmatched import CONTROLLER, is_of_controller, known_names
 from engine.topics.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from engine.units import TopicPartition
 from kafkafs.cli.arguments import (
@@ -157,7 +157,8 @@ def groups(
         with replaying() as advance:
             state = SourceState(logs, advance)
             if not state.has_groups:
-                raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=_HINT)
+                hint = CONTROLLER if is_of_controller(logs.partitions()) else _HINT
+                raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=hint)
             known = state.known_groups(at)
         patterns = patterns_of(names, "GROUP")
         is_missing = _report_missing(known, patterns)

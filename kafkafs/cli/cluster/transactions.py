@@ -76,6 +76,7 @@ def transactions(
     transactions, too. AGE ends now, or at --at. Exit status 1: a transaction hangs, or damage was found.
     """
     from engine.errors import SourceError
+    from engine.log.unmatched import CONTROLLER, is_of_controller
     from engine.replay.source_state import SourceState
 
     with open_log_source((source,), reads=LostRead()) as logs:
@@ -86,7 +87,8 @@ def transactions(
                 known |= _in_transactions(state, at)
         require_choice(choice, known)
         if form is None and not state.transactions.exists:
-            raise SourceError(f"{source} holds no partition of __transaction_state", hint=_HINT)
+            hint = CONTROLLER if is_of_controller(logs.partitions()) else _HINT
+            raise SourceError(f"{source} holds no partition of __transaction_state", hint=hint)
         if form is None:
             has_findings = _show_ids(state, at, choice, as_json=as_json)
         else:

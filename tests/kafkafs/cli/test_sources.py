@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -19,112 +18,17 @@ import kafkafs
 from engine.errors import SourceError
 from kafkafs.cli import COMMANDS, cli
 from kafkafs.serve.cluster_view import ClusterView
-from tests.fixtures_data import log_dir, truth_records
-
-SAMPLE = log_dir("sample")
-PARTITION = SAMPLE / "orders-0"
-FIRST = min(PARTITION.glob("*.log"))
-RECORDS = truth_records("sample", "orders-0")
-NAME_ONE = "name one of its files"
-KEY = (RECORDS[0].key or b"").decode()
-IN_FIRST = int(sorted(PARTITION.glob("*.log"))[1].stem)
-
-
-class Source(NamedTuple):
-    """What a person has, and how it opens: its topic, or the words of the refusal."""
-
-    make: Callable[[Path], Path]
-    topic: str | None
-    records: int = 0
-    refusal: str = ""
-    number: int = 0
-
-
-def _file(name: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        (folder / "mail").mkdir()
-        shutil.copy(FIRST, folder / "mail" / name)
-        return folder / "mail" / name
-
-    return make
-
-
-def _link(folder: Path) -> Path:
-    (folder / "link").symlink_to(FIRST)
-    return folder / "link"
-
-
-def _renamed_folder(folder: Path) -> Path:
-    return Path(shutil.copytree(PARTITION, folder / "copy of Monday"))
-
-
-def _folder(folder: Path) -> Path:
-    return Path(shutil.copytree(PARTITION, folder / "orders-0"))
-
-
-def _above(folder: Path) -> Path:
-    shutil.copytree(SAMPLE, folder / "kafka" / "data-0" / "kafka-log0")
-    return folder / "kafka"
-
-
-def _brokers(folder: Path) -> Path:
-    shutil.copytree(SAMPLE, folder / "brokers" / "kafka-1")
-    return folder / "brokers"
-
-
-def _tree(*names: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        for name in names:
-            path = folder / "other" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"x" * 100)
-        return folder / "other"
-
-    return make
-
-
-def _image(position: int, magic: bytes) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        data = bytearray(200_000)
-        data[position : position + len(magic)] = magic
-        (folder / "sda1.img").write_bytes(data)
-        return folder / "sda1.img"
-
-    return make
-
-
-SOURCES = {
-    "a renamed file": Source(_file("payments.log"), "payments", IN_FIRST),
-    "a file called like a partition": Source(
-        _file("payments-7.log"), "payments", IN_FIRST, number=7
-    ),
-    "a segment in any folder": Source(_file(FIRST.name), "mail", IN_FIRST),
-    "a carved file": Source(_file("f00123.dat"), "f00123.dat", IN_FIRST),
-    "a link": Source(_link, "orders", IN_FIRST),
-    "a renamed folder": Source(_renamed_folder, "copy_of_Monday", len(RECORDS)),
-    "a partition's folder": Source(_folder, "orders", len(RECORDS)),
-    "a folder above log dirs": Source(_above, None, refusal="log dirs below it: "),
-    "log dirs called like partitions": Source(_brokers, None, refusal="log dirs below it: "),
-    "ZooKeeper": Source(
-        _tree("version-2/log.1", "version-2/snapshot.0"), None, refusal="ZooKeeper"
-    ),
-    "Redpanda": Source(
-        _tree("redpanda/controller/0_0/0-1-v1.log", "kafka/orders/0_12/0-1-v1.log"),
-        None,
-        refusal="Redpanda",
-    ),
-    "BookKeeper": Source(_tree("current/0.log", "current/lastMark"), None, refusal="BookKeeper"),
-    "Pulsar": Source(_tree("bookkeeper/a", "metadata/b"), None, refusal="Pulsar"),
-    "Kafka Streams": Source(_tree("0_0/rocksdb/store/CURRENT"), None, refusal="Kafka Streams"),
-    "RocksDB": Source(_tree("CURRENT", "MANIFEST-000004", "000003.log"), None, refusal="RocksDB"),
-    "an XFS image": Source(_image(0, b"XFSB"), None, refusal="mount it first"),
-    "an ext4 image": Source(_image(1080, b"\x53\xef"), None, refusal="mount it first"),
-    "a device": Source(lambda _: Path("/dev/loop0"), None, refusal="mount it first"),
-    "renamed files in a folder": Source(_tree("a.log", "b.log"), None, refusal=NAME_ONE),
-    "photographs": Source(
-        _tree("a.jpg"), None, refusal="is not a log dir|contains no file of a log directory"
-    ),
-}
+from tests.kafkafs.sources_at_hand import (
+    FIRST,
+    IN_FIRST,
+    KEY,
+    NAME_ONE,
+    SAMPLE,
+    SOURCES,
+    Source,
+    controllers_dir,
+    one_file,
+)
 
 
 class Command(NamedTuple):
@@ -322,7 +226,7 @@ def test_below_takes_the_log_dirs_of_a_folder(kind: str, command: str, tmp_path:
 def test_a_file_is_rebuilt_and_served_as_the_partition_that_it_is(
     rename: str, shown: str, tmp_path: Path
 ) -> None:
-    path = _file("payments.log")(tmp_path)
+    path = one_file("payments.log")(tmp_path)
     result, error = run(["rebuild", str(path), f"{tmp_path}/rebuilt", "--rename", rename])
     assert (result.exit_code, error) == (0, " ")
     lines = run(["cat", f"{tmp_path}/rebuilt/{shown}"])[0].stdout.splitlines()
@@ -358,3 +262,47 @@ def test_partitions_and_topics_are_served_under_new_names() -> None:
         view = ClusterView(opened._logs, renames={"orders": "pay-2", "txn-0": "orders-1"})
         served = {name: list(each.logs) for name, each in view.topics().items()}
     assert served == {"orders": [1], "pay-2": [0, 1]}
+
+
+CONTROLLER = "this is a KRaft controller's log dir: it has the metadata log alone"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cat", "SOURCE", "-t", "orders"],
+        ["cat", "SOURCE", "orders-0/offset/3"],
+        ["check", "SOURCE", "-p", "orders-0"],
+        ["export", "SOURCE", "TARGET"],
+        ["get", "SOURCE", "orders", "k"],
+        ["groups", "SOURCE"],
+        ["head", "SOURCE", "orders-0"],
+        ["rebuild", "SOURCE", "TARGET", "-t", "orders"],
+        ["sql", "select * from orders", "SOURCE"],
+        ["stats", "SOURCE", "-t", "orders"],
+        ["transactions", "SOURCE"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_controllers_log_dir_is_named_when_records_are_asked_for(
+    words: list[str], tmp_path: Path
+) -> None:
+    named = {"SOURCE": str(controllers_dir(tmp_path)), "TARGET": str(tmp_path / "out")}
+    result, error = run([named.get(word, word) for word in words])
+    assert result.exit_code
+    assert CONTROLLER in f"{error}{result.exception}"
+
+
+def test_python_names_a_controllers_log_dir_and_takes_the_log_dirs_below(tmp_path: Path) -> None:
+    with kafkafs.open(controllers_dir(tmp_path)) as opened:
+        with pytest.raises(KeyError, match=CONTROLLER):
+            opened["orders"]
+        assert opened["__cluster_metadata", 0]
+    above = SOURCES["a folder above log dirs"].make(tmp_path)
+    (one,) = (each.parent for each in above.rglob("meta.properties"))
+    with kafkafs.open(above, below=True) as opened, kafkafs.open(one) as expected:
+        assert opened.scan("orders").count() == expected.scan("orders").count() > 0
+    with kafkafs.open(one, below=True) as opened:
+        assert "orders" in opened.topics
+    with pytest.raises(SourceError, match="ZooKeeper"):
+        kafkafs.open(SOURCES["ZooKeeper"].make(tmp_path), below=True)

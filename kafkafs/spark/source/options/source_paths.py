@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Sequence
 
+from engine.errors import SourceError
 from engine.log.log_directory import LogSource
 from engine.replicas.cluster_source import open_cluster
 from kafkafs.spark.errors import OptionError
@@ -17,9 +18,13 @@ def open_paths(paths: tuple[str, ...]) -> LogSource:
 
     Raises:
         OptionError: a wildcard matches nothing.
-        SourceError: a path is not Kafka's.
+        SourceError: a path is not Kafka's; what to name in its place is in its text, as Spark shows no more.
     """
-    return open_cluster(resolved(paths))
+    try:
+        return open_cluster(resolved(paths))
+    except SourceError as error:
+        text = f"{error.reason} ({error.hint})" if error.hint else error.reason
+        raise SourceError(text, hint=error.hint) from None
 
 
 def resolved(paths: Sequence[str]) -> list[str]:
