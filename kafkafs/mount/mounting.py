@@ -12,6 +12,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NoReturn
@@ -203,8 +204,8 @@ def check_machine(options: MountOptions) -> None:
     """Raise MountError if this machine or user cannot mount, with the command that helps."""
     if importlib.util.find_spec("pyfuse3") is None:
         raise MountError(
-            "mounting needs the Python package pyfuse3: apt install libfuse3-dev pkg-config gcc && "
-            "pip install 'kafkafs[fuse]' (ls, cat, cp and grep work without)"
+            f"mounting needs the Python package pyfuse3, which pip compiles: apt install {_headers()}"
+            " libfuse3-dev pkg-config gcc && pip install 'kafkafs[fuse]' (ls, cat, cp and grep work without)"
         )
     if not os.path.exists("/dev/fuse"):
         raise MountError(
@@ -218,6 +219,11 @@ def check_machine(options: MountOptions) -> None:
         raise MountError("this user may not open /dev/fuse: chmod 666 /dev/fuse, as root")
     if not as_root and (options.allow_other or options.allow_root) and not _other_users_allowed():
         raise MountError(f"allow_other needs root, or a line «user_allow_other» in {FUSE_CONF}")
+
+
+def _headers() -> str:
+    """Return the package with the headers of this Python, as Debian and Ubuntu call it."""
+    return f"python{sys.version_info.major}.{sys.version_info.minor}-dev"
 
 
 def _other_users_allowed() -> bool:

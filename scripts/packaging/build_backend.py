@@ -156,12 +156,12 @@ def _copy(parts: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _last_change() -> str:
-    """Return the time of the last commit; outside of a checkout that of PKG-INFO, which has it from its archive."""
+    """Return the time of the last commit; outside of a checkout that of a file, which has it from its archive."""
     if (ROOT / ".git").exists():
         command = ["git", "log", "-1", "--format=%ct"]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
         return done.stdout.strip()
-    return str(int((ROOT / "PKG-INFO").stat().st_mtime))
+    return str(int((ROOT / "pyproject.toml").stat().st_mtime))
 
 
 def _setup(names: dict[str, list[str]]) -> str:

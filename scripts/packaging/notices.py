@@ -25,7 +25,7 @@ def copy_libraries(names: Iterable[str], folder: Path) -> Path:
         path = library_path(name)
         shutil.copyfile(path, folder / name)
         (folder / name).chmod(0o644)
-        packages.add(_package_of(path))
+        packages.add(package_of(path))
     write_notice(folder / "NOTICE", sorted(packages))
     return folder
 
@@ -49,7 +49,7 @@ def write_notice(path: Path, packages: list[str]) -> None:
     path.write_text("".join(parts), encoding="utf-8")
 
 
-def _package_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     """Return the Debian package of a file."""
     for each in (path, Path("/", *path.parts[2:])):
         done = subprocess.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import bundle
 import debian_package
 import notices
+import sbom
 import single_file
 
 HERE = Path(__file__).resolve().parent
@@ -52,6 +54,8 @@ def make(names: list[str], dist: Path) -> None:
     dist.mkdir(parents=True, exist_ok=True)
     for name in names:
         PRODUCTS[name](dist)
+    clear(dist, "kafkafs-*.cdx.json")
+    sbom.write(dist, version(), bundled_versions(), Path(PYTHON))
     write_sums(dist)
 
 
@@ -165,6 +169,12 @@ def pyfuse3() -> Path:
             repair(built, wheels)
         found = list(wheels.glob("pyfuse3-*manylinux*.whl"))
     return found[0]
+
+
+def version() -> str:
+    """Return the version of kafkafs."""
+    found: str = runpy.run_path(str(ROOT / "engine" / "version.py"))["__version__"]
+    return found
 
 
 def bundled_versions() -> list[str]:

@@ -22,11 +22,10 @@ def kafkafs(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_mount_has_the_records_or_says_why_not(
-    at_hand: tuple[Path, Source], tmp_path: Path
+    at_hand: tuple[Path, Source], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path, expected = at_hand
-    mountpoint = tmp_path / "mnt"
-    mountpoint.mkdir()
+    mountpoint = tmp_path_factory.mktemp("mnt")
     done = kafkafs("mount", path, mountpoint)
     if expected.topic is None:
         assert done.returncode == 3
