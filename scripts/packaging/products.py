@@ -16,6 +16,7 @@ from pathlib import Path
 import bundle
 import debian_package
 import notices
+import pyfuse3_wheel
 import sbom
 import single_file
 
@@ -116,7 +117,7 @@ def sdist(dist: Path) -> None:
 
 
 def wheel(dist: Path) -> None:
-    """The wheel for all versions of Python, and one of pyfuse3, which PyPI has as sources only."""
+    """The wheels of kafkafs and of pyfuse3, which PyPI has as sources only, for all versions of Python."""
     clear(dist, "kafkafs-*.whl", "pyfuse3-*.whl")
     with tempfile.TemporaryDirectory() as folder:
         codecs = notices.copy_codecs(Path(folder) / "codecs")
@@ -126,7 +127,8 @@ def wheel(dist: Path) -> None:
     run(tool("auditwheel"), "show", str(made))
     run(tool("check-wheel-contents"), str(made))
     run(tool("twine"), "check", "--strict", str(made))
-    shutil.copy(pyfuse3(), dist)
+    with tempfile.TemporaryDirectory() as folder:
+        repair(pyfuse3_wheel.build(Path(folder), pyfuse3_version(), run, tool("pip")), dist)
 
 
 def build_wheel(folder: Path, **settings: str) -> Path:
@@ -145,12 +147,11 @@ def repair(built: Path, dist: Path) -> None:
 
 
 def pyfuse3() -> Path:
-    """Return pyfuse3's wheel, with libfuse."""
+    """Return pyfuse3's wheel for this version of Python, with libfuse."""
     wheels = CACHE / "wheels"
     found = list(wheels.glob("pyfuse3-*manylinux*.whl"))
     if not found:
         with tempfile.TemporaryDirectory() as folder:
-            version = next(line for line in bundled_versions() if line.startswith("pyfuse3=="))
             flags = f"-O2 -g0 -ffile-prefix-map={folder}=. -Wl,--strip-all"
             run(
                 tool("pip"),
@@ -162,13 +163,18 @@ def pyfuse3() -> Path:
                 "--no-build-isolation",
                 "-w",
                 folder,
-                version,
+                pyfuse3_version(),
                 CFLAGS=flags,
             )
             (built,) = Path(folder).glob("*.whl")
             repair(built, wheels)
         found = list(wheels.glob("pyfuse3-*manylinux*.whl"))
     return found[0]
+
+
+def pyfuse3_version() -> str:
+    """Return the line of bundle.txt for pyfuse3."""
+    return next(line for line in bundled_versions() if line.startswith("pyfuse3=="))
 
 
 def version() -> str:
