@@ -17,6 +17,7 @@ from engine.usage.predictions import Prediction
 from engine.usage.source_usage import FileSystem, UsedDisk
 from kafkafs.amounts import counted, size, time
 from kafkafs.cli.printing.terminal.table import print_json, print_table
+from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.disk_words import bounds_text, kind_name
 from kafkafs.mount.mount_table import read_mounts
@@ -36,7 +37,7 @@ def print_usage(found: UsedDisk) -> None:
     _print_bytes(found)
     _print_growth(found)
     for system in found.file_systems:
-        click.echo(_disk_sentence(found, system))
+        say(_disk_sentence(found, system))
     _print_retention(found)
     _print_cleaning(found)
     for each in found.advice:
@@ -44,9 +45,9 @@ def print_usage(found: UsedDisk) -> None:
         more = len(each.paths) - 1 + each.others
         place = printable(each.paths[0]) + (f" and {counted(more, 'more folder')}" if more else "")
         kind = kind_name(each.kind)
-        click.echo(f"{words}: {kind}, {size(each.total.allocated)} in {place}: {each.reason}")
+        say(f"{words}: {kind}, {size(each.total.allocated)} in {place}: {each.reason}")
     for note in found.notes:
-        click.echo(printable(note))
+        say(printable(note))
 
 
 def _print_bytes(found: UsedDisk) -> None:
@@ -72,7 +73,7 @@ def _print_bytes(found: UsedDisk) -> None:
     )
     click.echo()
     total = found.total
-    click.echo(
+    say(
         f"{size(total.allocated)} in {counted(total.files, 'file')}:"
         f" {total.allocated:,} bytes allocated (du -B1),"
         f" {total.apparent:,} apparent (du --apparent-size -B1)"
@@ -129,11 +130,11 @@ def _a_day(found: UsedDisk, names: Iterable[str]) -> str | None:
 def _print_growth(found: UsedDisk) -> None:
     grown = found.grown
     if grown is None:
-        click.echo("growth: unknown, no record has a timestamp")
+        say("growth: unknown, no record has a timestamp")
     elif grown.a_day is None:
-        click.echo(f"growth: unknown, all records are of {time(grown.until)}")
+        say(f"growth: unknown, all records are of {time(grown.until)}")
     else:
-        click.echo(
+        say(
             f"growth: {size(round(grown.a_day))} of records a day, from {time(grown.since)} to"
             f" {time(grown.until)} UTC by the records' timestamps: the producers' clocks, or the"
             " brokers' with LogAppendTime; never after a file's modification time"
@@ -188,7 +189,7 @@ def _print_retention(found: UsedDisk) -> None:
         if found.has_metadata
         else "no metadata log here: the broker's configuration for all topics"
     )
-    click.echo(f"retention at {time(found.predictions[0].now)} UTC, {source}:")
+    say(f"retention at {time(found.predictions[0].now)} UTC, {source}:")
     print_table(_RETENTION, rows)
 
 
@@ -216,7 +217,7 @@ def _print_cleaning(found: UsedDisk) -> None:
     if not cleaned:
         return
     click.echo()
-    click.echo(
+    say(
         "compaction, of the filthiest log first, each log.cleaner.backoff.ms (15 s); tombstones stay"
         " delete.retention.ms after their first cleaning:"
     )

@@ -26,6 +26,7 @@ SEVERAL = {
     "-l": "long lists of ls, names of grep, lazy unmounts",
     "-n": "line numbers of grep, number of records of head",
     "-o": "offsets of kcat, matches of grep, options of mount, the output of a compiler",
+    "--export": "that of kafka-consumer-groups, schemas to a directory",
     "--context": "records around those of grep, contexts of a schema registry",
     # The same thing of another object, which the help names.
     "--clean": "in plan the default is what the log dir says, in rebuild it is about a mode",

@@ -142,7 +142,9 @@ def test_a_missing_device_is_named_with_what_helps(monkeypatch: pytest.MonkeyPat
 
 def test_a_missing_pyfuse3_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mounting.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MountError, match=r"pyfuse3, .* apt install python3\.\d+-dev .* pip install"):
+    with pytest.raises(
+        MountError, match=r"pyfuse3, .* apt install python3\.\d+-dev .* pip install"
+    ):
         mounting.check_machine(DEFAULT)
 
 
