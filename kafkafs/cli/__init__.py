@@ -200,7 +200,7 @@ def _closed_pipe_fails() -> Iterator[None]:
 
 def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
-        from kafkafs.cli.printing.terminal.wrapping import say
+        from kafkafs.cli.printing.terminal.output import say
         from kafkafs.cli.printing.version import version_lines
 
         say("\n".join(version_lines()), hang=9)
@@ -348,7 +348,7 @@ def is_helper_call(program: str, arguments: list[str]) -> bool:
 
 def _complain(error: click.ClickException) -> int:
     """Print a usage error on standard error as click words it; return the exit status."""
-    from kafkafs.cli.printing.terminal.wrapping import say
+    from kafkafs.cli.printing.terminal.output import say
     from kafkafs.decode.shown_text import printable_lines
 
     text = StringIO()

@@ -12,9 +12,8 @@ import click
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
 from kafkafs.cli.completing import names
-from kafkafs.cli.printing.terminal.output import fail, sentence_of
+from kafkafs.cli.printing.terminal.output import fail, say, sentence_of
 from kafkafs.cli.printing.terminal.verbosity import verbosity
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.failures import KafkaFsError
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from kafkafs.cli.completing.names import completer
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say
 
 SUFFIX = ".md"
 

@@ -19,10 +19,10 @@ from kafkafs.cli.arguments import report_unread, source_argument, source_paths
 from kafkafs.cli.options.broker_user import broker_user_option
 from kafkafs.cli.options.partitions import partition_options, require_choice
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.cli.printing.terminal.verbosity import detail
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:

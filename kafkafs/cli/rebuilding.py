@@ -15,10 +15,10 @@ from kafkafs.cli.options.partitions import choice_of, pairs_of, partition_texts,
 from kafkafs.cli.options.times import range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.rebuild_report import closing_lines, print_partitions
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.step_progress import StepProgress, stoppable
 from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.cli.printing.terminal.verbosity import detail
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 

@@ -22,8 +22,8 @@ from kafkafs.cli.options.evidence import EvidenceFile, evidence_option
 from kafkafs.cli.options.outputs import StagedFile, refuse_inside
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.progress import Progress
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 

@@ -31,8 +31,8 @@ from kafkafs.cli.options.partitions import (
 )
 from kafkafs.cli.options.times import at_option, time_of
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import print_json, print_table, replaying, warn
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 

@@ -38,10 +38,9 @@ from kafkafs.cli.options.partitions import (
 from kafkafs.cli.options.times import time_of, zone_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.losses import report_lost_partitions
-from kafkafs.cli.printing.terminal.output import fail, write_line, write_output
+from kafkafs.cli.printing.terminal.output import fail, say, write_line, write_output
 from kafkafs.cli.printing.terminal.progress import Progress
 from kafkafs.cli.printing.terminal.table import print_json
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 from kafkafs.time_grammar import FORMS

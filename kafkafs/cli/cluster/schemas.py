@@ -18,9 +18,8 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.terminal.output import write_output
+from kafkafs.cli.printing.terminal.output import say, write_output
 from kafkafs.cli.printing.terminal.table import moment, print_json, print_table, replaying, warn
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable, printable_lines
 from kafkafs.exit_codes import EXIT_FINDINGS
 

@@ -17,6 +17,7 @@ from kafkafs.cli.arguments import (
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import (
     duration,
     moment,
@@ -25,7 +26,6 @@ from kafkafs.cli.printing.terminal.table import (
     replaying,
     warn,
 )
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import click
 
 from kafkafs.cli.arguments import VALUE_MODES, below_option, source_paths
 from kafkafs.cli.options.verbosity import verbosity_options
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.verbosity import detail, note, verbosity
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 
 BUDGET_HELP = (

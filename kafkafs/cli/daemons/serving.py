@@ -12,9 +12,8 @@ from kafkafs.cli.options.client_security import ClientSecurity, security_options
 from kafkafs.cli.options.partitions import pairs_of, partition_options, rename_option
 from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
-from kafkafs.cli.printing.terminal.output import write_line
+from kafkafs.cli.printing.terminal.output import say, write_line
 from kafkafs.cli.printing.terminal.verbosity import verbosity
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import click
 
 from kafkafs.amounts import counted, size
 from kafkafs.cli.arguments import address_of, json_option
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import duration, print_json, print_table
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 

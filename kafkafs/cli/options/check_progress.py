@@ -29,7 +29,7 @@ from engine.log.segment.damage import Elsewhere, ElsewhereKind
 from engine.verdict.holes import Hole
 from engine.verdict.loss import Loss, LossKind
 from engine.version import __version__
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

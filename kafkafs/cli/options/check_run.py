@@ -22,8 +22,8 @@ from kafkafs.cli.options.check_scope import CheckExtent
 from kafkafs.cli.options.evidence import EvidenceFile
 from kafkafs.cli.options.outputs import refuse_inside
 from kafkafs.cli.printing.check_report import CheckReport
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.progress import Progress
-from kafkafs.cli.printing.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from engine.rights.broker_user import BrokerUser

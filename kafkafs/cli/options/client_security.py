@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from kafkafs.cli.arguments import Command
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from engine.version import __version__
 from kafkafs.amounts import counted
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.outputs import StagedFile, refuse_inside
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.cli.printing.losses import print_losses
 from kafkafs.cli.printing.terminal.bars import strip
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import print_json, print_table
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import FORGETS, NEXT_STEP, closing
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from engine.log.segment.scan import BatchRun, ScanItem
 from engine.verdict.log_runs import is_large
 from engine.workers import Workers
 from kafkafs.cli.printing.damage import report
-from kafkafs.cli.printing.terminal.output import write_output
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say, write_output
 from kafkafs.decode.searching.search import DamageFacts, Match, Search
 from kafkafs.decode.searching.search_context import ContextSearch
 from kafkafs.decode.shown_text import json_text, printable

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from kafkafs.cli.printing.terminal.output import fail
+from kafkafs.cli.printing.terminal.output import fail, say
 from kafkafs.cli.printing.terminal.table import print_table
-from kafkafs.cli.printing.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource

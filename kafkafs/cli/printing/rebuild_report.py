@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.log.segment.damage import Elsewhere
 from engine.verdict.words import may_be_in
 from kafkafs.amounts import counted
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.loss_words import FORGETS, time_span
 

@@ -22,8 +22,8 @@ from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
 from kafkafs.cli.printing.check_report import UNREAD
 from kafkafs.cli.printing.terminal.bars import sparkline
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import duration, moment, print_json, print_table
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.loss_words import closing
 
 _HEADER = (

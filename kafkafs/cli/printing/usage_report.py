@@ -16,8 +16,8 @@ from engine.usage.growth import full_at
 from engine.usage.predictions import Prediction
 from engine.usage.source_usage import FileSystem, UsedDisk
 from kafkafs.amounts import counted, size, time
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import print_json, print_table
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 from kafkafs.disk_words import bounds_text, kind_name
 from kafkafs.mount.mount_table import read_mounts

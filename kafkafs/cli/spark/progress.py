@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.progress import Progress, is_terminal
 from kafkafs.cli.printing.terminal.verbosity import verbosity
-from kafkafs.cli.printing.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from kafkafs.spark.jobs.progress import JobProgress, OnProgress

@@ -98,9 +98,9 @@ def test_what_prints_no_records_takes_no_format(option: str) -> None:
 
 
 def test_errors_name_the_way_out() -> None:
-    found = run("cat", SAMPLE, "--topic", "orders", "--format", "%v")
+    found = run("cat", SAMPLE, "--topic", "orders", "--format", "%q")
     assert found.exit_code == 2
-    assert "%s is the value" in found.stderr
+    assert "%q is none of %s" in found.stderr
     assert run("get", SAMPLE, "orders", "k3", "--value", "--format", "%s").exit_code == 2
     found = run("cat", SAMPLE, "orders-0/offset/3.value", "--format", "%s")
     assert found.exit_code == 3

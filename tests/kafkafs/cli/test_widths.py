@@ -10,7 +10,7 @@ import click
 import pytest
 
 from kafkafs.cli import COMMANDS, main
-from kafkafs.cli.printing.terminal import table, wrapping
+from kafkafs.cli.printing.terminal import output, table
 from kafkafs.cli.printing.terminal.columns import shown_width
 from tests.fixtures_data import DATA, log_dir
 from tests.kafkafs.cli.test_terminal import ESCAPE, on_terminal
@@ -87,7 +87,7 @@ def test_no_line_is_wider_than_the_terminal_but_for_a_long_word(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def shown(columns: int | None) -> str:
-        for module in (wrapping, table):
+        for module in (output, table):
             monkeypatch.setattr(module, "terminal_columns", lambda _: columns)
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         with pytest.raises(SystemExit):
@@ -106,7 +106,7 @@ def words(text: str) -> set[str]:
 
 
 def test_a_wide_sparkline_is_one_word() -> None:
-    assert wrapping.wrapped("abc " * 9, 12).splitlines() == ["abc abc abc"] + ["  abc abc"] * 3
+    assert output.wrapped("abc " * 9, 12).splitlines() == ["abc abc abc"] + ["  abc abc"] * 3
 
 
 @pytest.mark.parametrize("name", ["check", "report", "plan", "stats", "rebuild", "export"])

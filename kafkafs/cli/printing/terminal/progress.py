@@ -9,8 +9,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.verbosity import detail, verbosity
-from kafkafs.cli.printing.terminal.wrapping import say
 from kafkafs.decode.shown_text import printable
 
 if TYPE_CHECKING:

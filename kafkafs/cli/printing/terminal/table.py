@@ -12,8 +12,8 @@ import click
 
 from engine.units import LAST_TIME
 from kafkafs.cli.printing.terminal.columns import table_lines
+from kafkafs.cli.printing.terminal.output import say, terminal_columns
 from kafkafs.cli.printing.terminal.progress import Progress
-from kafkafs.cli.printing.terminal.wrapping import say, terminal_columns
 from kafkafs.decode.shown_text import json_text, printable
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from kafkafs.cli.printing.terminal.wrapping import say
+from kafkafs.cli.printing.terminal.output import say
 
 _KEY = "kafkafs.cli.verbosity"
 
