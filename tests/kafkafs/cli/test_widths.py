@@ -101,8 +101,8 @@ def test_no_line_is_wider_than_the_terminal_but_for_a_long_word(
 
 
 def words(text: str) -> set[str]:
-    """The words of a text, without times that a run takes, and numbers of spaces."""
-    return set(re.sub(r"\d+\.\d+ s", "", text).split())
+    """The words of a text, without times that a run takes and times of day."""
+    return set(re.sub(r"\d+\.\d+ s|\d\d:\d\d:\d\d", "", text).split())
 
 
 def test_a_wide_sparkline_is_one_word() -> None:
