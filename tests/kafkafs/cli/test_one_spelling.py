@@ -31,6 +31,8 @@ SEVERAL = {
     # The same thing of another object, which the help names.
     "--clean": "in plan the default is what the log dir says, in rebuild it is about a mode",
     "--unclean": "as --clean",
+    "--cluster-id": "kept or new, or one that is given",
+    "--nodes": "those of a new cluster, or all that clients are shown",
     "--committed": "offsets says what it means for an offset",
     "--debug": "what is logged differs",
     "--decode": "the two defaults differ, as forms of files hold JSON and queries columns",

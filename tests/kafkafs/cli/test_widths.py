@@ -51,7 +51,7 @@ RUNS: dict[str, list[str]] = {
 ONLY_DATA = {
     "cat": "records", "dump": "DumpLogSegments' lines", "ls": "a name each", "offsets": "GetOffsetShell's lines",
     "topics": "kafka-topics' lines", "completion": "a script", "cp": "nothing", "mount": "nothing", "umount": "nothing",
-    "serve": "a log", "browse": "a screen", "top": "in tests/mount", "spark": "in tests/kafkafs/spark",
+    "serve": "a log", "browse": "a screen", "recover": "needs several brokers", "top": "in tests/mount", "spark": "in tests/kafkafs/spark",
 }  # fmt: skip
 
 
