@@ -13,7 +13,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.files.source_files import SourceRoot
+from engine.files.source_files import EXHAUSTED, SourceRoot
 from engine.log.held_up import unless_held_up
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.open_segments import OpenSegments
@@ -207,7 +207,8 @@ class PartitionLog:
             try:
                 return self._look()
             except OSError as error:
-                if not isinstance(error, FileNotFoundError) or not self._has_broker():
+                is_deleted = isinstance(error, FileNotFoundError) and self._has_broker()
+                if not is_deleted and error.errno not in EXHAUSTED:
                     self.problems.add_error(DamageKind.UNREADABLE, self._failed(error), error)
                 raise
 

@@ -55,6 +55,7 @@ def opened(paths: Sequence[str]) -> Iterator[list[LogSource]]:
     """Open the log dirs of a cluster, each as a source of its own; of a running broker a snapshot of this moment.
 
     Raises:
+        RecoverRefusedError: a path is one partition.
         SourceError: a path is missing, cannot be read, or is no log dir.
     """
     sources: list[LogSource] = []
@@ -65,6 +66,11 @@ def opened(paths: Sequence[str]) -> Iterator[list[LogSource]]:
                 source.close()
                 source = open_source(path, snapshot=True, budgets=_BUDGETS)
             sources.append(source)
+            if any(not log.folder for log in source.partitions().values()):
+                raise RecoverRefusedError(
+                    f"{path} is one partition, no log dir: recover takes the log dirs of a cluster's nodes",
+                    "kafkafs rebuild takes a partition",
+                )
         yield sources
     finally:
         for each in sources:

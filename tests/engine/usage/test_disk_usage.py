@@ -133,14 +133,16 @@ def test_a_file_is_counted_as_what_it_is_for(folder: str, name: str, kind: Usage
     assert usage_kind(folder, name) is kind
 
 
-def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = made_log_dir(tmp_path / "d", random.Random(2))
     deep = home / "a-0" / ("x" * 200)
     for _ in range(25):  # a path that is longer than Linux takes
         deep.mkdir()
-        os.chdir(deep)
+        monkeypatch.chdir(deep)
         deep = Path("y" * 200)
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
     assert counted(home).unread
 
 

@@ -62,7 +62,7 @@ def test_what_is_lost_is_said_first(dead: list[Path]) -> None:
     result = run("--plan", *dead)
     assert result.exit_code == 1
     assert result.stdout.startswith(
-        "LOST: 401 offsets on no disk and 1 partition without any copy; "
+        "LOST: 720 offsets on no disk and 1 partition without any copy; "
     )
 
 
@@ -87,3 +87,11 @@ def test_a_node_whose_address_no_disk_states_is_refused(dead: list[Path], tmp_pa
     assert "this would be refused: no disk states the address of node 1" in result.stdout
     result = run(*dead, tmp_path / "target")
     assert (result.exit_code, "--nodes FILE" in result.output) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["", "00000000000000000000.log"])
+def test_one_partition_is_refused_with_what_takes_it(dead: list[Path], name: str) -> None:
+    result = run("--plan", dead[0] / "orders-0" / name)
+    assert result.exit_code == 2
+    assert "is one partition, no log dir" in str(result.exception or "") + result.stderr
+    assert "kafkafs rebuild takes a partition" in str(result.exception or "") + result.stderr

@@ -447,7 +447,9 @@ def test_each_version_of_each_request_has_an_answer(tmp_path, make):
                 connection.ask(api, version, **fields)
         logged = served.log.read_text()
     assert "ERROR" not in logged
-    assert "WARNING" not in logged
+    warnings = [line for line in logged.splitlines() if "WARNING" in line]
+    assert all(line.endswith("refused: the server is read-only") for line in warnings)
+    assert len(warnings) == len(REFUSALS)
 
 
 class Unreadable:

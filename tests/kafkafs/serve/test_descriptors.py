@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -65,11 +66,13 @@ def test_consumers_of_more_partitions_than_descriptors_get_all_records(source, t
         for _ in range(2):
             with Connection(served) as connection:
                 wanted, errors = list(range(PARTITIONS)), set[int]()
-                while wanted:
+                end = (
+                    time.monotonic() + 30
+                )  # an answer may have nothing while another's files are open
+                while wanted and time.monotonic() < end:
                     found, codes = fetched(connection, wanted)
-                    assert found
                     errors |= codes
                     wanted = [each for each in wanted if each not in found]
-                assert errors == {0}
+                assert (wanted, errors) == ([], {0})
         lines = served.log.read_text().splitlines()
     assert len(lines) < 5, lines
