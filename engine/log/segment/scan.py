@@ -470,7 +470,10 @@ class FileScan:
         kind, reason = frame.kind, frame.reason
         if kind is DamageKind.TORN_TAIL:
             kind, reason = DamageKind.BAD_LENGTH, "a batch that states more bytes than the file has"
-        expected, last = None, None if next_base is None else next_base - 1
+        # A whole batch may follow that states an impossible offset.
+        expected, last = None, None
+        if next_base is not None and next_base >= (first or 0):
+            last = next_base - 1
         if frame.row is not None:
             expected = frame.row.crc
             base, end = frame.row.base_offset, frame.row.last_offset

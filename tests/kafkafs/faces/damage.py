@@ -145,11 +145,12 @@ class Damaged:
 
     @property
     def unsure(self) -> set[str]:
-        """The partitions of which nothing on disk can tell all, also of those without a batch that only a policy proves."""
-        is_known = METADATA not in self.unproven | self.gone | self.linked
-        ending = f" {removed_batch.__name__}"
-        removed = {each.removesuffix(ending) for each in self.did if each.endswith(ending)}
-        return self.unproven if is_known else self.unproven | removed
+        """The partitions of which nothing on disk can tell all, also of those whose gap only a policy proves to be a loss."""
+        if METADATA not in self.unproven | self.gone | self.linked:
+            return self.unproven
+        without_trace = (removed_batch.__name__, lost_segment.__name__)
+        hurt = (each.partition(" ") for each in self.did)
+        return self.unproven | {name for name, _, kind in hurt if kind in without_trace}
 
     def partitions(self) -> list[str]:
         """The partitions that are folders."""

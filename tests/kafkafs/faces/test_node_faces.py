@@ -78,18 +78,20 @@ def test_each_face_says_the_same_of_a_batch_with_wrong_offsets(
     assert list(contradictions(node)) == [], node.did
 
 
-def test_offsets_beside_damage_of_a_compacted_log_may_be_lost(
-    sound: SoundNode, tmp_path: Path
+FOUND = {
+    97280: "compacted offsets beside a flipped bit may be lost",
+    70091: "a wrong offset beside damage hides no good batch",
+    200042: "an impossible offset behind a damaged batch loses nothing before it",
+    200047: "without metadata nobody knows a lost segment of keyed records from compaction",
+}
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_each_face_says_the_same_of_the_seeds_that_found_a_fault(
+    seed: int, sound: SoundNode, tmp_path: Path
 ) -> None:
-    """The seed that found it: a batch with a flipped bit, and the one behind it removed."""
-    node = damaged_node(sound, tmp_path, 97280)
-    assert list(contradictions(node)) == [], node.did
-
-
-def test_a_wrong_offset_beside_damage_hides_no_good_batch(sound: SoundNode, tmp_path: Path) -> None:
-    """The seed that found it: random bytes over the end of a batch and the base offset of the next one."""
-    node = damaged_node(sound, tmp_path, 70091)
-    assert list(contradictions(node)) == [], node.did
+    node = damaged_node(sound, tmp_path, seed)
+    assert list(contradictions(node)) == [], (FOUND[seed], node.did)
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEEDS))
