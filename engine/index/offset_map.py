@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 
 from engine import kernel
@@ -20,77 +18,7 @@ from engine.units import Offset
 NOT_THERE = -1
 
 
-class OffsetMap(ABC):
-    """Keys and their offsets.
-
-    Attributes:
-        slots: most keys that fit.
-    """
-
-    slots: int
-
-    def __init__(self, slots: int) -> None:
-        self.slots = slots
-        self._latest_offset: Offset = NOT_THERE
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Number of keys."""
-
-    @abstractmethod
-    def put(self, key: bytes | memoryview, offset: Offset) -> None:
-        """Set the offset of a key, and the latest offset.
-
-        Raises:
-            ValueError: the map is full.
-        """
-
-    @abstractmethod
-    def get(self, key: bytes | memoryview) -> Offset:
-        """Return the offset of a key, -1 for an unknown key."""
-
-    def clear(self) -> None:
-        """Remove all keys."""
-        self._latest_offset = NOT_THERE
-
-    @property
-    def latest_offset(self) -> Offset:
-        """Last offset, inclusive, of the records in the map; -1 before the first."""
-        return self._latest_offset
-
-    def update_latest_offset(self, offset: Offset) -> None:
-        """Set the latest offset."""
-        self._latest_offset = offset
-
-    @property
-    def utilization(self) -> float:
-        """Used share of the slots, from 0 to 1."""
-        return self.size / self.slots
-
-    def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
-        """Put the keys of records from an offset on, while there are fewer than `limit` keys.
-
-        Returns:
-            number of records processed: all, or those before the first that did not fit.
-        """
-        for place in range(len(columns)):
-            offset, key = int(columns.offset[place]), columns.key(place)
-            if key is None or offset < start_offset:
-                continue
-            if self.size >= limit:
-                return place
-            self.put(key, offset)
-        return len(columns)
-
-    def offsets_of(self, columns: Columns) -> Column:
-        """Return the offset of each record's key, int64; -1 for unknown and null keys."""
-        keys = map(columns.key, range(len(columns)))
-        found = (NOT_THERE if key is None else self.get(key) for key in keys)
-        return np.fromiter(found, np.int64, len(columns))
-
-
-class HashedOffsetMap(OffsetMap):
+class HashedOffsetMap:
     """Hashes of keys in a table of fixed size, as Kafka's SkimpyOffsetMap has them: see `hashed_slots`.
 
     Keys with the same MD5 count as one.
@@ -106,7 +34,10 @@ class HashedOffsetMap(OffsetMap):
         slots = memory // BYTES_PER_SLOT
         if slots < 1:
             raise ValueError(f"{memory} bytes hold no entry of {BYTES_PER_SLOT} bytes")
-        super().__init__(slots)
+        self.slots = slots
+        """Most keys that fit."""
+        self.latest_offset: Offset = NOT_THERE
+        """Last offset, inclusive, of the records in the map; -1 before the first."""
         self._table = bytearray(slots * BYTES_PER_SLOT)
         self._size = 0
 
@@ -114,6 +45,11 @@ class HashedOffsetMap(OffsetMap):
     def size(self) -> int:
         """Number of keys."""
         return self._size
+
+    @property
+    def utilization(self) -> float:
+        """Used share of the slots, from 0 to 1."""
+        return self.size / self.slots
 
     def put(self, key: bytes | memoryview, offset: Offset) -> None:
         """Set the offset of a key. Raises ValueError if the table is full."""
@@ -124,7 +60,7 @@ class HashedOffsetMap(OffsetMap):
         place, is_there = slot
         write_slot(self._table, place, digest, offset)
         self._size += not is_there
-        self._latest_offset = offset
+        self.latest_offset = offset
 
     def get(self, key: bytes | memoryview) -> Offset:
         """Return the offset of a key, -1 for an unknown key."""
@@ -133,7 +69,7 @@ class HashedOffsetMap(OffsetMap):
 
     def clear(self) -> None:
         """Remove all keys."""
-        super().clear()
+        self.latest_offset = NOT_THERE
         if self._size:
             self._size = 0
             np.frombuffer(self._table, np.uint8).fill(0)
@@ -145,15 +81,19 @@ class HashedOffsetMap(OffsetMap):
         self._table, self.slots = table, slots
 
     def put_keys(self, columns: Columns, start_offset: Offset, limit: int) -> int:
-        """Put the keys of records by one call of the kernel; see `OffsetMap.put_keys`."""
+        """Put the keys of records from an offset on, while there are fewer than `limit` keys.
+
+        Returns:
+            number of records processed: all, or those before the first that did not fit.
+        """
         limit = min(limit, self.slots)
         seen, self._size, latest = kernel.put_keys(
             self._table, self._size, limit, columns, start_offset
         )
         if latest != NOT_THERE:
-            self._latest_offset = latest
+            self.latest_offset = latest
         return seen
 
     def offsets_of(self, columns: Columns) -> Column:
-        """Return the offsets of keys by one call of the kernel; see `OffsetMap.offsets_of`."""
+        """Return the offset of each record's key, int64; -1 for unknown and null keys."""
         return kernel.offsets_of(self._table, columns)

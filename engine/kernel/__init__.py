@@ -11,45 +11,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from engine.columns.columns import Columns
-from engine.lines.lines_result import LinesResult
-from engine.lines.record_line import LineOptions
+from engine.columns.columns import Columns as Columns
+from engine.lines.lines_result import LinesResult as LinesResult
+from engine.lines.record_line import LineOptions as LineOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.kernel.python import (
-        batch_facts,
-        column_lines,
-        contains,
-        count_headers,
-        decode,
-        dump_rows,
-        encode_records,
-        find_batch,
-        floor_slot,
-        gather,
-        gather_headers,
-        good_rows,
-        how_shown,
-        keep_records,
-        lines,
-        locate,
-        matching,
-        move_slots,
-        offsets_of,
-        put_keys,
-        read_batch,
-        read_line,
-        read_lines,
-        read_message,
-        read_record,
-        record_facts,
-        summarize,
-        text_piece,
-        walk,
-        write_message,
-    )
+    from engine.kernel.python import *  # noqa: F403
 
 try:
     from engine.kernel import compiled
@@ -60,12 +29,8 @@ except ImportError:  # pragma: no cover
 else:
     _compiled = compiled
 
-__all__ = [
-    "Columns",
-    "LineOptions",
-    "LinesResult",
+_FUNCTIONS = [
     "batch_facts",
-    "codec_library",
     "column_lines",
     "contains",
     "count_headers",
@@ -78,13 +43,11 @@ __all__ = [
     "gather_headers",
     "good_rows",
     "how_shown",
-    "is_compiled",
     "keep_records",
     "lines",
     "locate",
     "matching",
     "move_slots",
-    "name",
     "offsets_of",
     "put_keys",
     "read_batch",
@@ -95,21 +58,10 @@ __all__ = [
     "record_facts",
     "summarize",
     "text_piece",
-    "use",
     "walk",
     "write_message",
 ]
-
-_SAME_IN_BOTH = {
-    "Columns",
-    "LineOptions",
-    "LinesResult",
-    "codec_library",
-    "is_compiled",
-    "name",
-    "use",
-}
-"""Names that `use` does not replace."""
+"""Names that `use` replaces."""
 
 name: str
 """Kernel in use: "compiled" or "python"."""
@@ -180,7 +132,7 @@ def use(which: str) -> None:
     module = _compiled if which == "compiled" else import_module(f"{__name__}.python")
     if module is None:
         raise ModuleNotFoundError("the compiled kernel was not built: run scripts/setup")
-    for function in set(__all__) - _SAME_IN_BOTH:
+    for function in _FUNCTIONS:
         globals()[function] = getattr(module, function)
     # The kernels know no masks; `read_line` and `read_lines` make no line for options with one.
     globals()["lines"] = _with_mask(module.lines)

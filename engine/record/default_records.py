@@ -197,7 +197,11 @@ class DefaultRecordBatch(BatchBody):
         self.check_crc(self.computed_crc, "batch")
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Yield the records, in order; see `RecordBatch.records`."""
+        """Yield the records, in order.
+
+        Records before damage come first, then the error: InvalidRecordError, DecompressionError,
+        LimitExceededError or UnsupportedCodecError.
+        """
         leader_epoch, timestamp_type = self.header.partition_leader_epoch, self.timestamp_type
         place_of = self._placing()
 

@@ -152,7 +152,7 @@ class LegacyRecordBatch(BatchBody):
         return self._key_and_value()[1]
 
     def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Yield the message itself, or its inner messages; see `RecordBatch.records`."""
+        """Yield the message itself, or its inner messages; raises as those of magic 2."""
         for _, record in self.messages(budgets):
             yield record
 

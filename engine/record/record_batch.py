@@ -1,17 +1,13 @@
-"""Find the batch at a position of a buffer, of any magic; the interface of all batches."""
+"""Find the batch at a position of a buffer, of any magic; what all batches are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import TypeAlias
 
-from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.coding.compression import CompressionType
 from engine.coding.fixed_width import read_int32
 from engine.coding.layout import Buffer
 from engine.errors import CorruptRecordError
 from engine.record import default_records, legacy_records
-from engine.record.attributes import TimestampType
 from engine.record.batch_body import Load
 from engine.record.batch_frame import (
     CURRENT_MAGIC,
@@ -21,124 +17,17 @@ from engine.record.batch_frame import (
     MAGIC_POSITION,
     SMALLEST_BATCH,
 )
-from engine.record.record import Record
 
 _LENGTH_AND_MAGIC = HEADER.subset("length", "magic")
 MINIMUM_LENGTH = {magic: size - LOG_OVERHEAD for magic, size in SMALLEST_BATCH.items()}
 """Smallest length field of each magic: a header, and in magic 0 and 1 the sizes of a null key and value."""
 
 
-@runtime_checkable
-class RecordBatch(Protocol):
-    """A batch of records as in a log: magic 2, or a message of magic 0 or 1 with its inner messages.
+RecordBatch: TypeAlias = default_records.DefaultRecordBatch | legacy_records.LegacyRecordBatch
+"""A batch of records as in a log: magic 2, or a message of magic 0 or 1 with its inner messages.
 
-    Decodes nothing before it is needed; only `ensure_valid` and `records` check anything.
-    """
-
-    path: str | None
-    file_position: int
-
-    @property
-    def magic(self) -> int:
-        """Version of the format: 0, 1 or 2."""
-
-    @property
-    def size(self) -> int:
-        """Bytes in the file, with the offset and length fields."""
-
-    @property
-    def crc(self) -> int:
-        """Checksum that the header states."""
-
-    @property
-    def computed_crc(self) -> int:
-        """Checksum computed from the bytes that it covers."""
-
-    @property
-    def attributes(self) -> int:
-        """Attribute bits."""
-
-    @property
-    def codec_id(self) -> int:
-        """Number of the codec, perhaps an unknown one."""
-
-    @property
-    def compression(self) -> CompressionType:
-        """Codec. Raises InvalidRecordError when its number is unknown."""
-
-    @property
-    def timestamp_type(self) -> TimestampType:
-        """Type of the timestamps."""
-
-    @property
-    def base_offset(self) -> int:
-        """First offset. A compressed message of magic 0 or 1 is decoded for it, which may raise."""
-
-    @property
-    def last_offset(self) -> int:
-        """Last offset, inclusive."""
-
-    @property
-    def next_offset(self) -> int:
-        """Offset after the last."""
-
-    @property
-    def max_timestamp(self) -> int:
-        """Largest timestamp, as the header states it; -1 for magic 0."""
-
-    @property
-    def record_count(self) -> int | None:
-        """Number of records that the header states; None for magic 0 and 1."""
-
-    @property
-    def producer_id(self) -> int:
-        """Id of the idempotent or transactional producer, or -1."""
-
-    @property
-    def producer_epoch(self) -> int:
-        """Producer's epoch, or -1."""
-
-    @property
-    def base_sequence(self) -> int:
-        """Producer's sequence number of the first record, or -1."""
-
-    @property
-    def last_sequence(self) -> int:
-        """Producer's sequence number of the last record, or -1."""
-
-    @property
-    def leader_epoch(self) -> int:
-        """Epoch of the leader that wrote the batch, or -1."""
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the batch has a codec."""
-
-    @property
-    def is_transactional(self) -> bool:
-        """Whether the batch is part of a transaction."""
-
-    @property
-    def is_control(self) -> bool:
-        """Whether the records are control records."""
-
-    @property
-    def delete_horizon_ms(self) -> int | None:
-        """Time after which the cleaner may remove the batch's tombstones; None if not set."""
-
-    @property
-    def raw(self) -> memoryview:
-        """Bytes of the whole batch, as in the file."""
-
-    def ensure_valid(self) -> None:
-        """Check the size and the checksum. Raises CorruptRecordError."""
-
-    def records(self, budgets: Budgets = DEFAULT_BUDGETS) -> Iterator[Record]:
-        """Yield the records, in order.
-
-        Records before damage come first, then the error: InvalidRecordError, DecompressionError,
-        LimitExceededError or UnsupportedCodecError.
-        """
+Decodes nothing before it is needed; only `ensure_valid` and `records` check anything.
+"""
 
 
 def batch_size(

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from engine.errors import KafkaStorageError, SourceError
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_CRASHED, EXIT_USAGE
@@ -27,8 +27,10 @@ from kafkafs.fuse import daemon_log
 from kafkafs.masking.policy import MaskPolicyError
 from kafkafs.mount import background, child_process, mounting
 from kafkafs.mount.mounting import MountError, MountOptions
-from kafkafs.mount.served_tree import ServedTree
 from kafkafs.mount.status import DaemonStatus
+
+if TYPE_CHECKING:
+    from kafkafs.mount.log_tree import LogTree
 
 OPEN_FILES = 65_536
 M_ARENA_MAX = -8
@@ -36,7 +38,7 @@ M_ARENA_MAX = -8
 SWITCH_SECONDS = 0.0005
 """How long another thread may keep the GIL from the request loop. With Python's default of 5 ms every `ls` is slow."""
 
-Opener = Callable[[Sequence[str], MountOptions, DaemonStatus], ServedTree]
+Opener: TypeAlias = "Callable[[Sequence[str], MountOptions, DaemonStatus], LogTree]"
 
 
 def run(
@@ -91,7 +93,7 @@ def check_answers(path: str) -> None:
         child_process.ask_in_child(question, seconds=60.0)
 
 
-def open_log_tree(paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> ServedTree:
+def open_log_tree(paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> LogTree:
     """Open the tree over log dirs. Raises SourceError."""
     from kafkafs.mount.log_tree import LogTree
 

@@ -30,10 +30,10 @@ from kafkafs.fuse.pyfuse3_patches import fast_loop
 from kafkafs.fuse.slow_work import SlowWork
 from kafkafs.mount import mounting
 from kafkafs.mount.background import StartReport
+from kafkafs.mount.log_tree import LogTree
 from kafkafs.mount.mount_table import mount_at
 from kafkafs.mount.mounting import MountError, MountOptions
 from kafkafs.mount.problem_log import ProblemLog
-from kafkafs.mount.served_tree import ServedTree
 from kafkafs.mount.service_manager import notify
 from kafkafs.mount.status import DaemonStatus
 
@@ -53,7 +53,7 @@ class Session:
         paths: Sequence[str],
         mountpoint: str,
         options: MountOptions,
-        served: ServedTree,
+        served: LogTree,
         status: DaemonStatus,
         report: StartReport,
     ) -> None:

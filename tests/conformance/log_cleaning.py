@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from engine.broker.append.log_append_info import LogAppendInfo
 from engine.broker.cleaning.cleaned_transactions import CleanedTransactionMetadata
 from engine.broker.cleaning.cleaner import Cleaner
@@ -14,7 +16,8 @@ from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.log_to_clean import LogToClean
 from engine.broker.cleaning.throttler import Throttler
 from engine.broker.log.unified_log import UnifiedLog
-from engine.index.offset_map import OffsetMap
+from engine.columns.columns import Column, Columns
+from engine.index.offset_map import NOT_THERE, HashedOffsetMap
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.encoding.building import end_transaction_marker, records_of
 from engine.record.encoding.simple_record import SimpleRecord
@@ -31,11 +34,11 @@ COORDINATOR = AppendOrigin.COORDINATOR
 COMMIT, ABORT = ControlRecordType.COMMIT, ControlRecordType.ABORT
 
 
-class FakeOffsetMap(OffsetMap):
+class FakeOffsetMap(HashedOffsetMap):
     """Keeps the keys themselves; and the latest offset when it is cleared, so that a clean log is cleaned again."""
 
     def __init__(self, slots: int = MAX_INT32, keys: Iterable[int] = ()) -> None:
-        super().__init__(slots)
+        self.slots, self.latest_offset = slots, NOT_THERE
         self.offsets: dict[bytes, int] = {}
         for number in keys:
             self.put(key(number), MAX_INT64)
@@ -46,10 +49,25 @@ class FakeOffsetMap(OffsetMap):
 
     def put(self, key: bytes | memoryview, offset: int) -> None:
         self.offsets[bytes(key)] = offset
-        self.update_latest_offset(offset)
+        self.latest_offset = offset
 
     def get(self, key: bytes | memoryview) -> int:
-        return self.offsets.get(bytes(key), -1)
+        return self.offsets.get(bytes(key), NOT_THERE)
+
+    def put_keys(self, columns: Columns, start_offset: int, limit: int) -> int:
+        for place in range(len(columns)):
+            offset, key = int(columns.offset[place]), columns.key(place)
+            if key is None or offset < start_offset:
+                continue
+            if self.size >= limit:
+                return place
+            self.put(key, offset)
+        return len(columns)
+
+    def offsets_of(self, columns: Columns) -> Column:
+        keys = map(columns.key, range(len(columns)))
+        found = (NOT_THERE if key is None else self.get(key) for key in keys)
+        return np.fromiter(found, np.int64, len(columns))
 
     def clear(self) -> None:
         self.offsets.clear()
@@ -104,7 +122,7 @@ def clean_segments(
     cleaner: Cleaner,
     log: UnifiedLog,
     segments: Sequence[WritableSegment],
-    offset_map: OffsetMap,
+    offset_map: HashedOffsetMap,
 ) -> CleanerStats:
     """Clean some segments at the time 0, with all legacy tombstones kept."""
     stats = CleanerStats()

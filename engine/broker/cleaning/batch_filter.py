@@ -14,7 +14,7 @@ from engine.broker.cleaning.cleaner_stats import CleanerStats
 from engine.broker.cleaning.record_filter import BatchRetention, BatchRetentionResult
 from engine.coding.varint import to_int64
 from engine.columns.columns import Column, Columns
-from engine.index.offset_map import OffsetMap
+from engine.index.offset_map import HashedOffsetMap
 from engine.record.attributes import DELETE_HORIZON_MASK
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.record import Record
@@ -46,7 +46,7 @@ class BatchFilter:
 
     current_time: Timestamp
     delete_retention_ms: int
-    offset_map: OffsetMap
+    offset_map: HashedOffsetMap
     transactions: CleanedTransactionMetadata
     last_records: Mapping[int, LastRecord]
     high_watermark: Offset

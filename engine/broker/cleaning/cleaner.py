@@ -23,7 +23,7 @@ from engine.broker.log.unified_log import UnifiedLog
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.clock import Clock
 from engine.errors import LogCleaningAbortedError, OffsetOverflowError
-from engine.index.offset_map import OffsetMap
+from engine.index.offset_map import HashedOffsetMap
 from engine.record.memory_records import MemoryRecords
 from engine.units import Offset, Timestamp, TopicPartition
 from engine.writing.segment.segment_replacement import create_new_cleaned_segment
@@ -53,7 +53,7 @@ class Cleaner:
 
     def __init__(
         self,
-        offset_map: OffsetMap,
+        offset_map: HashedOffsetMap,
         clock: Clock,
         *,
         io_buffer_size: int,
@@ -126,7 +126,7 @@ class Cleaner:
         log: UnifiedLog,
         start: Offset,
         end: Offset,
-        offset_map: OffsetMap,
+        offset_map: HashedOffsetMap,
         stats: CleanerStats,
     ) -> None:
         """Put the keys of [start, end) into a map, as many as fit. Raises as `clean` does."""
@@ -141,14 +141,14 @@ class Cleaner:
                 logger.info("the offset map is full within %s", segment)
                 return
             # Missing offsets before the next segment count as clean.
-            offset_map.update_latest_offset(bound - 1)
+            offset_map.latest_offset = bound - 1
 
     def _map_segment(
         self,
         log: UnifiedLog,
         segment: WritableSegment,
         start: Offset,
-        offset_map: OffsetMap,
+        offset_map: HashedOffsetMap,
         transactions: CleanedTransactionMetadata,
         stats: CleanerStats,
     ) -> bool:
@@ -169,7 +169,7 @@ class Cleaner:
         self,
         log: UnifiedLog,
         segments: Sequence[WritableSegment],
-        offset_map: OffsetMap,
+        offset_map: HashedOffsetMap,
         now: Timestamp,
         stats: CleanerStats,
         transactions: CleanedTransactionMetadata,
@@ -251,7 +251,7 @@ def _map_chunk(
     chunk: CleanedChunk,
     start: Offset,
     limit: int,
-    offset_map: OffsetMap,
+    offset_map: HashedOffsetMap,
     transactions: CleanedTransactionMetadata,
     stats: CleanerStats,
 ) -> bool:
@@ -275,12 +275,12 @@ def _map_chunk(
             if seen < len(columns):
                 return True
         if batch.last_offset >= start:
-            offset_map.update_latest_offset(batch.last_offset)
+            offset_map.latest_offset = batch.last_offset
     return False
 
 
 def _map_run(
-    run: PlainRun, start: Offset, limit: int, offset_map: OffsetMap, stats: CleanerStats
+    run: PlainRun, start: Offset, limit: int, offset_map: HashedOffsetMap, stats: CleanerStats
 ) -> bool:
     """Put the keys of plain batches; return whether the map was full before their end."""
     seen = offset_map.put_keys(run.columns, start, limit)
@@ -289,7 +289,7 @@ def _map_run(
     whole = run.table[run.first : run.columns.row[seen]] if is_full else run.rows
     ends = whole["last_offset"][whole["last_offset"] >= start]
     if len(ends) and not (is_full and ends[-1] < offset_map.latest_offset):
-        offset_map.update_latest_offset(int(ends[-1]))
+        offset_map.latest_offset = int(ends[-1])
     return is_full
 
 

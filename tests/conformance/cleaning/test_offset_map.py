@@ -51,7 +51,7 @@ def test_get_when_full():
 def test_update_latest_offset():
     offsets, following = filled()
     assert offsets.get(key(following - 1)) == following - 1
-    offsets.update_latest_offset(40)
+    offsets.latest_offset = 40
     assert offsets.get(key(40)) == 40
     assert offsets.latest_offset == 40
 

@@ -18,7 +18,7 @@ from engine.broker.cleaning.filtered_chunk import filter_chunk
 from engine.broker.cleaning.record_filter import FilterResult, filter_to
 from engine.coding.compression import CompressionType
 from engine.errors import CorruptRecordError, InvalidRecordError
-from engine.index.offset_map import HashedOffsetMap, OffsetMap
+from engine.index.offset_map import HashedOffsetMap
 from engine.record.attributes import TimestampType
 from engine.record.encoding.building import records_of
 from engine.record.encoding.simple_record import SimpleRecord
@@ -106,7 +106,7 @@ def filter_of(data: bytes, *, upper_bound: int, latest: int, now: int = NOW) -> 
     for record in MemoryRecords(data).records():
         if record.key is not None and record.offset <= latest:
             offset_map.put(record.key, record.offset)
-    offset_map.update_latest_offset(latest)
+    offset_map.latest_offset = latest
     return BatchFilter(
         current_time=now,
         delete_retention_ms=1000,
@@ -286,11 +286,11 @@ def test_a_plain_batch_costs_no_call_of_its_own(codec: CompressionType) -> None:
     assert 40 <= counts[0] <= 160
 
 
-def hashed(known: OffsetMap, data: bytes) -> HashedOffsetMap:
+def hashed(known: HashedOffsetMap, data: bytes) -> HashedOffsetMap:
     """A map of the same offsets that asks the kernel."""
     made = HashedOffsetMap(1 << 20)
     for record in MemoryRecords(data).records():
         assert record.key is not None
         made.put(record.key, known.get(record.key))
-    made.update_latest_offset(known.latest_offset)
+    made.latest_offset = known.latest_offset
     return made
