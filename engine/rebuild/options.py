@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from engine.json_facts import facts_of
 from engine.log.view.log_bound import LogBound
 
 
@@ -58,9 +59,7 @@ class RebuildOptions:
     def salvages_only(self) -> list[str]:
         """Requested options that BROKER does not have."""
         asked = {
-            "from": self.start,
-            "to": self.stop,
-            "deleted": self.deleted,
+            **facts_of(self, "from=start to=stop deleted"),
             "below-log-start": self.below_log_start,
             "whole-batches": self.whole_batches,
         }

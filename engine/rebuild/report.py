@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from engine.json_facts import facts_of
 from engine.log.view.log_bound import LogBound
 from engine.rebuild.assembly.pieces import Dropped, Piece, coalesced
 from engine.rebuild.broker_mode import BrokerLoaded
@@ -25,9 +26,7 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
     report: Json = {
         "partition": str(log.partition),
         "sources": [each.root.display(each.folder) for each in planned.chosen.copies],
-        "topicId": log.topic_id,
-        "logStartOffset": log.log_start_offset,
-        "logEndOffset": log.log_end_offset,
+        **facts_of(log, "topic_id log_start_offset log_end_offset"),
         "bytes": sum(piece.size for piece in pieces),
         "batches": sum(piece.batches for piece in pieces),
         "records": sum(piece.records for piece in pieces),
@@ -43,11 +42,7 @@ def log_report(planned: PlannedLog, loaded: Loaded) -> Json:
     }
     report["lastStableOffset"] = loaded.last_stable_offset
     report["openTransactions"] = [
-        {
-            "producerId": each.producer_id,
-            "producerEpoch": each.producer_epoch,
-            "firstOffset": each.first_offset,
-        }
+        facts_of(each, "producer_id producer_epoch first_offset")
         for each in loaded.open_transactions
     ]
     if loaded.open_transactions:
@@ -73,9 +68,7 @@ def broker_report(chosen: Chosen, loaded: BrokerLoaded, clean: bool) -> Json:
         "partition": str(chosen.partition),
         "sources": [log.root.display(log.folder)],
         "clean": clean,
-        "logStartOffset": loaded.log_start_offset,
-        "logEndOffset": loaded.log_end_offset,
-        "logEndOffsetBefore": loaded.end_before,
+        **facts_of(loaded, "log_start_offset log_end_offset logEndOffsetBefore=end_before"),
         "lostSomething": cut > 0,
         "lossTotals": LossTotals(cut, int(cut > 0)).to_json(),
         "removed": loaded.removed,
@@ -97,41 +90,25 @@ def describe_options(options: RebuildOptions) -> Json:
         "topicIds": dict(options.topic_ids),
         "from": _bound(options.start),
         "to": _bound(options.stop),
-        "wholeBatches": options.whole_batches,
-        "deleted": options.deleted,
-        "belowLogStart": options.below_log_start,
-        "metaProperties": options.meta_properties,
+        **facts_of(options, "whole_batches deleted below_log_start meta_properties"),
     }
 
 
 def _bound(bound: LogBound | None) -> Json | None:
     if bound is None:
         return None
-    named = {"offset": bound.offset, "timestamp": bound.timestamp, "beforeEnd": bound.before_end}
+    named = facts_of(bound, "offset timestamp before_end")
     return {name: value for name, value in named.items() if value is not None}
 
 
 def _kept(piece: Piece) -> Json:
-    kept: Json = {
-        "firstOffset": piece.base_offset,
-        "nextOffset": piece.next_offset,
-        "file": None if piece.origin is None else piece.origin.path,
-        "position": piece.position,
-        "size": piece.size,
-    }
+    kept: Json = facts_of(
+        piece, "firstOffset=base_offset next_offset file=origin.path position size"
+    )
     if piece.origin is None:
         kept["madeAnew"] = True
     return kept
 
 
 def _left(dropped: Dropped) -> Json:
-    return {
-        "file": dropped.path,
-        "position": dropped.position,
-        "size": dropped.size,
-        "kind": dropped.kind,
-        "reason": dropped.reason,
-        "firstOffset": dropped.first_offset,
-        "lastOffset": dropped.last_offset,
-        "isLoss": dropped.is_loss,
-    }
+    return facts_of(dropped, "file=path position size kind reason first_offset last_offset is_loss")

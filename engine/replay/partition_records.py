@@ -10,6 +10,7 @@ from engine.budgets import Budgets
 from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.columns.columns import Columns
 from engine.errors import InvalidRecordError
+from engine.json_facts import facts_of
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.log.view.log_view import LogView
 from engine.record.control_records import ControlRecordType, parse_control_key
@@ -61,11 +62,7 @@ class Unreadable(NamedTuple):
         return {
             "partition": self.partition,
             "file": "/".join(self.file.split("/")[-2:]),
-            "position": self.position,
-            "length": self.length,
-            "reason": self.reason,
-            "firstOffset": self.first_offset,
-            "lastOffset": self.last_offset,
+            **facts_of(self, "position length reason first_offset last_offset"),
         }
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from engine.errors import KafkaStorageError
+from engine.json_facts import facts_of
 from engine.log.log_directory import LogSource
 from engine.log.view import stable_offset
 from engine.log.view.log_view import LogView
@@ -67,23 +68,20 @@ class Transaction(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON."""
         return {
-            "transactionalId": self.transactional_id,
-            "producerId": self.producer_id,
-            "producerEpoch": self.producer_epoch,
-            "previousProducerId": self.previous_producer_id,
-            "nextProducerId": self.next_producer_id,
-            "state": self.state,
-            "timeoutMs": self.timeout_ms,
+            **facts_of(
+                self,
+                "transactional_id producer_id producer_epoch previous_producer_id "
+                "next_producer_id state timeout_ms",
+            ),
             "partitions": [
                 {"topic": each.topic, "partition": each.partition} for each in self.partitions
             ],
-            "startTimestamp": self.start_timestamp,
-            "lastUpdateTimestamp": self.update_timestamp,
-            "clientTransactionVersion": self.client_version,
-            "coordinatorPartition": self.coordinator,
-            "recordOffset": self.record_offset,
-            "recordTimestamp": self.record_timestamp,
-            "note": self.note,
+            **facts_of(
+                self,
+                "start_timestamp lastUpdateTimestamp=update_timestamp "
+                "clientTransactionVersion=client_version coordinatorPartition=coordinator "
+                "record_offset record_timestamp note",
+            ),
         }
 
 
@@ -229,19 +227,12 @@ class OpenTransaction(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON."""
-        return {
-            "topic": self.partition.topic,
-            "partition": self.partition.partition,
-            "producerId": self.producer_id,
-            "producerEpoch": self.producer_epoch,
-            "firstOffset": self.first_offset,
-            "firstTimestamp": self.first_timestamp,
-            "newestTimestamp": self.newest_timestamp,
-            "transactionalId": self.transactional_id,
-            "coordinatorState": self.coordinator_state,
-            "hangs": self.hangs,
-            "reason": self.reason,
-        }
+        return facts_of(
+            self,
+            "topic=partition.topic partition=partition.partition producer_id "
+            "producer_epoch first_offset first_timestamp newest_timestamp "
+            "transactional_id coordinator_state hangs reason",
+        )
 
 
 def open_transactions(

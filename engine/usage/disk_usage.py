@@ -10,6 +10,7 @@ from functools import cached_property
 from engine.files.file_names import FolderState, parse_tiered_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.source_files import SourceRoot
+from engine.json_facts import facts_of
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource, Unread
 from engine.log.partition_log import PartitionLog
@@ -37,11 +38,7 @@ class Bytes:
 
     def facts(self) -> dict[str, int]:
         """Return the numbers for JSON."""
-        return {
-            "allocatedBytes": self.allocated,
-            "apparentBytes": self.apparent,
-            "files": self.files,
-        }
+        return facts_of(self, "allocatedBytes=allocated apparentBytes=apparent files")
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from engine.json_facts import facts_of
 from engine.units import MAX_INT64, Timestamp
 from engine.usage.aged_log import AgedLog, ListedSegment
 from engine.usage.cleaning_rules import (
@@ -48,10 +49,9 @@ class Departure(NamedTuple):
         """Return the departure for JSON."""
         segment = self.segment
         return {
-            "baseOffset": segment.base_offset,
-            "bytes": segment.size,
-            "allocatedBytes": segment.allocated,
-            "largestTimestamp": segment.largest_timestamp,
+            **facts_of(
+                segment, "base_offset bytes=size allocatedBytes=allocated largest_timestamp"
+            ),
             "timestampOf": "file" if segment.is_modification_time else "records",
             "deletedAt": self.at,
             "reason": self.reason,

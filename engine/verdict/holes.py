@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.json_facts import facts_of
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
@@ -86,12 +87,7 @@ class Hole:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         return {
-            "partition": self.partition,
-            "file": self.file,
-            "position": self.position,
-            "length": self.length,
-            "firstOffset": self.first_offset,
-            "nextOffset": self.next_offset,
+            **facts_of(self, "partition file position length first_offset next_offset"),
             "kinds": list(self.kinds),
             "stated": [list(each) for each in self.stated],
         }

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.errors import CorruptRecordError
+from engine.json_facts import facts_of
 from engine.log.segment.damage import DamageKind, Elsewhere
 from engine.log.segment.scan import Damage
 from engine.units import Offset, Position, Timestamp
@@ -87,19 +88,13 @@ class Loss:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; times in milliseconds."""
-        facts: dict[str, Any] = {
-            "partition": self.partition,
-            "kind": self.kind.value,
-            "firstOffset": self.first_offset,
-            "nextOffset": self.next_offset,
-            "offsets": self.offsets,
-            "certain": self.is_certain,
-            "reason": self.reason,
-            "timestampBefore": self.before,
-            "timestampAfter": self.after,
-        }
+        facts: dict[str, Any] = facts_of(
+            self,
+            "partition kind=kind.value first_offset next_offset offsets "
+            "certain=is_certain reason timestampBefore=before timestampAfter=after",
+        )
         if self.file:
-            facts |= {"file": self.file, "position": self.position, "length": self.length}
+            facts |= facts_of(self, "file position length")
         if self.elsewhere:
             facts["elsewhere"] = [each.to_json() for each in self.elsewhere]
         return facts

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from engine.files.file_names import FileState, FolderState
+from engine.json_facts import facts_of
 from engine.log.segment.damage import ElsewhereKind
 from engine.units import Offset, Timestamp
 from engine.verdict.loss import Loss
@@ -106,13 +107,10 @@ class LossTotals(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; times in milliseconds."""
-        facts: dict[str, Any] = {
-            "offsets": self.offsets,
-            "partitions": self.partitions,
-            "certain": self.is_certain,
-            "timestampBefore": self.before,
-            "timestampAfter": self.after,
-        }
+        facts: dict[str, Any] = facts_of(
+            self,
+            "offsets partitions certain=is_certain timestampBefore=before timestampAfter=after",
+        )
         if self.swapped:
             facts["inSwapFiles"] = self.swapped
         if self.misplaced:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.errors import DamagedFileError, UnreadableError, UnsupportedCodecError
+from engine.json_facts import facts_of
 from engine.lines.line_decoder import LineMasking
 from engine.log.segment.scan import Damage, Disorder
 from kafkafs.decode.shown_text import plain_json, valid_text
@@ -32,10 +33,7 @@ def damage_facts(damage: Damage | Disorder) -> dict[str, Any]:
     """Return the JSON facts of damage in a file."""
     facts: dict[str, Any] = {
         "file": shown_path(damage.path),
-        "position": damage.position,
-        "length": damage.length,
-        "reason": damage.reason,
-        "kind": damage.kind,
+        **facts_of(damage, "position length reason kind"),
         "expected": _number_or_text(damage.expected),
         "found": _number_or_text(damage.found),
         "firstOffset": damage.first_offset,
@@ -100,9 +98,7 @@ def exception_facts(error: Exception) -> dict[str, Any]:
     if isinstance(error, UnreadableError):
         return {
             "file": shown_path(error.path),
-            "position": error.position,
-            "length": error.length,
-            "reason": error.reason,
+            **facts_of(error, "position length reason"),
             "kind": "unreadable",
         }
     if not isinstance(error, DamagedFileError):

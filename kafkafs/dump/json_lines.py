@@ -17,6 +17,7 @@ from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.columns.columns import Columns
 from engine.errors import KafkaStorageError
 from engine.files.file_names import FileKind
+from engine.json_facts import camel_case
 from engine.lines.dump_text import codec_name, last_sequence, timestamp_label
 from engine.lines.json_text import Values, bytes_json, hide
 from engine.lines.line_decoder import LineDecoder
@@ -107,7 +108,7 @@ class JsonAround:
         facts = damage._asdict()
         del facts["path"]
         for name in ("first_offset", "last_offset"):
-            facts[_camel(name)] = facts.pop(name)
+            facts[camel_case(name)] = facts.pop(name)
         return [error_line(self.file.shown, facts), Tally(findings=not damage.kind.is_quiet)]
 
     def before(self, batches: ShownBatches) -> list[DumpItem]:
@@ -461,11 +462,6 @@ def _headline(file: DumpFile, size: int) -> bytes:
     elif file.base_offset is not None:
         facts["baseOffset"] = file.base_offset
     return json_line("file", file.shown, facts)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def _plain(value: object) -> object:

@@ -14,6 +14,7 @@ from engine import kernel
 from engine.budgets import MiB
 from engine.columns.batch_table import BatchProblem, Problem
 from engine.files.file_names import FileKind
+from engine.json_facts import facts_of
 from engine.lines.dump_text import timestamp_label
 from engine.log.segment.scan import Damage
 from engine.topics.topic_names import CLUSTER_METADATA
@@ -55,13 +56,7 @@ class MaskedAround(JsonAround):
         """Return the error line of bytes without a batch: their place and kind."""
         if not super().lost_bytes(damage, end):
             return []
-        facts = {
-            "position": damage.position,
-            "length": damage.length,
-            "kind": damage.kind,
-            "firstOffset": damage.first_offset,
-            "lastOffset": damage.last_offset,
-        }
+        facts = facts_of(damage, "position length kind first_offset last_offset")
         line = error_line(self.file.shown, self._mask.damage(facts))
         return [line, Tally(findings=not damage.kind.is_quiet)]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from engine.json_facts import facts_of
+
 BUCKETS = 54
 """Bucket n counts requests of [2^(n-1), 2^n) units of 1,024 ns; enough buckets for any duration."""
 
@@ -77,12 +79,11 @@ class Statistics:
     def facts(self) -> dict[str, Any]:
         """Return the counters for JSON."""
         return {
-            "bytesRead": self.bytes_read,
-            "readsAtOnce": self.reads_at_once,
-            "readsInThreads": self.reads_in_threads,
-            "interruptedCalls": self.interrupted_calls,
-            "damageAnswers": self.damage_answers,
-            "unexpectedErrors": self.unexpected_errors,
+            **facts_of(
+                self,
+                "bytes_read reads_at_once reads_in_threads interrupted_calls damage_answers "
+                "unexpected_errors",
+            ),
             "operations": {
                 name: numbers.facts()
                 for name, numbers in sorted(self.operations.items())

@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.check.log_statistics import CodecCounts, TimeCounts
 from engine.check.rules.finding import Finding
+from engine.json_facts import facts_of
 from engine.plan.log_plan import LogPlan
 from engine.replay.transactions import OpenTransaction
 from kafkafs.amounts import without_quotes
@@ -26,10 +27,7 @@ def as_json(facts: SourceFacts) -> dict[str, Any]:
     """
     return {
         "paths": list(facts.paths),
-        "madeAt": facts.made_at,
-        "version": facts.version,
-        "kernel": facts.kernel,
-        "chosenPartitionsOnly": facts.is_choice,
+        **facts_of(facts, "made_at version kernel chosenPartitionsOnly=is_choice"),
         "verdict": [{"level": each.level, "text": each.text} for each in verdict(facts)],
         "topicCount": len(facts.topics),
         "partitionCount": len(facts.partitions),
@@ -54,11 +52,7 @@ def as_json(facts: SourceFacts) -> dict[str, Any]:
         },
         "brokers": [
             {
-                "nodeId": each.node,
-                "logDirs": each.log_dirs,
-                "partitions": each.partitions,
-                "size": each.size,
-                "records": each.records,
+                **facts_of(each, "nodeId=node log_dirs partitions size records"),
                 "findings": dict(each.found),
             }
             for each in facts.brokers
@@ -78,9 +72,7 @@ def as_json(facts: SourceFacts) -> dict[str, Any]:
 
 def _rule(rule: RuleFindings) -> dict[str, Any]:
     return {
-        "rule": rule.rule,
-        "severity": rule.severity,
-        "number": rule.number,
+        **facts_of(rule, "rule severity number"),
         "first": [_finding(each) for each in rule.first],
     }
 
@@ -88,11 +80,7 @@ def _rule(rule: RuleFindings) -> dict[str, Any]:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "partition": finding.partition or None,
-        "file": finding.file,
-        "position": finding.position,
-        "length": finding.length,
-        "firstOffset": finding.first_offset,
-        "nextOffset": finding.next_offset,
+        **facts_of(finding, "file position length first_offset next_offset"),
         "sentence": without_quotes(finding.text),
     }
 
@@ -104,12 +92,11 @@ def _start(start: PlannedStart) -> dict[str, Any]:
         "version": start.version,
         "outcome": start.outcome,
         "reason": without_quotes(start.reason),
-        "logs": start.logs,
-        "lostRecords": start.lost_records,
-        "lostBytes": start.lost_bytes,
-        "offsetsGivenAgain": start.given_again,
-        "partitionsMadeAnew": start.made_anew,
-        "lostOffsets": start.lost_offsets,
+        **facts_of(
+            start,
+            "logs lost_records lost_bytes offsetsGivenAgain=given_again "
+            "partitionsMadeAnew=made_anew lost_offsets",
+        ),
         "logDirs": [{"path": each.path, "logs": len(each.folders)} for each in start.log_dirs],
         "changed": [_changed(each) for each in start.changed],
         "lostFolders": list(map(without_quotes, start.lost_folders)),
@@ -118,25 +105,16 @@ def _start(start: PlannedStart) -> dict[str, Any]:
 
 
 def _changed(log: LogPlan) -> dict[str, Any]:
-    return {
-        "folder": log.folder,
-        "logEndBefore": log.log_end_before,
-        "logEnd": log.log_end,
-        "lostRecords": log.losses.records,
-        "lostBytes": log.losses.bytes,
-        "damagedBatchesServed": log.kept.damaged_batches,
-    }
+    return facts_of(
+        log,
+        "folder log_end_before log_end lostRecords=losses.records "
+        "lostBytes=losses.bytes damagedBatchesServed=kept.damaged_batches",
+    )
 
 
 def _topic(topic: TopicFacts) -> dict[str, Any]:
     return {
-        "topic": topic.name,
-        "partitions": topic.partitions,
-        "size": topic.size,
-        "batches": topic.batches,
-        "records": topic.records,
-        "skew": topic.skew,
-        "withoutKey": topic.without_key,
+        **facts_of(topic, "topic=name partitions size batches records skew without_key"),
         "firstTimestamp": _known(topic.first_timestamp),
         "lastTimestamp": _known(topic.last_timestamp),
         "codecs": _codecs(topic.codecs),
@@ -147,46 +125,29 @@ def _topic(topic: TopicFacts) -> dict[str, Any]:
 
 def _partition(partition: PartitionFacts) -> dict[str, Any]:
     return {
-        "partition": partition.name,
-        "topic": partition.place.topic,
-        "number": partition.place.partition,
-        "state": partition.state,
-        "live": partition.is_live,
-        "logStart": partition.log_start,
-        "logEnd": partition.log_end,
-        "segments": partition.segments,
-        "size": partition.size,
-        "batches": partition.batches,
-        "records": partition.records,
+        **facts_of(
+            partition,
+            "partition=name topic=place.topic number=place.partition state live=is_live "
+            "log_start log_end segments size batches records",
+        ),
         "firstTimestamp": _known(partition.first_timestamp),
         "lastTimestamp": _known(partition.last_timestamp),
-        "lateBatches": partition.late_batches,
-        "withoutKey": partition.without_key,
-        "withoutTime": partition.without_time,
-        "producers": partition.producers,
+        **facts_of(partition, "late_batches without_key without_time producers"),
         "findings": dict(partition.found),
         "blocks": [
             {
-                "segments": each.segments,
-                "firstOffset": each.first_offset,
-                "nextOffset": each.next_offset,
+                **facts_of(each, "segments first_offset next_offset"),
                 "firstTimestamp": _known(each.first_timestamp),
                 "lastTimestamp": _known(each.last_timestamp),
-                "size": each.size,
-                "records": each.records,
-                "hasHole": each.has_hole,
+                **facts_of(each, "size records has_hole"),
             }
             for each in partition.blocks
         ],
         "holes": [
             {
-                "file": hole.file,
-                "fileSize": hole.file_size,
-                "position": hole.position,
+                **facts_of(hole, "file file_size position"),
                 "end": hole.position + hole.length,
-                "length": hole.length,
-                "firstOffset": hole.first_offset,
-                "nextOffset": hole.next_offset,
+                **facts_of(hole, "length first_offset next_offset"),
                 "kinds": list(hole.kinds),
             }
             for file in partition.damaged
@@ -201,14 +162,11 @@ def _copies(copies: Copies) -> dict[str, Any]:
         "partition": copies.place.partition,
         "copies": [
             {
-                "name": each.name,
-                "nodeId": each.node,
-                "logDir": each.log_dir,
-                "logStart": each.facts.log_start,
-                "logEnd": each.facts.log_end,
-                "lastEpoch": each.last_epoch,
-                "records": each.facts.records,
-                "size": each.facts.size,
+                **facts_of(
+                    each,
+                    "name nodeId=node log_dir logStart=facts.log_start logEnd=facts.log_end "
+                    "last_epoch records=facts.records size=facts.size",
+                ),
                 "findings": each.facts.found.total(),
                 "notCompared": copies.not_compared.get(each.name),
                 "differences": [_finding(one) for one in copies.differences.get(each.name, ())],
@@ -230,19 +188,17 @@ def _heat(found: HeatMap | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "step": found.width,
-        "from": found.axis.first,
-        "to": found.axis.end,
-        "topicsLeftOut": found.left_out,
-        "lossesWithoutTime": found.untimed,
+        **facts_of(
+            found,
+            "step=width from=axis.first to=axis.end topicsLeftOut=left_out "
+            "lossesWithoutTime=untimed",
+        ),
         "topics": [
             {
                 "topic": row.topic,
                 "cells": [
                     {
-                        "start": cell.start,
-                        "state": cell.kind,
-                        "records": cell.records,
+                        **facts_of(cell, "start state=kind records"),
                         "missingOffsets": sum(each.offsets for each in cell.missing),
                     }
                     for cell in row.cells
@@ -263,36 +219,20 @@ def _powers(counts: np.ndarray) -> dict[str, int]:
 
 def _group(group: GroupFacts) -> dict[str, Any]:
     return {
-        "group": group.name,
-        "type": group.kind,
-        "state": group.state,
-        "members": group.members,
-        "lag": group.lag,
+        **facts_of(group, "group=name type=kind state members lag"),
         "partitions": [
-            {
-                "topic": each.topic,
-                "partition": each.partition,
-                "committed": each.committed,
-                "logEnd": each.log_end,
-                "lag": each.lag,
-            }
-            for each in group.lags
+            facts_of(each, "topic partition committed log_end lag") for each in group.lags
         ],
     }
 
 
 def _transaction(found: OpenTransaction) -> dict[str, Any]:
-    return {
-        "topic": found.partition.topic,
-        "partition": found.partition.partition,
-        "firstOffset": found.first_offset,
-        "since": found.first_timestamp,
-        "producerId": found.producer_id,
-        "transactionalId": found.transactional_id,
-        "coordinatorState": found.coordinator_state,
-        "hangs": found.hangs,
-        "reason": found.reason,
-    }
+    return facts_of(
+        found,
+        "topic=partition.topic partition=partition.partition first_offset "
+        "since=first_timestamp producer_id transactional_id coordinator_state hangs "
+        "reason",
+    )
 
 
 def _known(timestamp: int) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 import jinja2
 
 from engine.check.rules.rules import RULES
+from engine.json_facts import facts_of
 from kafkafs import amounts
 from kafkafs.decode.shown_text import printable_lines
 from kafkafs.disk_words import bounds_text, kind_name
@@ -122,14 +123,10 @@ def _template() -> jinja2.Template:
         finalize=_shown,
     )
     environment.filters |= {
-        "number": amounts.count,
-        "bytes": amounts.size,
-        "large": amounts.large,
-        "ratio": amounts.ratio,
-        "time": amounts.time,
-        "minute": amounts.minute,
-        "counted": amounts.counted,
-        "unquoted": amounts.without_quotes,
+        **facts_of(
+            amounts,
+            "number=count bytes=size large ratio time minute counted unquoted=without_quotes",
+        ),
         "kind": kind_name,
         "bounds": bounds_text,
     }

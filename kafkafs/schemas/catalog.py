@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from engine.json_facts import facts_of
 from engine.topics.decoded_record import too_large
 from kafkafs.schemas.schema import JsonValue, Origin, Reference, Schema, SchemaKind
 
@@ -24,11 +25,7 @@ def state_of(schema: Schema) -> str:
 def facts(schema: Schema) -> dict[str, Any]:
     """Return a schema as a JSON object; empty references, metadata and rules are left out."""
     found: dict[str, Any] = {
-        "subject": schema.subject,
-        "version": schema.version,
-        "id": schema.id,
-        "guid": schema.guid,
-        "schemaType": schema.kind.schema_type,
+        **facts_of(schema, "subject version id guid schemaType=kind.schema_type"),
         "state": state_of(schema),
     }
     if schema.references:
@@ -39,12 +36,10 @@ def facts(schema: Schema) -> dict[str, Any]:
         found["ruleSet"] = schema.rule_set
     if schema.is_encrypted:
         found["isEncrypted"] = True
-    found["since"] = {
-        "file": schema.origin.path,
-        "offset": schema.origin.offset,
-        "timestamp": schema.origin.timestamp,
-        "isFirst": schema.origin.is_first,
-    }
+    found["since"] = facts_of(
+        schema,
+        "file=origin.path offset=origin.offset timestamp=origin.timestamp isFirst=origin.is_first",
+    )
     times = {"deletedSince": schema.deleted_since, "until": schema.until}
     return {**found, **times, "schema": schema.text}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
+from engine.json_facts import facts_of
 from engine.replay.bounded_cache import BoundedCache
 from engine.replay.log_replay import MOST_INSTANTS
 from engine.units import Offset, Position, Timestamp
@@ -53,12 +54,7 @@ class SchemaProblem(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON."""
-        return {
-            "file": self.file,
-            "offset": self.offset,
-            "position": self.position,
-            "reason": self.reason,
-        }
+        return facts_of(self, "file offset position reason")
 
     def __str__(self) -> str:
         place = "" if self.offset is None else f", offset {self.offset}"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columns.batch_table import holds_control, holds_transactional
+from engine.json_facts import facts_of
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.record.attributes import (
     COMPRESSION_MASK,
@@ -122,13 +123,8 @@ class BatchHeaderRows:
         facts = self._options.reported(split, damage_facts(damage))
         if facts is not None:
             known = {
-                "topic": split.partition.topic,
-                "partition": split.partition.partition,
-                "segment": split.segment,
-                "position": damage.position,
-                "size": damage.length,
-                "baseOffset": damage.first_offset,
-                "lastOffset": damage.last_offset,
+                **facts_of(split, "topic=partition.topic partition=partition.partition segment"),
+                **facts_of(damage, "position size=length baseOffset=first_offset last_offset"),
                 "_corrupt": json.dumps(facts),
             }
             yield one_row(self._schema, known)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from engine.budgets import Budgets
 from engine.columns.batch_table import holds_control
+from engine.json_facts import facts_of
 from engine.log.segment.scan import BatchRun, Damage, Disorder
 from engine.units import NO_TIMESTAMP, Offset, Timestamp
 from kafkafs.decode.error_line import damage_facts
@@ -57,16 +58,10 @@ class SegmentTotalRows:
         if not found.size:
             return  # the segment is gone, and fail_on_data_loss is false
         known = {
-            "topic": split.partition.topic,
-            "partition": split.partition.partition,
-            "segment": split.segment,
-            "file": split.path,
-            "size": found.size,
-            "batches": found.batches,
-            "records": found.records,
-            "controlBatches": found.control_batches,
-            "firstOffset": found.first_offset,
-            "lastOffset": found.last_offset,
+            **facts_of(
+                split, "topic=partition.topic partition=partition.partition segment file=path"
+            ),
+            **facts_of(found, "size batches records control_batches first_offset last_offset"),
             "minTimestamp": _instant(found.min_timestamp),
             "maxTimestamp": _instant(found.max_timestamp),
             "damagedBytes": found.damaged_bytes,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from engine.check.batches.batch_order import Gaps
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding
+from engine.json_facts import facts_of
 from engine.units import Offset
 from engine.verdict.gap_causes.gaps import Evidence
 from engine.verdict.gap_causes.producer_sequences import Producers, SequenceBreak, breaks_without
@@ -66,10 +67,5 @@ def _broken(under: PartitionUnderCheck, each: SequenceBreak) -> Finding:
         length=each.size,
         first_offset=each.first_offset,
         next_offset=each.next_offset,
-        facts={
-            "producerId": each.producer_id,
-            "producerEpoch": each.epoch,
-            "expected": each.expected,
-            "found": each.found,
-        },
+        facts=facts_of(each, "producer_id producerEpoch=epoch expected found"),
     )

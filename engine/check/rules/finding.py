@@ -9,6 +9,7 @@ from typing import Any
 from engine.check.rules.rules import RULES, Severity
 from engine.errors import UnreadableError
 from engine.files.read_failures import error_name, is_of_device, reason_of
+from engine.json_facts import facts_of
 from engine.units import Offset, Position
 
 
@@ -64,13 +65,7 @@ class Finding:
             "rule": self.rule,
             "severity": self.severity.value,
             "partition": self.partition or None,
-            "file": self.file,
-            "position": self.position,
-            "length": self.length,
-            "firstOffset": self.first_offset,
-            "nextOffset": self.next_offset,
-            "sentence": self.text,
-            "advice": self.advice,
+            **facts_of(self, "file position length first_offset next_offset sentence=text advice"),
             "facts": {**self.facts, **({"more": self.others} if self.others else {})} or None,
         }
         return {name: value for name, value in known.items() if value is not None}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from engine.json_facts import facts_of
 from engine.replay.groups.applications import Application, GroupMarks, application_of
 from engine.replay.keyed_state import KeyedEntry, Owned
 from engine.topics.decoded_record import TopicDecoder
@@ -80,19 +81,11 @@ class CommittedOffset(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON."""
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "offset": self.offset,
-            "leaderEpoch": self.leader_epoch,
-            "metadata": self.metadata,
-            "commitTimestamp": self.commit_timestamp,
-            "expireTimestamp": self.expire_timestamp,
-            "topicId": self.topic_id,
-            "producerId": self.producer_id,
-            "recordOffset": self.record_offset,
-            "recordTimestamp": self.record_timestamp,
-        }
+        return facts_of(
+            self,
+            "topic partition offset leader_epoch metadata commit_timestamp "
+            "expire_timestamp topic_id producer_id record_offset record_timestamp",
+        )
 
 
 class Assigned(NamedTuple):
@@ -130,12 +123,9 @@ class Member:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON."""
-        facts: dict[str, Any] = {
-            "memberId": self.member_id,
-            "groupInstanceId": self.instance_id,
-            "clientId": self.client_id,
-            "clientHost": self.client_host,
-        }
+        facts: dict[str, Any] = facts_of(
+            self, "member_id groupInstanceId=instance_id client_id client_host"
+        )
         if self.epoch is not None:
             facts |= {"epoch": self.epoch, "state": self.state}
         facts["assignment"] = [each.facts() for each in self.assignment]
@@ -193,9 +183,7 @@ class Group:
         epoch = "generation" if self.kind == "classic" else "epoch"
         application = self.application
         return {
-            "group": self.group_id,
-            "type": self.kind,
-            "protocolType": self.protocol_type,
+            **facts_of(self, "group=group_id type=kind protocol_type"),
             "application": None if application is None else application.name,
             "applicationBy": None if application is None else application.evidence,
             "state": self.state,

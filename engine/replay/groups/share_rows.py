@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from engine.json_facts import facts_of
 from engine.replay.groups.group import Group, Member
 from engine.replay.groups.share_state import ShareOffset
 from engine.replay.groups.shares import SharesImage
@@ -80,9 +81,7 @@ class ShareRow(NamedTuple):
             "leaderEpoch": facts.pop("leaderEpoch"),
             "stateEpoch": facts.pop("stateEpoch"),
             "deliveryCompleteCount": facts.pop("deliveryCompleteCount"),
-            "mostDeliveries": self.most_deliveries,
-            "topicId": self.place.topic_id,
-            "isInitialized": self.is_initialized,
+            **facts_of(self, "most_deliveries topicId=place.topic_id is_initialized"),
             "memberIds": list(self.members),
             "coordinatorPartition": self.coordinator,
             **facts,

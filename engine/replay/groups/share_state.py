@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from engine.errors import LimitExceededError
+from engine.json_facts import facts_of
 from engine.log.view.log_view import LogView
 from engine.replay.groups.state_batches import BatchesOfRecord, StateBatch, merged
 from engine.replay.keyed_state import not_a_key, owner_of
@@ -85,16 +86,11 @@ class ShareOffset:
     def facts(self) -> dict[str, Any]:
         """Return the facts for JSON."""
         return {
-            "startOffset": self.start_offset,
-            "deliveryCompleteCount": self.delivery_complete_count,
-            "stateEpoch": self.state_epoch,
-            "leaderEpoch": self.leader_epoch,
-            "snapshotEpoch": self.snapshot_epoch,
+            **facts_of(
+                self, "start_offset delivery_complete_count state_epoch leader_epoch snapshot_epoch"
+            ),
             "stateBatches": [batch.facts() for batch in self.batches],
-            "createTimestamp": self.create_timestamp,
-            "writeTimestamp": self.write_timestamp,
-            "recordOffset": self.record_offset,
-            "recordTimestamp": self.record_timestamp,
+            **facts_of(self, "create_timestamp write_timestamp record_offset record_timestamp"),
             "notes": list(self.notes),
         }
 

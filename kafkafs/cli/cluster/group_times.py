@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from engine.clock import SYSTEM_CLOCK
+from engine.json_facts import facts_of
 from engine.log.partition_choice import NamedPartition, PartitionChoice
 from engine.replay.groups.commits import StandingStill, StoredCommit, commits
 from engine.replay.groups.group import Group
@@ -108,11 +109,7 @@ def print_history(
             continue
         end = state.ends.end_of(commit.topic, commit.partition, commit.timestamp)
         facts = {
-            "group": commit.group,
-            "topic": commit.topic,
-            "partition": commit.partition,
-            "commitTimestamp": commit.timestamp,
-            "offset": commit.offset,
+            **facts_of(commit, "group topic partition commitTimestamp=timestamp offset"),
             "logEndOffset": end,
             "lag": lag(commit.offset, end),
             "recordOffset": commit.record_offset,

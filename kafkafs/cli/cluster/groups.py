@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.json_facts import facts_of
 from engine.log.partition_choice import (
     Choosable,
     NamedPartition,
@@ -217,7 +218,7 @@ def _place(row: GroupRow | ShareRow) -> NamedPartition:
 def _list(_: SourceState, found: Sequence[Group], __: KnownGroups, *, as_json: bool) -> None:
     for group in found:
         if as_json:
-            print_json({"group": group.group_id, "type": group.kind, "state": group.state})
+            print_json(facts_of(group, "group=group_id type=kind state"))
         else:
             click.echo(printable(group.group_id))
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import click
 
 from engine.clock import SYSTEM_CLOCK
+from engine.json_facts import facts_of
 from engine.lines.json_text import time_json
 from engine.version import __version__
 from kafkafs.amounts import counted
@@ -99,19 +100,16 @@ class EvidenceFile:
             self._unreadable.add(file.path)
         facts: dict[str, Any] = {"path": file.path}
         if file.status is not None:
-            facts |= {
-                "size": file.status.size,
-                "mtimeNs": file.status.mtime_ns,
-                "ctimeNs": file.status.ctime_ns,
-                "inode": file.status.inode,
-                "device": file.status.device,
-            }
+            facts |= facts_of(
+                file,
+                "size=status.size mtimeNs=status.mtime_ns ctimeNs=status.ctime_ns "
+                "inode=status.inode device=status.device",
+            )
         if file.reason:
             facts["reason"] = file.reason
         if file.stretches:
             facts["stretches"] = [
-                {"position": each.position, "length": each.length, "errno": each.errno}
-                for each in file.stretches
+                facts_of(each, "position length errno") for each in file.stretches
             ]
         if file.state.value != "read":
             if file.sha256:

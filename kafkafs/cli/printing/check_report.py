@@ -17,6 +17,7 @@ from engine.check.rules.finding import Finding
 from engine.check.rules.rules import Severity
 from engine.check.scope import Scope
 from engine.files.read_failures import IMAGE_FIRST
+from engine.json_facts import facts_of
 from engine.verdict.holes import Hole
 from engine.verdict.loss import Loss
 from engine.verdict.totals import LossTotals
@@ -179,14 +180,11 @@ class JsonReport(CheckReport):
         print_json(
             {
                 "type": "partition",
-                "partition": summary.partition,
-                "live": summary.is_live,
-                "logStartOffset": summary.log_start_offset,
-                "logEndOffset": summary.log_end_offset,
-                "segments": summary.segments,
-                "bytes": summary.size,
-                "batches": summary.batches,
-                "records": summary.records,
+                **facts_of(
+                    summary,
+                    "partition live=is_live log_start_offset log_end_offset segments bytes=size "
+                    "batches records",
+                ),
                 "found": {severity.value: summary.found[severity.value] for severity in _COLORS},
                 "holes": [hole.to_json() for hole in summary.holes],
                 "losses": [loss.to_json() for loss in summary.losses],

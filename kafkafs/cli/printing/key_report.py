@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from engine.json_facts import facts_of
 from engine.lines.record_line import LineOptions, record_line
 from engine.record.attributes import TimestampType
 from engine.record.record import Record
@@ -84,10 +85,9 @@ def _facts(partition: str, counts: KeyCounts, show: ShowKey) -> dict[str, object
     return {
         "type": "keys",
         "partition": partition,
-        "records": counts.records,
-        "recordsWithoutKey": counts.without_key,
-        "keys": counts.distinct,
-        "keysAreExact": counts.is_exact,
+        **facts_of(
+            counts, "records recordsWithoutKey=without_key keys=distinct keysAreExact=is_exact"
+        ),
         "frequentKeys": [
             {**show(key), "records": number} for key, number in counts.most_frequent(_SHOWN)
         ],

@@ -9,6 +9,7 @@ from shlex import quote
 from typing import Any
 
 from engine.files.file_names import FolderState
+from engine.json_facts import facts_of
 from engine.plan.kept_records import KeptRecords
 from engine.plan.loading.broker_failure import Outcome
 from engine.plan.log_dir_plan import LogDirPlan
@@ -309,29 +310,27 @@ def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
     return {
         "kind": "log",
         "logDir": log_dir.path,
-        "folder": log.folder,
-        "topic": log.partition.topic,
-        "partition": log.partition.partition,
+        **facts_of(log, "folder topic=partition.topic partition=partition.partition"),
         "state": log.state.value.removeprefix("-") or "log",
-        "clean": log.clean,
-        "recoveryPoint": log.recovery_point,
-        "outcome": log.outcome.value,
+        **facts_of(log, "clean recovery_point outcome=outcome.value"),
         "exception": log.java or None,
         "reason": log.reason or None,
-        "harmless": log.is_harmless,
-        "logStartOffset": log.log_start,
-        "logEndOffset": log.log_end,
-        "logEndOffsetBefore": log.log_end_before,
+        **facts_of(
+            log,
+            "harmless=is_harmless logStartOffset=log_start logEndOffset=log_end "
+            "logEndOffsetBefore=log_end_before",
+        ),
         "lost": {
             **_lost_facts(losses),
             "ranges": [{"firstOffset": first, "nextOffset": end} for first, end in losses.ranges],
         },
         "kept": {
-            "bytes": log.kept.bytes,
-            "unreadBytes": log.kept.unread_bytes,
-            "damagedBatches": log.kept.damaged_batches,
-            "damagedBytes": log.kept.damaged_bytes,
-            "outOfOrder": log.kept.out_of_order,
+            **facts_of(
+                log,
+                "bytes=kept.bytes unreadBytes=kept.unread_bytes "
+                "damagedBatches=kept.damaged_batches damagedBytes=kept.damaged_bytes "
+                "outOfOrder=kept.out_of_order",
+            ),
             "damage": list(log.kept.damage),
         },
         "atRisk": log.is_at_risk,
@@ -346,15 +345,9 @@ def log_facts(log_dir: LogDirPlan, log: LogPlan) -> dict[str, Any]:
 
 
 def _lost_facts(losses: Losses | Totals) -> dict[str, Any]:
-    return {
-        "records": losses.records,
-        "controlRecords": losses.control_records,
-        "offsets": losses.offsets,
-        "bytes": losses.bytes,
-        "damagedBytes": losses.damaged_bytes,
-        "firstTimestamp": losses.first_timestamp,
-        "lastTimestamp": losses.last_timestamp,
-    }
+    return facts_of(
+        losses, "records control_records offsets bytes damaged_bytes first_timestamp last_timestamp"
+    )
 
 
 def folder_facts(lost: LostFolder) -> dict[str, Any]:
@@ -362,11 +355,10 @@ def folder_facts(lost: LostFolder) -> dict[str, Any]:
     missing = lost.missing
     return {
         "kind": "lostFolder",
-        "topic": missing.partition.topic,
-        "partition": missing.partition.partition,
-        "topicId": missing.topic_id,
-        "logDir": missing.log_dir,
-        "directoryId": missing.directory_id,
+        **facts_of(
+            missing,
+            "topic=partition.topic partition=partition.partition topic_id log_dir directory_id",
+        ),
         "otherReplicas": list(missing.other_replicas),
         "stray": lost.stray,
         "harmless": missing.is_harmless,
@@ -378,16 +370,11 @@ def dir_facts(log_dir: LogDirPlan) -> dict[str, Any]:
     """Return a log dir as JSON."""
     return {
         "kind": "logDir",
-        "logDir": log_dir.path,
-        "marker": log_dir.has_marker,
-        "clean": log_dir.clean,
-        "outcome": log_dir.outcome.value,
+        **facts_of(log_dir, "logDir=path marker=has_marker clean outcome=outcome.value"),
         "exception": log_dir.java or None,
         "reason": log_dir.reason or None,
         "logs": len(log_dir.folders),
-        "risks": log_dir.risks,
-        "linksNotFollowed": log_dir.links,
-        "notes": log_dir.notes,
+        **facts_of(log_dir, "risks linksNotFollowed=links notes"),
     }
 
 
@@ -396,9 +383,7 @@ def broker_facts(start: StartPlan, summary: PlanSummary) -> dict[str, Any]:
     outcome, reason = start.verdict()
     return {
         "kind": "broker",
-        "version": start.version.name,
-        "plannedLogs": start.chosen_count,
-        "logs": start.log_count,
+        **facts_of(start, "version=version.name plannedLogs=chosen_count logs=log_count"),
         "outcome": outcome.value,
         "reason": reason or None,
         "harmless": summary.is_harmless and start.starts,
@@ -406,10 +391,9 @@ def broker_facts(start: StartPlan, summary: PlanSummary) -> dict[str, Any]:
         "lostFolders": summary.lost_folders,
         "lossTotals": summary.lost_before.to_json(),
         "forgetsTopics": start.forgets_topics,
-        "damagedBatches": summary.damaged_batches,
-        "offsetsGivenAgain": summary.given_again,
-        "recordBytes": summary.bytes,
-        "unreadBytes": summary.unread_bytes,
+        **facts_of(
+            summary, "damaged_batches offsetsGivenAgain=given_again recordBytes=bytes unread_bytes"
+        ),
     }
 
 
@@ -418,14 +402,9 @@ def _pairs(entries: tuple[EpochEntry, ...] | None) -> list[list[int]] | None:
 
 
 def _change_facts(change: FileChange) -> dict[str, Any]:
-    return {
-        "name": change.name,
-        "change": change.change.value,
-        "sizeBefore": change.size_before,
-        "sizeAfter": change.size_after,
-        "newName": change.new_name,
-        "deletedLater": change.deleted_later,
-    }
+    return facts_of(
+        change, "name change=change.value size_before size_after new_name deleted_later"
+    )
 
 
 def _logs(count: int) -> str:

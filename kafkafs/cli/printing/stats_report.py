@@ -17,6 +17,7 @@ from engine.check.log_statistics import (
     joined_span,
 )
 from engine.check.rules.finding import Finding
+from engine.json_facts import facts_of
 from engine.verdict.loss import Loss
 from engine.verdict.totals import LossTotals
 from kafkafs.amounts import counted
@@ -136,13 +137,10 @@ class JsonStats(StatsReport):
         print_json(
             {
                 "type": "partition",
-                "partition": summary.partition,
-                "logStartOffset": summary.log_start_offset,
-                "logEndOffset": summary.log_end_offset,
-                "segments": summary.segments,
-                "bytes": summary.size,
-                "batches": summary.batches,
-                "records": summary.records,
+                **facts_of(
+                    summary,
+                    "partition log_start_offset log_end_offset segments bytes=size batches records",
+                ),
                 "codecs": _codec_facts(counts.codecs),
                 "controlBatches": counts.control_batches,
                 "transactionalBatches": counts.transactional_batches,
@@ -166,9 +164,7 @@ class JsonStats(StatsReport):
         print_json(
             {
                 "type": "summary",
-                "partitions": self.partitions,
-                "bytes": self.size,
-                "records": self.records,
+                **facts_of(self, "partitions bytes=size records"),
                 "codecs": _codec_facts(self.codecs),
                 "holes": self.holes,
                 "holeBytes": self.hole_bytes,
@@ -298,12 +294,7 @@ def _codec_row(name: str, counts: CodecCounts) -> tuple[object, ...]:
 
 def _codec_facts(codecs: dict[str, CodecCounts]) -> dict[str, Any]:
     return {
-        name: {
-            "batches": counts.batches,
-            "records": counts.records,
-            "bytes": counts.size,
-            "uncompressedBytes": counts.plain,
-        }
+        name: facts_of(counts, "batches records bytes=size uncompressedBytes=plain")
         for name, counts in sorted(codecs.items())
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from engine.files.file_names import FolderState
+from engine.json_facts import facts_of
 from engine.usage.cleaning_rules import DirtyPart
 from engine.usage.disk_usage import Bytes, FolderUsage, summed
 from engine.usage.file_kinds import UsageKind
@@ -291,27 +292,17 @@ def _prediction_facts(each: Prediction) -> dict[str, Any]:
     part, config = each.cleaning, each.rules.config
     return {
         "type": "prediction",
-        "partition": each.log.name,
-        "topic": each.log.partition.topic,
-        "at": each.now,
-        "cleanupPolicy": each.rules.policy,
-        "retentionMs": config.retention_ms,
-        "retentionBytes": config.retention_size,
-        "fileDeleteDelayMs": config.file_delete_delay_ms,
-        "isTiered": each.rules.is_tiered,
-        "isConfigurationKnown": each.rules.is_known,
-        "logStartOffset": each.log.log_start_offset,
-        "logEndOffset": each.log.log_end_offset,
+        **facts_of(each, "partition=log.name topic=log.partition.topic at=now "
+"cleanupPolicy=rules.policy"),
+        **facts_of(config, "retention_ms retentionBytes=retention_size file_delete_delay_ms"),
+        **facts_of(each, "isTiered=rules.is_tiered isConfigurationKnown=rules.is_known "
+"logStartOffset=log.log_start_offset logEndOffset=log.log_end_offset"),
         "due": [one.facts() for one in each.due],
         "later": [one.facts() for one in each.later],
         "rolls": each.rolls,
         "bytesUntilNext": each.bytes_until_next,
         "cleaning": None if part is None else {
-            "firstDirtyOffset": part.first_dirty_offset,
-            "endOffset": part.end,
-            "cleanBytes": part.clean_bytes,
-            "cleanableBytes": part.cleanable_bytes,
-            "cleanableRatio": part.cleanable_ratio,
+            **facts_of(part, "first_dirty_offset endOffset=end clean_bytes cleanable_bytes cleanable_ratio"),
             "minCleanableRatio": config.min_cleanable_ratio,
             "bytesUntilNext": part.bytes_until(config.min_cleanable_ratio),
             "deleteRetentionMs": config.delete_retention_ms,
@@ -327,9 +318,7 @@ def _system_facts(found: UsedDisk, system: FileSystem) -> dict[str, Any]:
         "type": "fileSystem",
         "paths": system.paths,
         "mounted": _mounted(system),
-        "bytes": system.size,
-        "freeBytes": system.free,
-        "isLive": system.is_live,
+        **facts_of(system, "bytes=size freeBytes=free is_live"),
         "fullAt": full_at(system.free, logs, grown) if can_say and grown else None,
         "fullAtIfKept": full_at(system.free, logs, grown, keeps_all=True) if can_say and grown else None,
     }  # fmt: skip

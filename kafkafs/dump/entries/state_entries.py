@@ -14,6 +14,7 @@ from engine.checkpoint.quorum_state import parse_quorum_state
 from engine.coding.checksums import crc32c
 from engine.errors import CorruptCheckpointError, LimitExceededError
 from engine.files.file_names import FileKind
+from engine.json_facts import camel_case, facts_of
 from engine.record.default_records import decrement_sequence
 from engine.state.producer_snapshot import CURRENT_VERSION, ENTRY, HEADER, SnapshotEntry
 from kafkafs.dump.dump_file import DumpFile
@@ -82,12 +83,7 @@ def _producer_text(entry: SnapshotEntry) -> str:
 
 
 def _json_names(fields: dict[str, Any]) -> dict[str, Any]:
-    return {_camel(name): value for name, value in fields.items()}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return {camel_case(name): value for name, value in fields.items()}
 
 
 def _epochs(data: bytes, path: str) -> Iterator[dict[str, Any]]:
@@ -108,9 +104,7 @@ def _meta(data: bytes, path: str) -> Iterator[dict[str, Any]]:
     found = parse_meta_properties(data, path=path)
     fields = {
         "version": int(found.version),
-        "clusterId": found.cluster_id,
-        "nodeId": found.node_id,
-        "directoryId": found.directory_id,
+        **facts_of(found, "cluster_id node_id directory_id"),
     }
     yield {name: value for name, value in fields.items() if value is not None}
 

@@ -10,6 +10,7 @@ from engine.errors import KafkaStorageError
 from engine.files.file_names import producer_snapshot_name
 from engine.index.abstract_index import AbstractIndex
 from engine.index.offset_index import OffsetIndex
+from engine.json_facts import camel_case, facts_of
 from engine.log.view.log_view import LogView
 from engine.state.producer_snapshot import ProducerSnapshot
 from engine.state.producer_state_entry import ProducerStateEntry
@@ -69,9 +70,7 @@ def offsets(partition: Partition, view: LogView, cancel: Cancel | None = None) -
         "logStartOffset": view.log_start_offset,
         "firstRecordOffset": first_offset(partition, view),
         "lastRecordOffset": last_offset(partition, view),
-        "lastStableOffset": view.last_stable_offset,
-        "highWatermark": view.high_watermark,
-        "logEndOffset": view.log_end_offset,
+        **facts_of(view, "last_stable_offset high_watermark log_end_offset"),
         "maxTimestamp": None if newest is None else newest.timestamp,
         "maxTimestampOffset": None if newest is None else newest.offset,
         "segments": len(view),
@@ -129,11 +128,10 @@ def producers(partition: Partition, view: LogView, cancel: Cancel | None) -> lis
 def _producer(entry: ProducerStateEntry) -> dict[str, Any]:
     last = entry.last_batch
     return {
-        "producerId": entry.producer_id,
-        "producerEpoch": entry.producer_epoch,
-        "coordinatorEpoch": entry.coordinator_epoch,
-        "lastTimestamp": entry.last_timestamp,
-        "currentTxnFirstOffset": entry.current_txn_first_offset,
+        **facts_of(
+            entry,
+            "producer_id producer_epoch coordinator_epoch last_timestamp current_txn_first_offset",
+        ),
         "lastSequence": None if last is None else last.last_sequence,
         "lastOffset": None if last is None else last.last_offset,
         "offsetDelta": None if last is None else last.offset_delta,
@@ -151,12 +149,7 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
             for txn in segment.transaction_index():
                 if len(aborted) < MOST_TRANSACTIONS:
                     aborted.append(
-                        {
-                            "producerId": txn.producer_id,
-                            "firstOffset": txn.first_offset,
-                            "lastOffset": txn.last_offset,
-                            "lastStableOffset": txn.last_stable_offset,
-                        }
+                        facts_of(txn, "producer_id first_offset last_offset last_stable_offset")
                     )
                 else:
                     not_listed += 1
@@ -168,11 +161,7 @@ def transactions(partition: Partition, view: LogView, cancel: Cancel | None) -> 
     return {
         "lastStableOffset": view.last_stable_offset,
         "open": [
-            {
-                "producerId": txn.producer_id,
-                "producerEpoch": txn.producer_epoch,
-                "firstOffset": txn.first_offset,
-            }
+            facts_of(txn, "producer_id producer_epoch first_offset")
             for txn in view.open_transactions
         ],
         "aborted": aborted,
@@ -261,11 +250,7 @@ def _snake(name: str) -> str:
 
 
 def _camel(facts: dict[str, Any]) -> dict[str, Any]:
-    def camel(name: str) -> str:
-        first, *rest = name.split("_")
-        return first + "".join(word.capitalize() for word in rest)
-
-    return {camel(name): value for name, value in facts.items()}
+    return {camel_case(name): value for name, value in facts.items()}
 
 
 def _xattr(value: object) -> bytes:

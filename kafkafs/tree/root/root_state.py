@@ -18,6 +18,7 @@ from engine.files.file_names import (
     parse_folder_name,
 )
 from engine.files.source_files import SourceRoot
+from engine.json_facts import facts_of
 from kafkafs.decode.error_line import exception_facts
 from kafkafs.decode.shown_text import pretty_json
 from kafkafs.tree.context import Context
@@ -130,12 +131,7 @@ def partitions(context: Context) -> list[dict[str, Any]]:
 def leftovers(context: Context) -> list[dict[str, Any]]:
     """Return the entries of the log dirs that are neither partitions nor files of a log dir."""
     return [
-        {
-            "logDir": other.root.path,
-            "name": other.name,
-            "kind": other.kind.value,
-            "reason": other.reason,
-        }
+        facts_of(other, "logDir=root.path name kind=kind.value reason")
         for other in context.source.others
     ]
 
