@@ -7,7 +7,7 @@ walked again (without checksums, which were checked the first time).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -257,43 +257,18 @@ class PartitionUnderCheck:
             return False
         return True
 
-    def found(
-        self,
-        rule: str,
-        name: str,
-        sentence: str,
-        *,
-        position: Position | None = None,
-        length: int | None = None,
-        first_offset: Offset | None = None,
-        next_offset: Offset | None = None,
-        severity: Severity | None = None,
-        advice: str | None = None,
-        facts: Mapping[str, object] | None = None,
-        **more: object,
-    ) -> Finding:
+    def found(self, rule: str, name: str, sentence: str, **more: Any) -> Finding:  # noqa: ANN401
         """Make a finding about one of the partition's files ("": its folder); see `rules.finding.found`."""
-        if rule in _LOSSES and first_offset is not None:
-            places = losses_of(self.view).elsewhere(first_offset, next_offset)
+        first = more.get("first_offset")
+        if rule in _LOSSES and first is not None:
+            places = losses_of(self.view).elsewhere(first, more.get("next_offset"))
             if places:
-                advice = f"{advice or RULES[rule].advice} Here: {may_be_in(places)}."
+                advice = more.get("advice") or RULES[rule].advice
+                more["advice"] = f"{advice} Here: {may_be_in(places)}."
                 more["elsewhere"] = [each.to_json() for each in places]
         if rule.endswith("-missing") and (remark := self.root.remark(self.relative(name))):
-            severity, sentence = Severity.NOTE, remark
-        return found(
-            rule,
-            self.display(name),
-            sentence,
-            partition=self.name,
-            position=position,
-            length=length,
-            first_offset=first_offset,
-            next_offset=next_offset,
-            severity=severity,
-            advice=advice,
-            facts=facts,
-            **more,
-        )
+            more["severity"], sentence = Severity.NOTE, remark
+        return found(rule, self.display(name), sentence, partition=self.name, **more)
 
 
 SegmentCheck: TypeAlias = Callable[[SegmentUnderCheck], Iterator[Finding]]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from engine.broker.log.appender import Appender
 from engine.broker.log.local_log import LocalLog
@@ -15,20 +15,17 @@ from engine.broker.log.log_state import LogState
 from engine.broker.log.retention import Retention
 from engine.broker.log.roller import Roller
 from engine.broker.log.truncation import Truncation
-from engine.clock import SYSTEM_CLOCK, Clock
 from engine.closable import Closable
-from engine.disk.disk import DISK, Disk, StrPath
+from engine.disk.disk import StrPath
 from engine.units import Offset, TopicPartition
 from engine.writing.checkpoint.leader_epoch_checkpoint_file import LogEpochCheckpoint
 from engine.writing.log.loaded_log import load_log
 from engine.writing.log_config import MINUTE_MS, LogConfig
-from engine.writing.log_dir_failures import LogDirFailureChannel
 from engine.writing.scheduler import Scheduler
 from engine.writing.segment.writable_segment import WritableSegment
 from engine.writing.state.leader_epoch_file_cache import LeaderEpochFileCache
 from engine.writing.state.producer_state_manager import (
     ProducerStateManager,
-    ProducerStateManagerConfig,
 )
 
 
@@ -107,26 +104,17 @@ class UnifiedLog(Closable):
         config: LogConfig,
         scheduler: Scheduler,
         *,
-        log_start_offset: Offset = 0,
-        recovery_point: Offset = 0,
-        clock: Clock = SYSTEM_CLOCK,
-        max_transaction_timeout_ms: int = 15 * MINUTE_MS,
-        producer_state_config: ProducerStateManagerConfig | None = None,
         producer_id_expiration_check_interval_ms: int = 10 * MINUTE_MS,
-        log_dir_failure_channel: LogDirFailureChannel | None = None,
-        last_shutdown_clean: bool = True,
         topic_id: str | None = None,
-        disk: Disk = DISK,
+        **loading: Any,  # noqa: ANN401
     ) -> Self:
         """Load the log of a folder, or create one; a log that was not closed cleanly is recovered.
 
         Args:
-            folder, config, log_start_offset, recovery_point, clock: as for `load_log`, which loads it.
-            max_transaction_timeout_ms, producer_state_config, log_dir_failure_channel: as there.
-            last_shutdown_clean, disk: as there.
-            scheduler: runs delayed flushes, deletions and expirations.
+            folder, config, scheduler: as for `load_log`, which loads it.
             producer_id_expiration_check_interval_ms: milliseconds between two removals of expired producers.
             topic_id: topic id in base64, if known.
+            loading: what else `load_log` takes.
 
         Raises:
             InvalidNameError: the name of the folder is not that of a partition's log.
@@ -134,19 +122,7 @@ class UnifiedLog(Closable):
             ValueError: the log cannot be loaded; see `LogLoader.load`.
             LogDirFailureError: the disk fails.
         """
-        loaded = load_log(
-            folder,
-            config,
-            scheduler,
-            log_start_offset=log_start_offset,
-            recovery_point=recovery_point,
-            clock=clock,
-            max_transaction_timeout_ms=max_transaction_timeout_ms,
-            producer_state_config=producer_state_config,
-            log_dir_failure_channel=log_dir_failure_channel,
-            last_shutdown_clean=last_shutdown_clean,
-            disk=disk,
-        )
+        loaded = load_log(folder, config, scheduler, **loading)
         start, recovered, end = loaded.offsets
         local_log = LocalLog(loaded.folder, loaded.segments, recovered, end)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from engine.check.partition_under_check import PartitionUnderCheck
 from engine.check.rules.finding import Finding, failed_read, found
@@ -230,20 +231,9 @@ class _Checkpoints:
         sentence: str,
         stated: object,
         expected: object,
-        *,
-        first_offset: Offset | None = None,
-        next_offset: Offset | None = None,
-        severity: Severity | None = None,
+        **more: Any,  # noqa: ANN401
     ) -> Finding:
         assert self.partition.log_dir is not None
-        return found(
-            rule,
-            self.partition.log_dir.display(name),
-            sentence,
-            partition=self.partition.name,
-            first_offset=first_offset,
-            next_offset=next_offset,
-            severity=severity,
-            expected=expected,
-            found=stated,
-        )
+        path, partition = self.partition.log_dir.display(name), self.partition.name
+        more |= {"expected": expected, "found": stated}
+        return found(rule, path, sentence, partition=partition, **more)

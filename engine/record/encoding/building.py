@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.clock import SYSTEM_CLOCK
-from engine.coding.compression import CompressionType
 from engine.record.attributes import TimestampType
-from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.encoding.quorum_records import QuorumFields
 from engine.record.encoding.records_builder import RecordsBuilder
@@ -13,9 +13,6 @@ from engine.record.encoding.simple_record import SimpleRecord
 from engine.record.memory_records import MemoryRecords
 from engine.units import (
     NO_PARTITION_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
     NO_TIMESTAMP,
     Offset,
     Timestamp,
@@ -24,21 +21,13 @@ from engine.units import (
 
 def records_of(
     *records: SimpleRecord,
-    base_offset: Offset = 0,
-    magic: int = CURRENT_MAGIC,
-    compression: CompressionType = CompressionType.NONE,
-    level: int | None = None,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     log_append_time: Timestamp | None = None,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    is_transactional: bool = False,
+    **batch: Any,  # noqa: ANN401
 ) -> MemoryRecords:
-    """Return one batch of these records, with offsets from `base_offset` on; empty without records.
+    """Return one batch of these records; empty without records.
 
-    `log_append_time` defaults to now. Raises as `RecordsBuilder` does.
+    `log_append_time` defaults to now; `batch` is what else `RecordsBuilder` takes. Raises as it does.
     """
     if not records:
         return MemoryRecords(b"")
@@ -46,17 +35,7 @@ def records_of(
         is_append_time = timestamp_type is TimestampType.LOG_APPEND_TIME
         log_append_time = SYSTEM_CLOCK.now_ms() if is_append_time else NO_TIMESTAMP
     builder = RecordsBuilder(
-        magic=magic,
-        compression=compression,
-        level=level,
-        timestamp_type=timestamp_type,
-        base_offset=base_offset,
-        log_append_time=log_append_time,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        is_transactional=is_transactional,
-        partition_leader_epoch=partition_leader_epoch,
+        timestamp_type=timestamp_type, log_append_time=log_append_time, **batch
     )
     for record in records:
         builder.append_record(record)

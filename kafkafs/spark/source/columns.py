@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
     BooleanType,
     DataType,
     IntegerType,
@@ -17,27 +16,27 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from kafkafs.forms.arrow.arrow_columns import (
+    CORRUPT,
+    LEFTOVER,
+    RECORD_FIELDS,
+    USUAL,
+)
 from kafkafs.forms.arrow.decoded_rows import DECODED_FIELDS
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.read_options import ReadOptions
 
-HEADERS = ArrayType(
-    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-)
-CORRUPT = "_corrupt"
-
-CONNECTOR: dict[str, DataType] = {
-    "key": BinaryType(),
-    "value": BinaryType(),
-    "topic": StringType(),
-    "partition": IntegerType(),
-    "offset": LongType(),
-    "timestamp": TimestampType(),
-    "timestampType": IntegerType(),
+RECORDS: dict[str, DataType] = {
+    name: from_arrow_type(kind) for name, kind in RECORD_FIELDS.items() if name != LEFTOVER
 }
+"""All columns of view=records: those of tables, without records that a broker set aside."""
+
+HEADERS = RECORDS["headers"]
+
+CONNECTOR = {name: RECORDS[name] for name in USUAL if name != "headers"}
 """Columns of spark-sql-kafka-0-10, in its order; includeHeaders adds `headers`."""
 
-DECODED: dict[str, DataType] = dict.fromkeys(DECODED_FIELDS, StringType())
+DECODED = {name: RECORDS[name] for name in DECODED_FIELDS}
 """Columns of decode=true; with decode=columns some have other types."""
 
 TYPED = ("decodedKey", "decodedValue")
@@ -45,23 +44,6 @@ TYPED = ("decodedKey", "decodedValue")
 
 WITH_TYPES = (*TYPED, "keyNote", "valueNote")
 """Columns of decode=columns; those of schemas cost far more than typed columns."""
-
-RECORDS: dict[str, DataType] = {
-    **CONNECTOR,
-    "headers": HEADERS,
-    "leaderEpoch": IntegerType(),
-    "producerId": LongType(),
-    "producerEpoch": IntegerType(),
-    "sequence": IntegerType(),
-    "transaction": StringType(),
-    "codec": StringType(),
-    "segment": LongType(),
-    "batchPosition": LongType(),
-    "timestampMillis": LongType(),
-    **DECODED,
-    CORRUPT: StringType(),
-}
-"""All columns of view=records."""
 
 BATCHES: dict[str, DataType] = {
     "topic": StringType(),
