@@ -12,13 +12,19 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from math import ceil
+from typing import NamedTuple
 
 from engine import processes
 from engine.budgets import Budgets
 from engine.clock import SYSTEM_CLOCK
 from engine.disk.disk import DISK, Disk
+from engine.errors import KafkaStorageError
 from engine.files.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from engine.log.log_directory import LogSource, Unread, open_source
+from engine.log.partition_choice import PartitionChoice
+from engine.plan.loading.broker_failure import Outcome
+from engine.plan.log_dir_plan import METADATA_LOG
+from engine.plan.start_plan import StartPlan
 from engine.rebuild.beside.known_facts import KnownFacts
 from engine.rebuild.beside.log_dir_files import log_dir_files, remade_checkpoints
 from engine.rebuild.beside.new_checkpoints import NewCheckpoints
@@ -35,7 +41,6 @@ from engine.rebuild.partition_rebuild import (
 )
 from engine.rebuild.report import Json, describe_options, holds_records
 from engine.rebuild.selection import LeftOut, select
-from engine.rebuild.start import Start, planned_start
 from engine.rebuild.target.manifest import COMPLETE, FORMAT, FileHash
 from engine.rebuild.target.rebuilt import EmptyResultError, Rebuilt
 from engine.rebuild.target.records_files import WrittenFile
@@ -48,6 +53,34 @@ from engine.verdict.totals import LossTotals
 
 _BUDGETS = Budgets(open_files=64)
 """Segments are read one after the other, and the target needs descriptors too."""
+
+
+class Start(NamedTuple):
+    """What a broker does at its start on a new log dir.
+
+    Attributes:
+        why_not: why it does not start; None if it does.
+        strays: the logs that it sets aside as -stray: the metadata in the log dir does not assign them to the node.
+    """
+
+    why_not: str | None
+    strays: tuple[str, ...] = ()
+
+
+def planned_start(log_dir: str) -> Start:
+    """Plan a start on a new log dir.
+
+    Each log was loaded when it was written; here meta.properties, the checkpoints and the metadata log count.
+    """
+    choice = PartitionChoice.parse((), (METADATA_LOG,))
+    try:
+        with StartPlan([log_dir], clean=True, verifies=False, choice=choice) as plan:
+            for _ in plan.logs():
+                pass
+            outcome, reason = plan.verdict()
+            return Start(None if outcome is Outcome.LOADS else reason, plan.strays)
+    except (KafkaStorageError, OSError) as error:
+        return Start(f"this is not known: {error}")
 
 
 def rebuild(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from engine.errors import CorruptMessageError
 from engine.topics import message as messages
 from engine.topics.coordinator_records import CoordinatorDecoder, RecordType
 from engine.topics.decoded_record import JsonObject, TopicDecoder
 from engine.topics.framed_records import FramedDecoder, FramedType
-from engine.topics.group_metadata import expand_members
+from engine.topics.message.consumer_protocol import (
+    CONSUMER_PROTOCOL_ASSIGNMENT,
+    CONSUMER_PROTOCOL_SUBSCRIPTION,
+)
+from engine.topics.message.json_form import read_json
 from engine.topics.message.notation import read_messages
 from engine.topics.message.schema import Message
 from engine.topics.topic_names import (
@@ -22,12 +29,38 @@ from engine.topics.topic_names import (
 from engine.topics.transaction_states import name_state
 
 _WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
+_WIDER = {"LEGACY_OFFSET_COMMIT": "OffsetCommitValue"}
+"""Messages with the versions of a value that its own message does not have."""
+
+
+CONSUMER_PROTOCOL = "consumer"
+"""Protocol type of consumer groups; groups of other types have other bytes in their members."""
+
+
+def expand_members(data: JsonObject) -> None:
+    """Replace each member's subscription and assignment with the decoded message, where possible."""
+    if data["protocolType"] != CONSUMER_PROTOCOL:
+        return
+    for member in data["members"]:
+        _expand(member, "subscription", CONSUMER_PROTOCOL_SUBSCRIPTION)
+        _expand(member, "assignment", CONSUMER_PROTOCOL_ASSIGNMENT)
+
+
 _FINISH: Mapping[str, Callable[[JsonObject], None]] = {
     "GROUP_METADATA": expand_members,
     "TRANSACTION_LOG": name_state,
 }
-_WIDER = {"LEGACY_OFFSET_COMMIT": "OffsetCommitValue"}
-"""Messages with the versions of a value that its own message does not have."""
+
+
+def _expand(member: dict[str, Any], name: str, message: Message) -> None:
+    raw = base64.b64decode(member[name])
+    if len(raw) < 2:
+        return
+    version = int.from_bytes(raw[:2], "big", signed=True)
+    try:
+        member[name], _ = read_json(message, version, raw, 2, lenient=True)
+    except CorruptMessageError:
+        return  # it stays base64
 
 
 def _messages(*names: str) -> dict[str, Message]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
@@ -13,13 +13,46 @@ from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, Offset, Position
 from engine.verdict.gap_causes.gap_evidence import gaps_within, next_batch_after
 from engine.verdict.gap_causes.gaps import OffsetGap
-from engine.verdict.gap_causes.segment_ends import BatchesEnd
+from engine.verdict.gap_causes.segment_ends import BatchesEnd, SegmentEnds
 from engine.verdict.gap_causes.wrappers import first_offset_of, wrappers_of
 from engine.verdict.loss import Loss
 from engine.verdict.words import offsets_are
 
-if TYPE_CHECKING:
-    from engine.verdict.log_losses import LogLosses
+
+class KnownLosses(Protocol):
+    """What a read has to know of the losses of its log: `LogLosses`.
+
+    Attributes:
+        ends: the ends of the segments.
+    """
+
+    ends: SegmentEnds
+
+    @property
+    def start(self) -> Loss | None:
+        """Segments lost before the first one."""
+
+    @property
+    def end(self) -> Loss | None:
+        """Batches or segments lost after the last one."""
+
+    @property
+    def of_view(self) -> LogView:
+        """The view of the log."""
+
+    def note(self, lost: Damage) -> Damage:
+        """Add what is lost to the problems of the partition; return it."""
+
+    def gap(
+        self,
+        segment: LogSegment,
+        gap: OffsetGap,
+        within: tuple[Offset, Offset],
+        *,
+        may_read: bool = True,
+        is_beside_damage: bool = False,
+    ) -> Loss | None:
+        """Return the loss that a gap before a batch of a segment is; None if its offsets were deleted."""
 
 
 class LossReading:
@@ -32,7 +65,7 @@ class LossReading:
 
     def __init__(
         self,
-        losses: LogLosses,
+        losses: KnownLosses,
         segment: LogSegment,
         within: tuple[Offset, Offset],
         *,

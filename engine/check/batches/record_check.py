@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from engine import kernel
 from engine.budgets import Budgets
 from engine.check.batches.control_record_check import control_breaches
-from engine.check.batches.refused_frames import refused_breaches
 from engine.check.rules.breach import Breach
+from engine.coding.refused_frames import HEADER_BYTES, SUSPECT, refusal
 from engine.columns.batch_table import BatchProblem, Problem, holds_control
 from engine.log.segment.scan import BatchRun
-from engine.record.attributes import TIMESTAMP_TYPE_MASK
+from engine.record.attributes import COMPRESSION_MASK, TIMESTAMP_TYPE_MASK
+from engine.record.batch_frame import HEADER
 from engine.units import NO_TIMESTAMP, Offset
 from engine.verdict.gap_causes.wrappers import Wrappers, wrappers_in
 
@@ -34,6 +36,30 @@ _RULES = {
     Problem.LEFTOVER_BYTES: "records-leftover",
     Problem.INVALID_HEADER: "batch-offsets",
 }
+
+
+_LEAST = HEADER.size + 8
+"""Bytes of a batch with the start of a frame."""
+
+
+def refused_breaches(run: BatchRun) -> Iterator[Breach]:
+    """Yield a breach for each batch of magic 2 that Kafka's consumers cannot decompress."""
+    table = run.table
+    codecs = table["attributes"] & COMPRESSION_MASK
+    is_compressed = (codecs != 0) & (table["magic"] == 2) & (table["size"] > _LEAST)
+    if not is_compressed.any():
+        return
+    data = np.frombuffer(run.buffer, np.uint8)
+    for codec, (place, mask, value) in SUSPECT.items():
+        rows = (is_compressed & (codecs == codec)).nonzero()[0]
+        starts = table["position"][rows] - run.start_position + HEADER.size
+        for number in (data[starts + place] & mask == value).nonzero()[0]:
+            batch, start = table[rows[number]], int(starts[number])
+            end = start + min(int(batch["size"]) - HEADER.size, HEADER_BYTES)
+            reason = refusal(codec, run.buffer[start:end])
+            if reason:
+                sentence = f"Kafka refuses the batch at byte {batch['position']}: {reason}"
+                yield Breach.of("records-refused", batch, sentence)
 
 
 @dataclass(slots=True)

@@ -6,14 +6,24 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from engine.files.change_watch import FolderWatch
-from engine.files.file_names import LOG_START_OFFSET_CHECKPOINT, FileKind, parse_file_name
+from engine.files.file_names import (
+    LOG_START_OFFSET_CHECKPOINT,
+    FileKind,
+    log_file_name,
+    parse_file_name,
+)
 from engine.files.folder_entries import SourceEntry
-from engine.log.folder_listing import FolderListing, sort_entries
+from engine.log.folder_listing import (
+    FolderListing,
+    sort_entries,
+    swapped_bases,
+    without_replaced,
+    without_swapped,
+)
 from engine.log.segment.active_tail import ActiveTail
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.resync import Resync
 from engine.log.segment.scan import BatchRun, scan
-from engine.log.view.finished_swap import finish_swap
 from engine.log.view.log_contents import LogContext
 from engine.log.view.log_view import LogView
 from engine.topics.topic_names import CLUSTER_METADATA
@@ -23,6 +33,22 @@ _ATTEMPTS = 3
 _LISTED_AT_ONCE = 400
 """Names of a log's files that fit into the 32 KiB of one system call."""
 _MOST_LISTS = 10
+
+
+def finish_swap(log: LogContext, listing: FolderListing) -> FolderListing:
+    """Return a listing with ``.swap`` files, without the files that these replace.
+
+    Raises FileNotFoundError when a file is gone in the meantime, other OSError.
+    """
+    bases = swapped_bases(listing)
+    if not bases:
+        return without_replaced(listing, 0, 0)
+    segments = [LogSegment(log.files_of(base, listing), budgets=log.budgets) for base in bases]
+    for segment in segments:
+        is_bad = segment.size > 0 and segment.next_offset == segment.base_offset
+        if is_bad and listing.has_file(log_file_name(bases[0])):
+            return without_swapped(listing, f"no segment: {segment.name} has no good batch")
+    return without_replaced(listing, bases[0], max(segment.next_offset for segment in segments))
 
 
 class LogFollower:

@@ -16,13 +16,12 @@ import sys
 import threading
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.schemas.decoders.limits import check_schema_size
-from kafkafs.schemas.decoders.missing_extra import needed
 from kafkafs.schemas.errors import UndecodableError
 
 if TYPE_CHECKING:
@@ -85,6 +84,18 @@ _PROTOC = (
 
 _compiling = threading.Lock()
 """protoc keeps state of its plugins in the process."""
+
+
+@contextmanager
+def needed(extra: str, what: str) -> Iterator[None]:
+    """Turn an ImportError into an UndecodableError that names the extra to install."""
+    try:
+        yield
+    except ImportError as error:
+        raise UndecodableError(
+            f"{what} needs a package that is not installed ({error.name}): "
+            f"pip install 'kafkafs[{extra}]'"
+        ) from None
 
 
 class LinkedFile(NamedTuple):

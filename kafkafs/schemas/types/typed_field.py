@@ -13,10 +13,9 @@ from engine.lines.json_text import bytes_json, string_json
 from engine.lines.line_decoder import DecodedField
 from kafkafs.schemas.decoders.json_schema import JsonSchemaDecoder
 from kafkafs.schemas.decoders.limits import MOST_BYTES, check_size
-from kafkafs.schemas.decoders.value_decoder import Payloads, PayloadTexts
+from kafkafs.schemas.decoders.value_decoder import Payloads, PayloadTexts, json_bytes
 from kafkafs.schemas.errors import UndecodableError, undecodable
 from kafkafs.schemas.topic_type import TopicType
-from kafkafs.schemas.types.mirror_records import mirror_json
 from kafkafs.schemas.types.numbers import NUMBERS
 
 _UUID_TEXT = 36
@@ -32,6 +31,58 @@ _MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 Plain = Callable[[bytes], DecodedField | None]
 """Function that returns bytes as a topic without a type has them."""
+
+
+_STRING, _VERSION = 0, -2
+_SHAPES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
+    "mirror-checkpoint": (
+        {"group": _STRING, "topic": _STRING, "partition": 4},
+        {"version": _VERSION, "upstreamOffset": 8, "offset": 8, "metadata": _STRING},
+    ),
+    "mirror-heartbeat": (
+        {"sourceClusterAlias": _STRING, "targetClusterAlias": _STRING},
+        {"version": _VERSION, "timestamp": 8},
+    ),
+    "mirror-offset-sync": (
+        {"topic": _STRING, "partition": 4},
+        {"upstreamOffset": 8, "offset": 8},
+    ),
+}
+"""Fields of keys and values: widths of integers, _STRING, or _VERSION."""
+
+
+def mirror_json(data: bytes, name: str, *, is_key: bool) -> bytes:
+    """Return the JSON of a key or value.
+
+    Args:
+        data: the key or value.
+        name: its type.
+        is_key: whether it is a key.
+
+    Raises:
+        UndecodableError: the bytes are not of the type.
+    """
+    found: dict[str, str | int] = {}
+    at = 0
+    for field, width in _SHAPES[name][not is_key].items():
+        size = abs(width) or 2
+        number = int.from_bytes(data[at : at + size], "big", signed=True)
+        at += size
+        if width == _STRING:
+            if number < 0:
+                raise UndecodableError(f"the size of {field} is {number}", at - size)
+            try:
+                found[field] = data[at : at + number].decode()
+            except UnicodeDecodeError:
+                raise UndecodableError(f"{field} is not UTF-8", at) from None
+            at += number
+            continue
+        if width == _VERSION and number:
+            raise UndecodableError(f"the version {number} is not known", 0)
+        found[field] = number
+    if at != len(data):
+        raise UndecodableError(f"{len(data)} bytes, expected {at}")
+    return json_bytes(found)
 
 
 def typed_field(data: bytes, kind: TopicType, plain: Plain, *, is_key: bool) -> DecodedField:

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from engine.broker.log.partition_metadata_file import PartitionMetadataFile
+from engine.broker.log.topic_identity import PartitionMetadataFile
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.errors import InconsistentTopicIdError
 

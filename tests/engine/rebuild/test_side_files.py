@@ -10,8 +10,7 @@ import pytest
 
 from engine.checkpoint.partition_metadata import parse_partition_metadata
 from engine.rebuild.options import RebuildOptions
-from engine.rebuild.rebuilding import rebuild
-from engine.rebuild.start import planned_start
+from engine.rebuild.rebuilding import planned_start, rebuild
 from engine.rebuild.target.rebuilt import Rebuilt
 from tests import builders, fixtures_data
 from tests.builders import Rec

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from kafkafs.cli.printing.terminal.progress import Progress
-from kafkafs.cli.spark.progress import shown_progress
+from kafkafs.cli.spark.job import shown_progress
 from kafkafs.spark.jobs.progress import JobProgress
 from tests.doc_sessions import (
     DOCUMENTS,

@@ -6,7 +6,7 @@ import pytest
 
 from engine.broker.checkpoint.clean_shutdown_file import CleanShutdownFile
 from engine.broker.checkpoint.offset_checkpoint_file import OffsetCheckpointFile
-from engine.broker.log.partition_metadata_file import PartitionMetadataFile
+from engine.broker.log.topic_identity import PartitionMetadataFile
 from engine.disk.disk import Disk
 from engine.errors import CorruptCheckpointError
 from engine.units import EpochEntry, TopicPartition

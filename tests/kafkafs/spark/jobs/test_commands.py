@@ -16,7 +16,7 @@ from kafkafs.cli import cli
 from kafkafs.cli.options.executors import failure_of
 from kafkafs.cli.printing.terminal.verbosity import verbosity
 from kafkafs.cli.spark import commands as spark_group
-from kafkafs.cli.spark.progress import shown_progress
+from kafkafs.cli.spark.job import shown_progress
 from kafkafs.job_summary import percent, size
 from kafkafs.spark.jobs.progress import JobProgress, JobWatch
 from tests.fixtures_data import log_dir

@@ -19,8 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install '.[
 from engine.disk.disk import Disk, StrPath, WritableFile
 from engine.rebuild.errors import RebuildFailedError
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.sink.job_folder import OWNER, JobFolder, remove_leftovers
-from kafkafs.spark.sink.job_owner import JobOwner, this_owner
+from kafkafs.spark.sink.job_folder import OWNER, JobFolder, JobOwner, remove_leftovers, this_owner
 from tests.crash.failing import FailingDisk, Failures
 from tests.kafkafs.spark.sink.written_frames import (
     Unsynced,

@@ -16,7 +16,7 @@ from kafkafs.spark.streaming.stream_offsets import (
     from_json,
     to_json,
 )
-from kafkafs.spark.streaming.trigger_limits import TriggerDelay, at_most
+from kafkafs.spark.streaming.stream_reader import TriggerDelay, at_most
 
 
 def offsets(*numbers: int) -> dict[TopicPartition, int]:
