@@ -75,31 +75,23 @@ jobs_option = click.option(
     metavar="N",
     help="Number of cores to use; by default all.",
 )
-
-
-def values_option(command: Command) -> Command:
-    """Add --values, the form of keys and values in record lines."""
-    return click.option(
-        "--values",
-        type=click.Choice(VALUE_MODES),
-        default="auto",
-        show_default=True,
-        help="Form of keys, values and header values in record lines.",
-    )(command)
-
-
-def schemas_option(command: Command) -> Command:
-    """Add --schemas, the schemas of keys and values."""
-    return click.option(
-        "--schemas",
-        multiple=True,
-        default=DEFAULT_SCHEMAS,
-        show_default=True,
-        metavar="auto|none|PATH",
-        shell_complete=names.files,
-        help="Schemas of keys and values: those in SOURCE, none, or those in PATH, which is"
-        " a log dir, a file or a directory of schemas. Can be given several times.",
-    )(command)
+values_option = click.option(
+    "--values",
+    type=click.Choice(VALUE_MODES),
+    default="auto",
+    show_default=True,
+    help="Form of keys, values and header values in record lines.",
+)
+schemas_option = click.option(
+    "--schemas",
+    multiple=True,
+    default=DEFAULT_SCHEMAS,
+    show_default=True,
+    metavar="auto|none|PATH",
+    shell_complete=names.files,
+    help="Schemas of keys and values: those in SOURCE, none, or those in PATH, which is"
+    " a log dir, a file or a directory of schemas. Can be given several times.",
+)
 
 
 class Address(click.ParamType["tuple[str, int]"]):

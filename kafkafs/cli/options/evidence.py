@@ -13,10 +13,10 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from engine.check.evidence import FileRead
     from engine.log.log_directory import LogSource, Unread
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 _TITLE = "# kafkafs evidence, format 1: `sha256sum -c` reads this file; lines that begin with # are facts in JSON"
 _HINT = "--evidence"
 _SHOWN = {
@@ -42,18 +41,14 @@ _SHOWN = {
     "unreadable": "could not be read whole",
     "gone": "were gone before they were hashed",
 }
-
-
-def evidence_option(command: Command) -> Command:
-    """Add --evidence, the file with the SHA-256 of all that was read."""
-    return click.option(
-        _HINT,
-        "evidence",
-        metavar="FILE",
-        shell_complete=names.files,
-        help="Write each file that was read, with its SHA-256, size, times and inode, to the new FILE, which "
-        "sha256sum -c understands. Reads every file once more.",
-    )(command)
+evidence_option = click.option(
+    _HINT,
+    "evidence",
+    metavar="FILE",
+    shell_complete=names.files,
+    help="Write each file that was read, with its SHA-256, size, times and inode, to the new FILE, which "
+    "sha256sum -c understands. Reads every file once more.",
+)
 
 
 class EvidenceFile:

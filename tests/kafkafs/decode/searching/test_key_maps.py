@@ -15,7 +15,7 @@ from engine.log.log_directory import open_source
 from engine.log.partition_log import PartitionLog
 from engine.log.view.log_view import LogView
 from kafkafs.decode.failures import Cancelled
-from kafkafs.decode.searching import key_map
+from kafkafs.decode.searching import key_maps
 from kafkafs.decode.searching.key_maps import KeyMaps
 from kafkafs.decode.searching.key_search import KeyFindings, KeySearch
 from kafkafs.records.conditions.wanted_keys import KeyOfBytes
@@ -201,7 +201,7 @@ def test_two_keys_with_one_md5_are_told_apart_by_their_records(
     looked: Looked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(looked)
-    monkeypatch.setattr(key_map.HashedOffsetMap, "get", lambda _map, _key: 3)
+    monkeypatch.setattr(key_maps.HashedOffsetMap, "get", lambda _map, _key: 3)
     assert looked.offsets(b"c", b"a", b"z") == [3, 2, None]
     assert looked.searches == 3
 
