@@ -35,8 +35,3 @@ def packed(pieces: Iterable[Some], most: int, opening: int) -> list[tuple[Some, 
         tasks[-1].append(piece)
         room -= weight
     return [tuple(task) for task in tasks]
-
-
-def largest_first(tasks: Iterable[tuple[Some, ...]]) -> list[tuple[Some, ...]]:
-    """Return the tasks sorted by size, largest first, which ends a job sooner if the order is free."""
-    return sorted(tasks, key=lambda task: -sum(piece.size for piece in task))
