@@ -1,4 +1,4 @@
-"""The steps of a broker's loading: see LogLoader in Kafka, and `old_steps` for older brokers.
+"""The steps of a broker's loading: see LogLoader in Kafka, and `broker_versions` for older brokers.
 
 They differ from ours (`engine.writing.log.loading_steps`): names are parsed by Java's rules (`java_text`), offsets may
 be negative; a segment without an offset index is recovered at once, before its predecessors are; a missing time

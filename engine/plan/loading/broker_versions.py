@@ -6,7 +6,7 @@ older one. The differences:
 - before 4.4 only the first byte of a version in a transaction index is read, and a version below 0 is accepted;
 - before 4.1 an offset is looked up by the last offsets of batches instead of their base offsets, which matters
   if offsets are not in order;
-- before 3.1 an interrupted replacement of segments is finished differently, see `old_steps`;
+- before 3.1 an interrupted replacement of segments is finished differently, see `finish_replacements`;
 - from 3.7 on, in a cluster without ZooKeeper, logs that the cluster does not assign to the broker become stray,
   and a future log in the assigned log dir becomes the log;
 - each release stops at levels of the cluster's features that it does not know, see `feature_levels`;
