@@ -301,7 +301,7 @@ class SchemaStore:
         known = self._topics.get((topic, is_key))
         if known is None:
             name = f"{topic}-{'key' if is_key else 'value'}"
-            named = [in_context(context, name) for context in self._contexts]
+            named = [in_context(context, name) for context in self.contexts]
             likely = [*self.associations.get((topic, is_key), ()), *named]
             mapped = self._mapped_to(topic, is_key=is_key)
             patterns = [some for each in mapped for some in each.subjects]
@@ -418,7 +418,7 @@ class SchemaStore:
         return found
 
     @cached_property
-    def _contexts(self) -> list[str]:
+    def contexts(self) -> list[str]:
         """All contexts, the default one first."""
         found = {schema.context for schema in self.schemas} - {DEFAULT_CONTEXT}
         return [DEFAULT_CONTEXT, *sorted(found)]

@@ -21,7 +21,7 @@ from kafkafs.fuse import daemon_log
 from kafkafs.mount import background
 from kafkafs.mount.daemon import prepare_process, stack_file
 from kafkafs.serve.coordinator.commits.commit_file import CommitFileError
-from kafkafs.serve.server import ListenError, ServeOptions, serve
+from kafkafs.serve.server import ListenError, Listening, ServeOptions, serve
 from kafkafs.tree.context import TreeOptions
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def run(
     options: ServeOptions,
     *,
     check: Callable[[LogSource], None],
-    ready: Callable[[str, int], None],
+    ready: Callable[[Listening], None],
 ) -> int:
     """Serve log dirs: until a signal if in the foreground, else in a daemon; then return when clients can connect.
 
@@ -48,7 +48,7 @@ def run(
         paths: the sources.
         options: what the operator chose.
         check: called with the open source; may raise StartError.
-        ready: called with host and port once clients can connect.
+        ready: called with the addresses once clients can connect.
 
     Returns:
         Exit status 0: serving (in the foreground: ended by a signal), 1: a bug ended it, 2: usage, 3: cannot serve.
@@ -68,7 +68,7 @@ def _serve(
     paths: Sequence[str],
     options: ServeOptions,
     check: Callable[[LogSource], None],
-    ready: Callable[[str, int], None],
+    ready: Callable[[Listening], None],
     report: background.StartReport,
 ) -> int:
     """Open the source and serve until the end; return the exit status."""
@@ -85,8 +85,8 @@ def _serve(
     logging.getLogger("kafkafs.serve").setLevel(logging.DEBUG if options.debug else logging.INFO)
     prepare_process(stack_file(options))
 
-    def told(host: str, port: int, sentence: str) -> None:
-        ready(host, port)
+    def told(listening: Listening, sentence: str) -> None:
+        ready(listening)
         report.ready(sentence)
 
     try:

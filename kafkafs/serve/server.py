@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Timer
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -32,6 +32,7 @@ from kafkafs.serve.coordinator.commits.commit_file import CommitFile
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules
+from kafkafs.serve.registry.listening import registry_server
 from kafkafs.serve.security.login import Logins
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class ServeOptions:
         only_present: tell clients nothing of partitions that the source lacks.
         rules: treatment of damage and of old formats.
         budgets: limits.
+        schema_registry: address of the registry's REST API; None without it.
         commit_to: absolute path of a file for commits of groups; None to keep them in memory alone.
         tls: settings of TLS; None without.
         logins: how clients log in; None if they need not.
@@ -79,6 +81,7 @@ class ServeOptions:
     only_present: bool = False
     rules: FetchRules = DEFAULT_RULES
     budgets: ServeBudgets = DEFAULT_SERVE_BUDGETS
+    schema_registry: tuple[str, int] | None = None
     commit_to: str | None = None
     tls: ssl.SSLContext | None = None
     logins: Logins | None = None
@@ -88,8 +91,16 @@ class ServeOptions:
     quiet: bool = False
 
 
-Ready = Callable[[str, int, str], None]
-"""Called with host, port and a sentence once clients can connect."""
+class Listening(NamedTuple):
+    """Addresses that clients can connect to: the broker's, and the registry's, None without one."""
+
+    host: str
+    port: int
+    schema_registry: tuple[str, int] | None
+
+
+Ready = Callable[[Listening, str], None]
+"""Called with the addresses and a sentence once clients can connect."""
 
 
 async def serve(
@@ -154,27 +165,31 @@ async def _serve(
     connections = Connections(
         broker, options.budgets, options.advertised, options.tls, options.logins
     )
-    try:
-        listeners = await trio.open_tcp_listeners(options.port, host=options.host)
-    except OSError as error:
-        raise ListenError(_why_not(options, error)) from None
-    host, port = listeners[0].socket.getsockname()[:2]
-    facts = _facts(options, host, port)
+    listeners = await _listeners((options.host, options.port), "--listen")
+    host, port = _address(listeners)
+    registry = options.schema_registry
+    registry_listeners = [] if registry is None else await _listeners(registry, "--schema-registry")
+    if registry_listeners:
+        registry = _address(registry_listeners)
+    facts = _facts(options, Listening(host, port, registry))
     status = ServerStatus(logs, connections.counters, broker.fetches, facts, log_text)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
             nursery.start_soon(connections.gone.watch)
+            if registry is not None:
+                schemas = registry_server(logs, options.before, cluster.cluster_id)
+                nursery.start_soon(trio.serve_listeners, schemas.serve, registry_listeners)
+                logger.info("schemas: served on http://%s", place_of(*registry))
             nursery.start_soon(ProblemLog(logger, lambda: source_problems(logs.source)).follow)
             logs.source.watch_silence(logger.warning)
             nursery.start_soon(broker.coordinator.run)
             nursery.start_soon(_tell_operator, host, port, status)
             topics = cluster.topics().values()
             amount = counted(sum(len(topic.logs) for topic in topics), "partition")
-            place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            sentence = f"{', '.join(logs.paths)}: {amount} served on {place}"
+            sentence = f"{', '.join(logs.paths)}: {amount} served on {place_of(host, port)}"
             logger.info("%s (process %d)", sentence, os.getpid())
-            ready(host, port, sentence)
+            ready(Listening(host, port, registry), sentence)
             notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
             async for number in signals:
                 logger.info("%s: ending", signal.Signals(number).name)
@@ -198,12 +213,14 @@ def _end_later() -> None:
     timer.start()
 
 
-def _facts(options: ServeOptions, host: str, port: int) -> dict[str, Any]:
+def _facts(options: ServeOptions, listening: Listening) -> dict[str, Any]:
     advertised = options.advertised
+    registry = listening.schema_registry
     budgets = options.budgets
     return {
-        "address": f"{host}:{port}",
+        "address": f"{listening.host}:{listening.port}",
         "advertised": None if advertised is None else f"{advertised[0]}:{advertised[1]}",
+        "schemaRegistry": None if registry is None else place_of(*registry),
         "snapshot": options.snapshot,
         "before": options.before,
         "tls": options.tls is not None,
@@ -222,8 +239,25 @@ async def _tell_operator(host: str, port: int, status: ServerStatus) -> None:
     await trio.serve_listeners(ControlServer(status.makers()).serve, [listener])
 
 
-def _why_not(options: ServeOptions, error: OSError) -> str:
-    place = f"{options.host}:{options.port}"
-    if error.errno == errno.EADDRINUSE:
-        return f"{place} is in use: choose another port with --listen, or 0 for a free one"
-    return f"cannot listen on {place}: {error.strerror or error}"
+async def _listeners(address: tuple[str, int], option: str) -> list[trio.SocketListener]:
+    """Return listeners on an address; raises ListenError, which names the option for another one."""
+    host, port = address
+    try:
+        return await trio.open_tcp_listeners(port, host=host)
+    except OSError as error:
+        place = place_of(host, port)
+        if error.errno != errno.EADDRINUSE:
+            why = f"cannot listen on {place}: {error.strerror or error}"
+        else:
+            why = f"{place} is in use: choose another port with {option}, or 0 for a free one"
+        raise ListenError(why) from None
+
+
+def _address(listeners: list[trio.SocketListener]) -> tuple[str, int]:
+    host, port = listeners[0].socket.getsockname()[:2]
+    return host, port
+
+
+def place_of(host: str, port: int) -> str:
+    """Return an address as clients take it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.log.partition_choice import PartitionChoice
     from engine.units import Timestamp
     from kafkafs.serve.budgets import ServeBudgets
+    from kafkafs.serve.server import Listening
 
 _STOP_SECONDS = 30.0
 
@@ -112,6 +113,13 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
 )
 @rename_option
 @click.option(
+    "--schema-registry",
+    type=Address(),
+    metavar="HOST:PORT",
+    help="Answer the requests of a schema registry's REST API that read, by HTTP on this address, from "
+    "the topic _schemas of SOURCE; port 0 for a free one. Whoever reaches it reads the schemas.",
+)
+@click.option(
     "--commit-to",
     metavar="FILE",
     help="Keep the offsets that groups commit in this file, too, and go on from them at the next start. Without it "
@@ -143,6 +151,7 @@ def serve(
     at: Timestamp | None,
     skip_damaged: bool,
     old_formats: str,
+    schema_registry: tuple[str, int] | None,
     security: ClientSecurity,
     limits: tuple[str, ...],
     print_config: bool,
@@ -155,6 +164,7 @@ def serve(
     kafkafs serve /disk1/kafka /disk2/kafka --listen 127.0.0.1:19092
     kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
     kafkafs serve mailed/payments.log --rename payments=orders-3
+    kafkafs serve /var/lib/kafka/data --schema-registry 127.0.0.1:8081
     kafkafs serve /var/lib/kafka/data -b --print-config > client.properties
     kcat -b 127.0.0.1:9092 -t orders -C -e
     kafkafs top 127.0.0.1:9092
@@ -174,7 +184,7 @@ def serve(
     from kafkafs.serve.daemon import run
     from kafkafs.serve.records.conversions import OldFormats
     from kafkafs.serve.records.partition_fetch import FetchRules
-    from kafkafs.serve.server import ServeOptions
+    from kafkafs.serve.server import ServeOptions, place_of
 
     names = pairs_of("--rename", renames)
     options = ServeOptions(
@@ -186,6 +196,7 @@ def serve(
         before=None if at is None else at + 1,
         rules=FetchRules(skip_damaged=skip_damaged, old_formats=OldFormats(old_formats)),
         budgets=_budgets(limits),
+        schema_registry=schema_registry,
         tls=security.tls,
         logins=security.logins,
         quiet=verbosity().is_quiet,
@@ -193,27 +204,31 @@ def serve(
     )
     security.warn_if_open(*listen)
 
-    def ready(host: str, port: int) -> None:
+    def ready(listening: Listening) -> None:
         if print_config:
-            for line in security.properties(*(advertise or (host, port))):
+            for line in security.properties(*(advertise or listening[:2])):
                 write_line(line)
+            if listening.schema_registry is not None:
+                write_line(f"schema.registry.url=http://{place_of(*listening.schema_registry)}")
             sys.stdout.flush()
 
     sys.exit(
         run(
             source_paths(sources),
             options,
-            check=lambda source: _check(choice, names, source),
+            check=lambda source: _check(choice, names, source, schema_registry),
             ready=ready,
         )
     )
 
 
-def _check(choice: PartitionChoice, renames: dict[str, str], source: LogSource) -> None:
+def _check(
+    choice: PartitionChoice, renames: dict[str, str], source: LogSource, registry: object
+) -> None:
     """Check that there is something to serve.
 
     Raises:
-        StartError: an item of the choice matches nothing, or a rename is none.
+        StartError: an item of the choice matches nothing, a rename is none, or a registry has no topic.
         SourceError: the source has no partition.
     """
     from kafkafs.cli.options.partitions import (
@@ -241,6 +256,11 @@ def _check(choice: PartitionChoice, renames: dict[str, str], source: LogSource) 
         raise StartError(f"--rename: there is no topic or partition {unknown}", EXIT_USAGE)
     if renames and len(set(places)) < len(places):
         raise StartError("--rename: two partitions have one name", EXIT_USAGE)
+    from kafkafs.schemas.registry.registry_records import SCHEMAS_TOPIC
+
+    if registry and all(log.topic_partition.topic != SCHEMAS_TOPIC for log in logs):
+        reason = f"there is no topic {SCHEMAS_TOPIC}; name the log dir that has it"
+        raise StartError(f"--schema-registry: {reason}", EXIT_USAGE)
 
 
 def _budgets(limits: tuple[str, ...]) -> ServeBudgets:
