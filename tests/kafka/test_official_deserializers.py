@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka.schema_registry import topic_subject_name_strategy
+from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
@@ -31,6 +32,7 @@ from tests.kafka import clients
 from tests.kafka.broker import Broker
 from tests.kafka.official_registry import FileRegistry
 from tests.kafka.same_value import is_same, is_same_message
+from tests.kafkafs.serve.serving import serving
 from tests.schema_truth import (
     SchemaRecord,
     SideTruth,
@@ -46,6 +48,12 @@ TOPICS = schema_topics(KIND)
 SETTINGS = {"subject.name.strategy": topic_subject_name_strategy}
 NEWER = {("reused-id", offset) for offset in (3, 4, 5)}
 """Records whose id belongs to a schema that was registered after the deletes."""
+
+ASKED_OVER_HTTP = (
+    "avro-references", "context-west", "context-west-proto", "hard-deleted-version", "json-references",
+    "proto-references", "python-avro-headers", "reused-id",
+)  # fmt: skip
+"""Topics with all ways to name a schema: the id, the GUID, references, contexts, deleted versions."""
 
 SHORT = "Python's deserializer refuses 5 bytes and less, though the schema is named in a header"
 ROUNDED = "fastavro rounds a decimal that has more digits than its precision"
@@ -143,12 +151,15 @@ def registry_of(side: Side) -> FileRegistry:
     return registry(context, is_newer=(topic, offset) in NEWER)
 
 
-def official(side: Side) -> Any:
-    """What the official deserializer makes of a key or value; raises what the deserializer raises."""
+def official(side: Side, client: SchemaRegistryClient | None = None) -> Any:
+    """What the official deserializer makes of a key or value, with the registry that once was or another one.
+
+    Raises what the deserializer raises.
+    """
     topic, _, name = side.where
     field = MessageField.KEY if name == "key" else MessageField.VALUE
     context = SerializationContext(topic, field, side.headers)
-    client = registry_of(side)
+    client = client or registry_of(side)
     if side.truth.kind == "avro":
         return AvroDeserializer(client, conf=SETTINGS)(side.data, context)
     if side.truth.kind == "json-schema":
@@ -219,3 +230,30 @@ def test_another_value_than_the_deserializers_is_found(
         other = {**side.shown, name: 7 if isinstance(side.shown[name], int) else "7"}
         assert difference(side._replace(shown=other)) is not None
         assert difference(side._replace(encoding="base64")) is not None
+
+
+def outcome(side: Side, client: SchemaRegistryClient) -> str:
+    """What a deserializer says of a key or value."""
+    try:
+        return repr(official(side, client))
+    except Exception:  # noqa: BLE001 - the deserializers raise errors of many libraries
+        return "refused"
+
+
+def test_the_deserializers_read_the_same_with_the_registry_of_kafkafs(
+    tmp_path: Path,
+) -> None:
+    """The registry after the deletes; kafkafs has the schemas that are deleted for good besides."""
+    seen: Counter[str] = Counter()
+    with (
+        serving(schema_log_dir(KIND), tmp_path, "--schema-registry", "127.0.0.1:0") as server,
+        SchemaRegistryClient({"url": server.schema_registry}) as client,
+    ):
+        for topic in ASKED_OVER_HTTP:
+            context = f".{topic.split('-')[1]}" if topic.startswith("context-") else ""
+            once = registry(context, is_newer=True)
+            for side in sides(topic, schema_records(KIND, topic)):
+                expected = outcome(side, once)
+                assert outcome(side, client) == expected, side
+                seen[side.truth.kind or "?"] += expected != "refused"
+    assert all(seen[kind] for kind in ("avro", "protobuf", "json-schema")), seen

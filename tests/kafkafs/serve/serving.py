@@ -16,12 +16,13 @@ START_SECONDS = 30
 
 
 class Served(NamedTuple):
-    """A server: its process, address and log."""
+    """A server: its process, address and log, and the URL of its registry."""
 
     process: subprocess.Popen[str]
     host: str
     port: int
     log: Path
+    schema_registry: str = ""
 
     @property
     def bootstrap(self) -> str:
@@ -80,7 +81,10 @@ def serving(
         line = process.stdout.readline()
         assert line.startswith("bootstrap.servers="), log.read_text()
         host, _, port = line.strip().removeprefix("bootstrap.servers=").rpartition(":")
-        yield Served(process, host, int(port), log)
+        url = ""
+        if "--schema-registry" in options:
+            url = process.stdout.readline().strip().removeprefix("schema.registry.url=")
+        yield Served(process, host, int(port), log, url)
         assert process.poll() is None, log.read_text()
         process.send_signal(signal.SIGTERM)
         assert process.wait(START_SECONDS) == 0, log.read_text()
