@@ -180,7 +180,7 @@ class UnionLog(JoinedLog):
             elif tail is not None:
                 reason = (
                     f"offsets {tail[0]} to {tail[1] - 1} of {fact.name} lost to those of the newest"
-                    f" leader, and are left out: {self.name}@{fact.node_id} has them"
+                    f" leader, and are left out: {self.name}@{fact.node_id} has them. {choice.reason}"
                 )
                 self.problems.add("losing_tail", fact.place, reason)
         known = before.union.still_right() if isinstance(before, UnionView) else {}

@@ -107,6 +107,7 @@ def stats(
     from engine.check.log_dir_check import CheckOptions, CheckProgress, SourceCheck
     from engine.check.rules.finding import Finding
     from engine.log.leftover_logs import is_set_aside
+    from engine.replay.chosen_copies import chosen_copies
     from engine.workers import Workers
     from kafkafs.cli.printing.stats_report import HourStats, JsonStats, TextStats
 
@@ -123,6 +124,9 @@ def stats(
             leftovers.told(source, choice.takes, as_json=as_json, with_folders=False)
         )
         report.leftovers = {name for name, log in logs.items() if is_set_aside(log)}
+        if as_json and source.nodes:
+            copies = chosen_copies(source)
+            report.copy_of = lambda name: copies(logs[name])
         executors = stack.enter_context(spark.executors("stats", source, source_paths(sources)))
         elsewhere = None if executors is None else partial(_checked, executors)
         options = CheckOptions(

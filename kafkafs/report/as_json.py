@@ -160,6 +160,7 @@ def _copies(copies: Copies) -> dict[str, Any]:
     return {
         "topic": copies.place.topic,
         "partition": copies.place.partition,
+        "reason": copies.reason or None,
         "copies": [
             {
                 **facts_of(

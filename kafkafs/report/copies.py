@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +17,10 @@ from engine.files.read_failures import reason_of
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
+from engine.replay.chosen_copies import told_of
+from engine.replay.cluster import ClusterReplay
+from engine.replicas.choice import choose
+from engine.replicas.copies import Replica, replicas_of
 from engine.units import Offset, TopicPartition
 from kafkafs.report.partition_facts import PartitionFacts
 
@@ -50,10 +55,12 @@ class Copies:
         copies: the first one is the log that the source shows under the partition's own name.
         differences: where each other copy and the first one differ, by the name of the other one.
         not_compared: why a copy was not compared, by its name.
+        reason: which copy readers of the cluster get, and why; "" for copies of one broker.
     """
 
     place: TopicPartition
     copies: list[Copy]
+    reason: str = ""
     differences: dict[str, list[Finding]] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
 
@@ -125,10 +132,12 @@ def copies_of(
         log = logs.get(each.name)
         if log is not None and state_of(log) is FolderState.LOG:
             by_place.setdefault(each.place, []).append(each)
+    replicas, cluster = replicas_of([source]), ClusterReplay(source)
     left = MOST_COMPARED
     for place in sorted(place for place, found in by_place.items() if len(found) > 1):
         facts = sorted(by_place[place], key=lambda each: (each.name != str(place), each.name))
         found = Copies(place, [_copy(each, logs, nodes) for each in facts])
+        found.reason = _reason(replicas.get(place, []), cluster)
         for other in found.copies[1:]:
             if left <= 0:
                 found.not_compared[other.name] = f"only {MOST_COMPARED:,} pairs are compared"
@@ -146,6 +155,17 @@ def _copy(
     epochs = [] if view is None else view.leader_epochs.entries
     last = epochs[-1].epoch if epochs else None
     return Copy(facts.name, nodes.get(log.root.path), log.root.path, last, facts)
+
+
+def _reason(replicas: Sequence[Replica], cluster: ClusterReplay) -> str:
+    """Return why a reader of the cluster gets the copy that it gets; "" if the copies are of one node."""
+    if len({replica.node_id for replica in replicas}) < 2:
+        return ""
+    with suppress(OSError):
+        facts = [replica.facts() for replica in replicas]
+        told = told_of(replicas[0].log.topic_partition, cluster)
+        return f"{choose(facts).reason}{told}"
+    return ""
 
 
 def _compare(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
+from typing import Any
 
 import click
 
+from engine.log.log_directory import LogSource
 from engine.log.partition_choice import Choosable, PartitionChoice
 from engine.log.partition_log import PartitionLog
 from engine.log.view.listed_offset import (
@@ -133,6 +135,7 @@ def offsets(
         choice = kafkas_choice(choice, topic_partitions)
     shown = short = 0
     with open_log_source(sources) as source, Progress("looked up") as progress:
+        copy_of = _copies(source) if as_json and source.nodes else None
         logs = require_partitions(source)
         require_choice(choice, logs, kafkas)
         chosen = [
@@ -152,7 +155,8 @@ def offsets(
             lost = lost_end_for(log, view, time, offset)
             progress.clear()
             if offset is not None:
-                print_offset(log, offset, lost, as_json=as_json)
+                copy = {} if copy_of is None else copy_of(log)
+                print_offset(log, offset, lost, copy, as_json=as_json)
                 shown += 1
             if lost is not None:
                 fail(f"{log.name}: {lost.sentence}")
@@ -174,13 +178,26 @@ def offsets(
             sys.exit(EXIT_FINDINGS)
 
 
+def _copies(source: LogSource) -> Callable[[PartitionLog], dict[str, Any]]:
+    # Imported here: most sources are of one node.
+    from engine.replay.chosen_copies import chosen_copies
+
+    return chosen_copies(source)
+
+
 def print_offset(
-    log: PartitionLog, offset: int, lost: LostEnd | None = None, *, as_json: bool
+    log: PartitionLog, offset: int, lost: LostEnd | None, copy: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Print the line of a partition; as JSON with the proven log end where the records files end before it."""
+    """Print the line of a partition; as JSON with the copy that was chosen, and the proven log end if it is later."""
     topic, partition = log.topic_partition
     if as_json:
-        fact = {"topic": topic, "partition": partition, "offset": offset, "folder": log.name}
+        fact = {
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "folder": log.name,
+            **copy,
+        }
         print_json(fact if lost is None else fact | {"provenLogEndOffset": lost.end.offset})
     else:
         write_line(printable(f"{topic}:{partition}:{offset}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -55,6 +56,7 @@ class StatsReport(ABC):
         losses: offsets that the partitions lost.
         undecoded: findings about batches with records that could not be decoded, or files that could not be read.
         leftovers: names of partitions that are files or folders that a broker set aside.
+        copy_of: returns for JSON which of several copies a partition is read from.
     """
 
     def __init__(self) -> None:
@@ -62,6 +64,7 @@ class StatsReport(ABC):
         self.hole_bytes = 0
         self.losses: list[Loss] = []
         self.leftovers: set[str] = set()
+        self.copy_of: Callable[[str], dict[str, Any]] = lambda _: {}
         self.undecoded = 0
         self.partitions = 0
         self.records = 0
@@ -156,6 +159,7 @@ class JsonStats(StatsReport):
                 "losses": [loss.to_json() for loss in summary.losses],
                 **_time_facts(counts.times),
                 **self._mark(summary),
+                **self.copy_of(summary.partition),
             }
         )
 

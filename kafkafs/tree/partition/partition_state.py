@@ -85,9 +85,13 @@ def _replicas(partition: Partition, view: LogView) -> dict[str, Any]:
         return {}
     # Imported here: most logs are of one node.
     from engine.log.joined_logs import JoinedLog
+    from engine.replay.chosen_copies import metadata_of
 
     log = partition.log
-    return {"replicas": log.described()} if isinstance(log, JoinedLog) else {}
+    if not isinstance(log, JoinedLog):
+        return {}
+    facts = metadata_of(log.topic_partition, partition.context.state.cluster)
+    return {"replicas": {**log.described(), **facts}}
 
 
 def epochs(partition: Partition, view: LogView, cancel: Cancel | None) -> list[dict[str, Any]]:

@@ -213,7 +213,10 @@ def test_a_tail_that_lost_is_left_out_named_and_read_apart(tmp_path: Path) -> No
     assert reason.startswith(
         f"offsets 50 to 99 of node 1 ({old}) lost to those of the newest leader"
     )
-    assert reason.endswith("left out: orders-0@1 has them")
+    assert reason.endswith(
+        f"left out: orders-0@1 has them. node 2 ({new}) has the last batch of the newest epoch, 1;"
+        " the others have 0"
+    )
     assert list(source.partitions()) == ["orders-0"]
     apart = source.partitions()["orders-0@1"]
     assert offsets(apart.view()) == list(range(100))

@@ -101,6 +101,9 @@ def test_the_page_has_the_same_rows(
     ]
     assert behind == ["n bad"] * 2  # both ends of orders-1
     assert len(list(tables["brokers"].iter("tr"))) == 3
+    reasons = [found["reason"] for found in facts["copies"]]
+    assert f"node 1 ({brokers[0]}) has the largest log end of epoch" in " ".join(reasons)
+    assert [row[-1] for row in rows[::2]] == reasons
 
 
 def test_one_broker_has_neither(tmp_path: Path) -> None:

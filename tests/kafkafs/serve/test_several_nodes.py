@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -22,6 +23,11 @@ from tests.kafkafs.serve.three_brokers import write_source
 from tests.replica_clusters import START, make_cluster
 
 _METADATA, _OFFSET_FOR_EPOCH = 3, 23
+
+
+def json_lines(command: str, *arguments: object) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(cli, [command, *map(str, arguments), "--json"])
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def test_without_metadata_the_nodes_are_those_of_the_log_dirs_and_the_leading_copy_leads(
@@ -50,6 +56,16 @@ def test_with_metadata_nodes_leaders_and_replicas_are_its(tmp_path: Path) -> Non
     shown = {each.partition: each for each in places(cluster, cluster.topics()["here"])}
     assert (shown[0].leader, shown[0].replicas, shown[0].in_sync) == (1, [1, 2], [1, 2])
     assert (shown[3].leader, shown[3].replicas, shown[3].in_sync) == (2, [1, 2], [2])
+    (row,) = json_lines("offsets", first, second, "-t", "here", "-p", "0")
+    assert row["replica"] == {
+        "node": 1,
+        "reason": f"node 1 ({first}) comes first of 2 copies with epoch 0 and log end 1; "
+        "the metadata has node 1 as leader, and in sync 1, 2",
+        "leader": 1,
+        "inSync": [1, 2],
+    }
+    (stats,) = [each for each in json_lines("stats", first, second, "-t", "here", "-p", "0") if "replica" in each]  # fmt: skip
+    assert stats["replica"] == row["replica"]
     alone = Consumer(first).cluster
     assert [node.number for node in shown_nodes(alone)] == [1]
 
