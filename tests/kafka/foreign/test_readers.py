@@ -24,6 +24,7 @@ from tests.kafka.conftest import SEED, Written
 from tests.kafka.foreign.readers import CANNOT_READ, READERS, TELL_EPOCHS, UNKNOWN_EPOCH, Task
 from tests.kafka.truth import PartitionTruth
 from tests.kafkafs.serve.serving import Served, serving
+from tests.replica_clusters import make_cluster
 
 STARTS = 1
 ON_BROKER = 30
@@ -162,3 +163,18 @@ def test_a_client_reads_from_the_server_what_it_reads_from_the_broker(
     theirs = READERS[client](broker.bootstrap, [tasks[place] for place in same])
     for place, records in zip(same, theirs, strict=True):
         assert ours[place] == records, tasks[place]
+
+
+def test_clients_read_the_union_of_several_brokers_disks(tmp_path: Path) -> None:
+    made = make_cluster(tmp_path / "disks", random.Random(6))
+    whole = {name: each for name, each in made.partitions.items() if each.is_whole}
+    assert whole
+    tasks = [
+        Task("orders", int(name[-1]), False, each.start, each.leader.end, len(each.records), False)
+        for name, each in whole.items()
+    ]
+    with serving(Path(",".join(map(str, made.dirs))), tmp_path) as server:
+        for client in ("aiokafka", "kafka-python"):
+            read = READERS[client](server.bootstrap, tasks)
+            for each, records in zip(whole.values(), read, strict=True):
+                assert {record.offset: record.value for record in records} == each.records
