@@ -73,7 +73,7 @@ def planned_cluster(log_dir: str, metadata: PlannedMetadata, node_id: int | None
         view = source.partitions()[METADATA_LOG].view()
         image = image_at_start(view, metadata.read)
         snapshot, of_log = image.snapshot, voters_in(image) or frozenset()
-        voters = of_log or _stated_voters(view, node_id)
+        voters = of_log or stated_voters(view, node_id)
         is_empty = not end and (snapshot is None or not snapshot.end_offset)
         is_alone = voters is not None and voters == {node_id}
         is_known = not is_empty or (snapshot is not None and is_alone)
@@ -106,7 +106,7 @@ def voters_in(image: ClusterImage) -> frozenset[int] | None:
     return None
 
 
-def _stated_voters(view: LogView, node_id: int | None) -> frozenset[int] | None:
+def stated_voters(view: LogView, node_id: int | None) -> frozenset[int] | None:
     """Return the controllers that quorum-state names, at least the leader if it is another node; None if it names none."""
     try:
         state = parse_quorum_state(view.read_side_file(QUORUM_STATE))

@@ -11,7 +11,9 @@ from engine.record.control_records import ControlRecordType, EndTransactionMarke
 from engine.record.encoding.building import end_transaction_marker
 from engine.recover.coordinators.coordinator_log import KeyedValue, appended_batch
 from engine.recover.coordinators.decisions import Decision, decide
+from engine.recover.coordinators.former_topics import FormerTopics
 from engine.recover.coordinators.group_offsets import (
+    FormerOffset,
     GroupOffset,
     GroupState,
     MovedOffset,
@@ -101,6 +103,7 @@ class RecoveryPlan:
         decisions: transactions that are ended.
         left_open: transactions that are not.
         moved: offsets of groups that were past the end of a log.
+        former: offsets of groups that were of a deleted topic of the same name.
         emptied: classic groups whose members are dropped.
         next_producer_id: above every producer id of the sources.
     """
@@ -110,6 +113,7 @@ class RecoveryPlan:
     decisions: list[Decision]
     left_open: list[Decision]
     moved: list[MovedOffset]
+    former: list[FormerOffset]
     emptied: list[str]
     next_producer_id: int
 
@@ -139,6 +143,16 @@ def plan_recovery(cluster: ClusterSurvey, options: RecoverOptions) -> RecoveryPl
     return _Planner(cluster, options).plan()
 
 
+@dataclass(slots=True)
+class _Groups:
+    """What was decided of all groups, and the offsets that count."""
+
+    offsets: list[GroupOffset] = field(default_factory=list)
+    moved: list[MovedOffset] = field(default_factory=list)
+    former: list[FormerOffset] = field(default_factory=list)
+    emptied: list[str] = field(default_factory=list)
+
+
 class _Planner:
     def __init__(self, cluster: ClusterSurvey, options: RecoverOptions) -> None:
         self.cluster = cluster
@@ -155,15 +169,16 @@ class _Planner:
         left_open = [each for each in decided if each not in ended]
         self._append_markers(ended)
         self._append_completions(ended)
-        moved, emptied, offsets = self._append_group_records(ended)
-        self._classify(offsets)
+        made = self._append_group_records(ended)
+        self._classify(made.offsets)
         return RecoveryPlan(
             self.cluster,
             self.partitions,
             ended,
             left_open,
-            moved,
-            emptied,
+            made.moved,
+            made.former,
+            made.emptied,
             self._next_producer_id(),
         )
 
@@ -252,24 +267,23 @@ class _Planner:
             data = appended_batch(part, planned.end, planned.leader_epoch, self.now)
             planned.append(data, len(part))
 
-    def _append_group_records(
-        self, ended: Sequence[Decision]
-    ) -> tuple[list[MovedOffset], list[str], list[GroupOffset]]:
+    def _append_group_records(self, ended: Sequence[Decision]) -> _Groups:
         ends = {partition: each.end for partition, each in self.partitions.items()}
-        moved: list[MovedOffset] = []
-        emptied: list[str] = []
-        offsets: list[GroupOffset] = []
+        former = FormerTopics(self.cluster.metadata)
+        groups = _Groups()
         for planned in self._of_topic(CONSUMER_OFFSETS):
             partition = planned.partition
             here = {each.producer_id: each.commits for each in ended if partition in each.open}
             state = GroupState(self._pieces(partition), str(partition), here)
-            offsets += state.offsets()
-            made = state.records(ends)
-            moved += made.moved
-            emptied += made.emptied
+            offsets = state.offsets()
+            made = state.records(offsets, ends, former.why)
+            groups.offsets += [each for each in offsets if former.why(each) is None]
+            groups.moved += made.moved
+            groups.former += made.former
+            groups.emptied += made.emptied
             if made.records:
                 self._append_records(partition, made.records)
-        return moved, emptied, offsets
+        return groups
 
     def _classify(self, offsets: Sequence[GroupOffset]) -> None:
         metadata = self.cluster.metadata

@@ -36,6 +36,7 @@ def recovery_report(plan: RecoveryPlan, options: RecoverOptions, refusal: str = 
             "origin": metadata.origin,
             "epoch": metadata.end[0],
             "end": metadata.end[1],
+            "committedEnd": metadata.committed,
             "unknown": list(metadata.unknown),
         },
         "nodes": [
@@ -57,6 +58,16 @@ def recovery_report(plan: RecoveryPlan, options: RecoverOptions, refusal: str = 
             for each in plan.moved[:MOST_LISTED]
         ],
         "movedOffsetCount": len(plan.moved),
+        "formerOffsets": [
+            {
+                "group": each.group,
+                "partition": str(each.partition),
+                "offset": each.offset,
+                "evidence": each.reason,
+            }
+            for each in plan.former[:MOST_LISTED]
+        ],
+        "formerOffsetCount": len(plan.former),
         "emptiedGroups": plan.emptied,
         "nextProducerId": plan.next_producer_id,
         "leftOut": [each._asdict() for each in plan.cluster.found.left_out],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from engine.rebuild.assembly.pieces import Piece
 from engine.record.control_records import ControlRecordType
@@ -13,7 +14,7 @@ from engine.recover.coordinators.coordinator_log import (
     coordinator_records,
 )
 from engine.replay.partition_records import NO_PRODUCER, ReplayedControl
-from engine.units import Offset, TopicPartition
+from engine.units import Offset, Timestamp, TopicPartition
 
 _FILE = "consumer_offsets.txt"
 _OFFSET_KEYS = (0, 1)
@@ -23,11 +24,22 @@ _UNKNOWN_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """An offset that a group committed: the group, the partition, the offset, and the record's bytes."""
+    """An offset that a group committed.
+
+    Attributes:
+        group, partition, offset: what it committed.
+        leader_epoch: of the record before it; -1 if the client did not tell.
+        committed: time of the commit, by the coordinator's clock.
+        topic_id: id of the topic then; None if the coordinator did not write it.
+        key, value: bytes of the record.
+    """
 
     group: str
     partition: TopicPartition
     offset: Offset
+    leader_epoch: int
+    committed: Timestamp
+    topic_id: str | None
     key: bytes
     value: bytes
 
@@ -43,17 +55,29 @@ class MovedOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerOffset:
+    """A committed offset of a deleted topic of the same name, and what shows that."""
+
+    group: str
+    partition: TopicPartition
+    offset: Offset
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class GroupRecords:
     """Records for the end of a partition of `__consumer_offsets`.
 
     Attributes:
         records: the records.
         moved: the offsets that they move.
+        former: the offsets that they remove.
         emptied: classic groups whose members they drop.
     """
 
     records: list[KeyedValue]
     moved: list[MovedOffset]
+    former: list[FormerOffset]
     emptied: list[str]
 
 
@@ -94,19 +118,31 @@ class GroupState:
                 continue
             names, fields = read_key.read_key(key), read_value.read(value)
             if names is not None and fields is not None:
-                partition = TopicPartition(names["topic"], names["partition"])
-                found.append(GroupOffset(names["group"], partition, fields["offset"], key, value))
+                found.append(_offset(names, fields, key, value))
         return found
 
-    def records(self, ends: Mapping[TopicPartition, Offset]) -> GroupRecords:
+    def records(
+        self,
+        offsets: Iterable[GroupOffset],
+        ends: Mapping[TopicPartition, Offset],
+        former: Callable[[GroupOffset], str | None],
+    ) -> GroupRecords:
         """Return the records that put offsets past the end of a log at its end, and drop the members of groups.
 
         Args:
+            offsets: those of `offsets`.
             ends: log end of each partition; one that is not in it keeps its offsets.
+            former: why an offset is of a deleted topic of the same name; None if it is not. It is removed, as its
+                coordinator does when it learns of the deletion.
         """
         message = CoordinatorMessage(_FILE, "OffsetCommitValue")
-        made = GroupRecords([], [], [])
-        for each in self.offsets():
+        made = GroupRecords([], [], [], [])
+        for each in offsets:
+            why = former(each)
+            if why is not None:
+                made.records.append(KeyedValue(each.key, None))
+                made.former.append(FormerOffset(each.group, each.partition, each.offset, why))
+                continue
             end = ends.get(each.partition)
             if end is None or each.offset <= end:
                 continue
@@ -143,6 +179,21 @@ class GroupState:
             known = self._newest.get(key)
             if commits and value is not None and (known is None or offset > known[0]):
                 self._newest[key] = offset, value
+
+
+def _offset(
+    names: Mapping[str, Any], fields: Mapping[str, Any], key: bytes, value: bytes
+) -> GroupOffset:
+    return GroupOffset(
+        names["group"],
+        TopicPartition(names["topic"], names["partition"]),
+        fields["offset"],
+        fields.get("leaderEpoch", _UNKNOWN_EPOCH),
+        fields["commitTimestamp"],
+        fields.get("topicId"),
+        key,
+        value,
+    )
 
 
 def _version(key: bytes) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from engine.log.log_directory import LogSource, open_source
@@ -12,7 +13,7 @@ from engine.plan.planned_cluster import voters_in
 from engine.recover.errors import RecoverRefusedError
 from engine.recover.metadata.bootstrap import bootstrap_of
 from engine.recover.metadata.copies import MetadataCopies
-from engine.recover.metadata.folders import FoundTopics, found_topics
+from engine.recover.metadata.folders import FoundTopics, found_topics, live_ids
 from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset
@@ -59,6 +60,7 @@ class ClusterMetadata:
         origin: where it is from, for people.
         end: leader epoch and end offset of the newest metadata log; (-1, 0) without one.
         highest: largest leader epoch and largest offset of all copies: new snapshots lie above both.
+        committed: what lies below is committed in the metadata log; None if that is not known.
         topics: by name.
         credentials: SCRAM credentials by user and mechanism; they are secrets.
         formatted: levels of features at the format, for a cluster without image.
@@ -76,6 +78,7 @@ class ClusterMetadata:
     )
     formatted: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    committed: Offset | None = None
 
     def registered_broker(self, number: int) -> Mapping[str, Any] | None:
         """Return the registration of a broker; None if it is not registered."""
@@ -140,7 +143,8 @@ def newest_metadata(sources: Sequence[LogSource], chosen: str | None = None) -> 
 def _newest(
     cluster_id: str | None, sources: Sequence[LogSource], of: Sequence[LogSource]
 ) -> ClusterMetadata:
-    copies = MetadataCopies(of)
+    # A copy that is asked for counts as it is.
+    copies = MetadataCopies(of, live=partial(live_ids, sources) if of is sources else None)
     if copies.image is None:
         found = metadata_from_folders(sources)
         return replace(found, unknown=(*copies.problems, *found.unknown), highest=copies.highest)
@@ -161,6 +165,7 @@ def _newest(
         dict(sorted((topics | only_found).items())),
         copies.credentials,
         unknown=(*copies.problems, *illegal, *sentences),
+        committed=copies.committed,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.errors import KafkaStorageError
@@ -10,7 +10,10 @@ from engine.files.file_names import kraft_checkpoint_name
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
 from engine.log.view.log_view import LogView
+from engine.plan.planned_cluster import stated_voters, voters_in
+from engine.rebuild.assembly.lineage import latest_epoch
 from engine.rebuild.assembly.merging import MergedCopies
+from engine.recover.metadata.quorum import CopyEnd, QuorumEnds, acted_on, counting, quorum_ends
 from engine.replay.cluster import (
     ClusterChange,
     ClusterImage,
@@ -21,6 +24,7 @@ from engine.replay.cluster import (
     read_snapshot,
 )
 from engine.replay.partition_records import Replayed, Unreadable, no_progress, records_of_run
+from engine.replicas.choice import CopyFacts, Lineage, agreement
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, TopicPartition
 
@@ -34,18 +38,26 @@ class MetadataCopies:
     Args:
         sources: sources of one cluster.
         reads: whether to read them; without, only `highest` is found.
+        live: returns the ids of topics that have a folder; None to take all of the newest copy for committed.
 
     Attributes:
         image: the cluster; None without a readable copy.
         origin: path of the leading copy and how many there are.
         end: last leader epoch and end offset of the log.
+        committed: what lies below this offset is committed, see `quorum`; None if that is not asked.
         highest: largest leader epoch and offset of all copies, also of their snapshots.
         credentials: SCRAM credentials by user and number of the mechanism, as in UserScramCredentialRecord's JSON.
         removed: names of removed topics by id, as far as the log tells.
         problems: sentences about what is not known.
     """
 
-    def __init__(self, sources: Sequence[LogSource], *, reads: bool = True) -> None:
+    def __init__(
+        self,
+        sources: Sequence[LogSource],
+        *,
+        reads: bool = True,
+        live: Callable[[], frozenset[str]] | None = None,
+    ) -> None:
         self.image: ClusterImage | None = None
         self.origin = "no metadata log"
         self.end: tuple[int, Offset] = (-1, 0)
@@ -53,16 +65,20 @@ class MetadataCopies:
         self.credentials: Mapping[tuple[str, int], Mapping[str, Any]] = {}
         self.removed: Mapping[str, str] = {}
         self.problems: list[str] = []
-        views = []
+        self.committed: Offset | None = None
+        self._live = live
+        nodes = _nodes(sources)
+        views, of = [], []
         for log in self.logs_in(sources):
             try:
                 view = log.view()
                 self._raise_highest(view)
                 views.append(view)
+                of.append(nodes.get(log.root.path))
             except (KafkaStorageError, OSError) as error:
                 self.problems.append(f"{log.root.display(log.folder)} cannot be read: {error}")
         if reads and views:
-            self._read(views)
+            self._read(views, of)
 
     @staticmethod
     def logs_in(sources: Iterable[LogSource]) -> list[PartitionLog]:
@@ -81,14 +97,16 @@ class MetadataCopies:
             epoch, end = max(epoch, snapshot.epoch), max(end, snapshot.end_offset)
         self.highest = max(self.highest[0], epoch), max(self.highest[1], end)
 
-    def _read(self, views: Sequence[LogView]) -> None:
+    def _read(self, views: Sequence[LogView], nodes: Sequence[int | None]) -> None:
         merged = MergedCopies(views, no_progress)
         snapshot = self._newest_snapshot(views)
         start = snapshot.id.end_offset if snapshot is not None else 0
         unreadable: list[Unreadable] = []
         notes: list[str] = []
         self._check_holes(merged, max(start, 0))
-        changes = list(cluster_changes(_records(merged, max(start, 0)), unreadable, notes))
+        changes: Sequence[ClusterChange] = list(
+            cluster_changes(_records(merged, max(start, 0)), unreadable, notes)
+        )
         if not changes and snapshot is None:
             self.problems.append(f"no copy of {_METADATA} has a record that can be read")
             return
@@ -97,20 +115,49 @@ class MetadataCopies:
             -1 if latest is None else latest.epoch,
             snapshot.id.epoch if snapshot is not None else -1,
         )
-        read = (
-            ReadAtStart(changes=changes)
-            if snapshot is None
-            else ReadAtStart(snapshot.id, snapshot.changes, changes)
+        held = () if snapshot is None else snapshot.changes
+        read = ReadAtStart(None if snapshot is None else snapshot.id, held, changes)
+        end = max([start, *(piece.next_offset for piece in merged.pieces[-1:])])
+        image = image_at_start(merged.view, read)
+        counted = (
+            changes
+            if self._live is None
+            else self._counted(read, self._live, end, _ends(merged, nodes, image, end, start))
         )
-        self.image = image_at_start(merged.view, read)
-        self.end = epoch, max([start, *(piece.next_offset for piece in merged.pieces[-1:])])
+        if len(counted) < len(changes):
+            changes = counted
+            image = image_at_start(merged.view, read._replace(changes=changes))
+        self.image = image
+        self.end = epoch, end
         self.highest = max(self.highest[0], epoch), max(self.highest[1], self.end[1])
         leading = merged.view.log
         of = f", the newest of {len(views)} copies" if len(views) > 1 else ""
         self.origin = f"{leading.root.display(leading.folder)}{of}"
-        held = () if snapshot is None else snapshot.changes
         self._fold(held, changes)
         self._tell(unreadable, notes)
+
+    def _counted(
+        self,
+        read: ReadAtStart,
+        live: Callable[[], frozenset[str]],
+        end: Offset,
+        ends: QuorumEnds,
+    ) -> Sequence[ClusterChange]:
+        """Return the changes of the newest copy that count, and tell of the others."""
+        if ends.committed >= end:
+            self.committed = end
+            return read.changes
+        ids = live()
+        ends = ends.at_least(acted_on(read.changes, ids))
+        names = {
+            each.facts["topicId"]: each.facts["name"]
+            for each in (*read.held, *read.changes)
+            if each.kind == "TOPIC_RECORD"
+        }
+        counted, sentences = counting(read.changes, ends, ids, names)
+        self.problems += sentences
+        self.committed = ends.committed
+        return counted
 
     def _newest_snapshot(self, views: Sequence[LogView]) -> SnapshotRead | None:
         """Return the newest whole snapshot of all copies."""
@@ -188,6 +235,43 @@ def _records(merged: MergedCopies, start: Offset) -> Iterator[Replayed]:
             for record in records_of_run(run, log.budgets, str(_METADATA), path):
                 if isinstance(record, Unreadable) or record.offset >= start:
                     yield record
+
+
+def _nodes(sources: Iterable[LogSource]) -> dict[str, int | None]:
+    """Return the node id by the path of a log dir."""
+    return {
+        root.path: None if stated is None else stated.node_id
+        for source in sources
+        for root, stated in zip(source.roots, source.meta_properties, strict=True)
+    }
+
+
+def _ends(
+    merged: MergedCopies,
+    nodes: Sequence[int | None],
+    image: ClusterImage,
+    end: Offset,
+    proven: Offset,
+) -> QuorumEnds:
+    """Return how far the newest copy is committed, by the copies of the voters."""
+    facts = []
+    for at, view in enumerate(merged.views):
+        pieces, epochs = merged.copies[at].pieces, merged.known_epochs[at]
+        last = Lineage(latest_epoch(pieces, epochs), merged.copies[at].log_end_offset)
+        facts.append(
+            CopyFacts("", nodes[at], None, None, view.log_start_offset, last, epochs, None, None)
+        )
+    copies = []
+    for at, view in enumerate(merged.views):
+        held = merged.copies[at].log_end_offset
+        agreed = agreement(facts[merged.leading], facts[at])
+        agreed = max([agreed, *(each.end_offset for each in view.kraft_snapshots)])
+        is_whole = merged.proven_ends[at].offset <= held and not merged.copies[at].dropped
+        copies.append(CopyEnd(nodes[at], agreed, is_whole))
+    voters = voters_in(image) or next(
+        filter(None, map(stated_voters, merged.views, nodes)), frozenset()
+    )
+    return quorum_ends(copies, voters, end, proven)
 
 
 def _effective(changes: Iterable[ClusterChange]) -> Iterator[ClusterChange]:

@@ -92,6 +92,11 @@ def found_topics(sources: Sequence[LogSource]) -> FoundTopics:
     return FoundTopics(topics, tuple(unknown))
 
 
+def live_ids(sources: Sequence[LogSource]) -> frozenset[str]:
+    """Return the ids of all topics that have a folder, but for those that a broker deletes, moves or set aside."""
+    return frozenset(filter(None, (_stated_id(log) for _, log in _live_logs(sources))))
+
+
 def _live_logs(sources: Sequence[LogSource]) -> Iterator[tuple[int, PartitionLog]]:
     """Yield the logs of partitions with the id of their node, -1 if unknown."""
     for source in sources:

@@ -123,6 +123,11 @@ def _groups(report: dict[str, Any]) -> Iterator[str]:
             f"group {each['group']}: {each['partition']} moved from {each['from']} to"
             f" {each['to']}, its end"
         )
+    for each in report["formerOffsets"]:
+        yield (
+            f"group {each['group']}: {each['partition']}: its offset {each['offset']} is of a deleted"
+            f" topic of that name, and is removed: {each['evidence']}"
+        )
     for name in report["emptiedGroups"]:
         yield f"group {name}: its members are dropped, and join again"
 

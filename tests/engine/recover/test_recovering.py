@@ -12,6 +12,7 @@ from engine.log.log_directory import open_source
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.target.manifest import compare, read_manifest
 from engine.recover import recovering
+from engine.recover.coordinators.former_topics import FormerTopics
 from engine.recover.errors import RecoverRefusedError
 from engine.recover.recovering import recover
 from engine.replay.cluster import ClusterReplay
@@ -254,3 +255,22 @@ def test_a_target_that_exists_and_other_clusters_are_refused(
     (dead[0] / "meta.properties").write_text(text.replace("cluster.id=E", "cluster.id=F"))
     with pytest.raises(RecoverRefusedError, match="of the cluster"):
         report_of(dead)
+
+
+def test_the_offset_of_a_deleted_topic_of_the_same_name_is_no_loss(
+    dead: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for log_dir in dead:
+        path = log_dir / "orders-1/00000000000000000000.log"
+        path.write_bytes(path.read_bytes()[:5000])
+        (log_dir / "replication-offset-checkpoint").unlink()
+        (log_dir / "recovery-point-offset-checkpoint").unlink()
+    assert report_of(dead)["totals"]["lost"] > 0
+    why = "it was committed before the topic was made"
+    monkeypatch.setattr(FormerTopics, "why", lambda *_: why)
+    report = report_of(dead, tmp_path / "target")
+    assert report["movedOffsets"] == []
+    assert report["totals"]["lost"] == 0
+    assert {(each["group"], each["evidence"]) for each in report["formerOffsets"]} == {
+        ("billing", why)
+    }

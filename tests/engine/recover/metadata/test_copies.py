@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.log.log_directory import LogSource, open_source
 from engine.recover.errors import RecoverRefusedError
 from engine.recover.metadata.cluster_metadata import newest_metadata
-from tests.builders import patched
+from tests.builders import Rec, batch, patched, write_segment
 from tests.engine.recover.metadata.clusters import (
     LOG,
     config,
@@ -45,7 +48,7 @@ def test_a_hole_of_the_newest_copy_is_filled_from_another(tmp_path: Path) -> Non
     batches = each_in_a_batch(RECORDS)
     broken = [*batches[:2], patched(batches[2], 70, b"\xff"), *batches[3:]]
     newest = write_log_dir(tmp_path / "newest", broken)
-    other = write_log_dir(tmp_path / "other", batches[:4], node=2)
+    other = write_log_dir(tmp_path / "other", batches, node=2)
     alone = newest_metadata(opened(newest))
     assert any("no copy has the offsets 2 to 2" in each for each in alone.unknown)
     found = newest_metadata(opened(newest, other))
@@ -86,8 +89,9 @@ def test_the_newest_whole_snapshot_of_any_copy_goes_before_the_log(tmp_path: Pat
     found = newest_metadata(opened(leading, other))
     assert list(found.topics) == ["a", "b", "c", "d"]
     assert found.end == (2, 22)
-    assert len(found.unknown) == 1
-    assert "is not whole" in found.unknown[0]
+    damaged, tail_of_one = found.unknown
+    assert "is not whole" in damaged
+    assert "no majority of the copies shows them; they count" in tail_of_one
     alone = newest_metadata(opened(leading))
     assert list(alone.topics) == ["d"]
     assert any("no copy has the offsets 0 to 19" in each for each in alone.unknown)
@@ -187,3 +191,87 @@ def test_a_topic_without_partitions_is_told(tmp_path: Path) -> None:
     assert newest_metadata(opened(path)).unknown == (
         "the metadata has no partition of the topic a",
     )
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Callable[..., list[LogSource]]:
+    """Opens three voters' log dirs with so many of the records each; their clocks tick by `step` ms."""
+
+    def make(
+        records: Sequence[Rec], counts: Sequence[int | None], step: int = 1
+    ) -> list[LogSource]:
+        batches = [
+            batch([record._replace(timestamp=1_000_000 + at * step)], at)
+            for at, record in enumerate(records)
+        ]
+        paths = []
+        for node, count in enumerate(counts, 1):
+            if count is not None:
+                path = write_log_dir(tmp_path / f"n{node}", batches[:count], node=node)
+                state = {"leaderId": 1, "leaderEpoch": 0, "votedId": -1, "appliedOffset": 0}
+                state |= {"clusterId": "", "data_version": 0}
+                state |= {"currentVoters": [{"voterId": each} for each in (1, 2, 3)]}
+                (path / LOG / "quorum-state").write_text(json.dumps(state))
+                paths.append(path)
+        return opened(*paths)
+
+    return make
+
+
+def test_what_a_minority_of_whole_voters_has_was_not_committed(
+    quorum: Callable[..., list[LogSource]],
+) -> None:
+    found = newest_metadata(quorum([*RECORDS, *topic("d", 4)], (9, 7, 7)))
+    assert list(found.topics) == ["a", "b", "c"]
+    assert found.committed == 7
+    assert found.highest == (0, 9), "the new log begins above it all the same"
+    [sentence] = found.unknown
+    assert "the last 2 records of the metadata log, from offset 7 on, are left out" in sentence
+
+
+def test_what_a_missing_voter_may_have_had_is_doubtful_and_counts(
+    quorum: Callable[..., list[LogSource]],
+) -> None:
+    found = newest_metadata(quorum([*RECORDS, *topic("d", 4)], (9, 7, None)))
+    assert list(found.topics) == ["a", "b", "c", "d"]
+    assert found.committed == 7
+    [sentence] = found.unknown
+    assert "no majority of the 3 voters shows them; they count" in sentence
+
+
+def test_a_majority_proves_it(quorum: Callable[..., list[LogSource]]) -> None:
+    found = newest_metadata(quorum([*RECORDS, *topic("d", 4)], (9, 9, 7)))
+    assert list(found.topics) == ["a", "b", "c", "d"]
+    assert (found.committed, found.unknown) == (9, ())
+
+
+def test_a_minority_with_minutes_more_is_of_another_moment(
+    quorum: Callable[..., list[LogSource]],
+) -> None:
+    found = newest_metadata(quorum([*RECORDS, *topic("d", 4)], (9, 6, 6), step=60_000))
+    assert list(found.topics) == ["a", "b", "c", "d"]
+    assert "they count" in " ".join(found.unknown)
+
+
+def test_a_topic_whose_folder_a_broker_made_was_committed(
+    quorum: Callable[..., list[LogSource]], tmp_path: Path
+) -> None:
+    write_segment(tmp_path / "n3/d-0", [])
+    text = render_partition_metadata(PartitionMetadata(0, uuid_of(4)))
+    (tmp_path / "n3/d-0/partition.metadata").write_bytes(text)
+    found = newest_metadata(quorum([*RECORDS, *topic("d", 4)], (9, 7, 7)))
+    assert list(found.topics) == ["a", "b", "c", "d"]
+    assert found.committed == 8
+
+
+def test_a_doubtful_deletion_takes_no_topic_whose_folders_are_there(
+    quorum: Callable[..., list[LogSource]], tmp_path: Path
+) -> None:
+    remove = metadata_record("REMOVE_TOPIC_RECORD", topicId=uuid_of(3))
+    write_segment(tmp_path / "n2/c-0", [])
+    text = render_partition_metadata(PartitionMetadata(0, uuid_of(3)))
+    (tmp_path / "n2/c-0/partition.metadata").write_bytes(text)
+    found = newest_metadata(quorum([*RECORDS, remove], (8, 7, None)))
+    assert list(found.topics) == ["a", "b", "c"]
+    assert "whether c was deleted: its folders are there, and it stays" in found.unknown
+    assert list(newest_metadata(quorum([*RECORDS, remove], (8, 8, None))).topics) == ["a", "b"]
