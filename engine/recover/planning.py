@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.clock import SYSTEM_CLOCK
 from engine.rebuild.assembly.pieces import Piece
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.encoding.building import end_transaction_marker
@@ -106,6 +105,7 @@ class RecoveryPlan:
         former: offsets of groups that were of a deleted topic of the same name.
         emptied: classic groups whose members are dropped.
         next_producer_id: above every producer id of the sources.
+        now: time of the run, which appended records have.
     """
 
     cluster: ClusterSurvey
@@ -116,6 +116,7 @@ class RecoveryPlan:
     former: list[FormerOffset]
     emptied: list[str]
     next_producer_id: int
+    now: Timestamp
 
     @property
     def placements(self) -> list[PartitionPlacement]:
@@ -133,14 +134,14 @@ class RecoveryPlan:
         ]
 
 
-def plan_recovery(cluster: ClusterSurvey, options: RecoverOptions) -> RecoveryPlan:
-    """Return the plan of a recovery; nothing is written.
+def plan_recovery(cluster: ClusterSurvey, options: RecoverOptions, now: Timestamp) -> RecoveryPlan:
+    """Return the plan of a recovery that appends records of the time `now`; nothing is written.
 
     Raises:
         RecoverRefusedError: no node is a broker.
         OSError: a source cannot be read.
     """
-    return _Planner(cluster, options).plan()
+    return _Planner(cluster, options, now).plan()
 
 
 @dataclass(slots=True)
@@ -154,10 +155,10 @@ class _Groups:
 
 
 class _Planner:
-    def __init__(self, cluster: ClusterSurvey, options: RecoverOptions) -> None:
+    def __init__(self, cluster: ClusterSurvey, options: RecoverOptions, now: Timestamp) -> None:
         self.cluster = cluster
         self.options = options
-        self.now: Timestamp = SYSTEM_CLOCK.now_ms()
+        self.now = now
         self.surveys = list(cluster.surveys.values())
         self.partitions = self._placed()
         self.states = self._states()
@@ -180,6 +181,7 @@ class _Planner:
             made.former,
             made.emptied,
             self._next_producer_id(),
+            self.now,
         )
 
     def _placed(self) -> dict[TopicPartition, PlannedPartition]:

@@ -1,7 +1,7 @@
 """Make the log dirs of a whole cluster out of those of its dead brokers and controllers.
 
 The result gets the target's name only after everything is written, synced, loaded as a broker does, checked, and read
-again. After a failure nothing is left.
+again. After a failure nothing is left; after a kill the same command goes on with what was written.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from engine.disk.disk import DISK, Disk
 from engine.log.log_directory import Unread
 from engine.rebuild.partition_rebuild import Advance
 from engine.rebuild.target.manifest import COMPLETE, FORMAT, FileHash
-from engine.rebuild.target.staging import Staging, refuse_target
+from engine.rebuild.target.staging import Staging, refuse_target, unfinished
 from engine.rebuild.target.verification import verified_files
 from engine.recover.errors import RecoverRefusedError
+from engine.recover.journal import JOURNAL, Journal, began
 from engine.recover.metadata.snapshot import ClusterOptions, check_cluster, write_cluster
 from engine.recover.options import RecoverOptions
 from engine.recover.planning import RecoveryPlan, plan_recovery
@@ -70,11 +71,14 @@ def recover(
     """
     asked = options or RecoverOptions()
     advance = advance or _nothing
+    left = None
     if target is not None:
         refuse_target(target, list(paths))
+        left = unfinished(target, JOURNAL, disk)
+    now = (None if left is None else began(left, disk)) or SYSTEM_CLOCK.now_ms()
     with opened(paths) as sources:
         cluster = read_cluster(sources, asked, advance)
-        plan = plan_recovery(cluster, asked)
+        plan = plan_recovery(cluster, asked, now)
         unread = [each for part in cluster.surveys.values() for each in part.unread]
         refusal = ""
         try:
@@ -85,7 +89,9 @@ def recover(
             refusal = str(error)
         report = recovery_report(plan, asked, refusal)
         if target is not None:
-            target = _written(plan, target, report, asked, disk, advance)
+            target = _written(
+                plan, Staging(target, disk, adopted=left), report, asked, disk, advance
+            )
         return Recovered(target, report, unread)
 
 
@@ -95,16 +101,16 @@ def _nothing(_: str, __: int) -> None:
 
 def _written(
     plan: RecoveryPlan,
-    target: str,
+    staging: Staging,
     report: Json,
     options: RecoverOptions,
     disk: Disk,
     advance: Advance,
 ) -> str:
     """Write the cluster, check it, and give it its name; return its path."""
-    staging = Staging(target, disk)
     try:
-        written = write_partitions(plan, staging.path, disk, options.jobs, advance)
+        journal = Journal(staging.path, disk, plan.now)
+        written = write_partitions(plan, staging.path, disk, options.jobs, advance, journal)
         write_cluster(
             Path(staging.path),
             plan.cluster.metadata,
@@ -119,6 +125,8 @@ def _written(
         files = verified_files(
             staging.path, written, disk, partial(advance, "verified"), options.jobs
         )
+        files = [each for each in files if each.path != JOURNAL]
+        journal.remove()
         staging.write_manifest(_manifest(staging.target, report, files))
         staging.publish()
     except BaseException:

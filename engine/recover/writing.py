@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 
 from engine import processes
@@ -16,8 +15,9 @@ from engine.rebuild.errors import RebuildFailedError
 from engine.rebuild.partition_rebuild import Advance, SummedProgress
 from engine.rebuild.target.records_files import RecordsFiles, WrittenFile
 from engine.rebuild.target.staging import sync_tree
-from engine.rebuild.writing import Loaded, RebuiltLog, write_file, write_log
+from engine.rebuild.writing import RebuiltLog, write_file, write_log
 from engine.recover.aside import write_aside
+from engine.recover.journal import Journal, WrittenPartition
 from engine.recover.partitions.copies import PartitionCopy
 from engine.recover.partitions.saved_pieces import CopyFiles
 from engine.recover.partitions.survey import readable
@@ -27,38 +27,25 @@ from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.units import EpochEntry
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenPartition:
-    """A partition that was written.
-
-    Attributes:
-        loaded: how its loading found it.
-        first_base: base offset of its first segment.
-        files: its records files by their path below the target.
-    """
-
-    loaded: Loaded
-    first_base: int
-    files: dict[str, WrittenFile]
-
-
 def write_partitions(
-    plan: RecoveryPlan, target: str, disk: Disk, jobs: int, advance: Advance
+    plan: RecoveryPlan, target: str, disk: Disk, jobs: int, advance: Advance, journal: Journal
 ) -> dict[str, WrittenFile]:
     """Write all partitions, and the checkpoints of their log dirs; return the records files by path below the target.
+
+    What an interrupted run wrote is taken over.
 
     Raises:
         RebuildFailedError: a broker would not load a log as it was written.
         OSError: a source cannot be read or the disk fails.
     """
-    planned = [each for each in plan.partitions.values() if each.has_log]
+    every = [each for each in plan.partitions.values() if each.has_log]
+    taken_over = journal.taken_over(every)
     for each in plan.partitions.values():
         for place in each.places:
             disk.make_folder(os.path.join(target, place.folder))
+    planned = [each for at, each in enumerate(every) if at not in taken_over]
     writer = _Writer(plan, target, disk)
     weights = [sum(piece.piece.size for piece in each.survey.pieces) for each in planned]
-    files: dict[str, WrittenFile] = {}
-    checkpoints: dict[str, NewCheckpoints] = {}
 
     def write(place: int, note: Callable[[tuple[str, int]], None]) -> WrittenPartition:
         progress = SummedProgress(note)
@@ -72,22 +59,32 @@ def write_partitions(
         done = processes.in_any_order(
             write, range(len(planned)), jobs, weights, lambda note: advance(*note)
         )
+    found = [(every[at], written) for at, written in taken_over.items()]
     with closing(done):
         for at, written in done:
-            files |= written.files
-            for place in planned[at].places:
-                found = checkpoints.setdefault(place.folder, NewCheckpoints())
-                found.add(_entries(planned[at], written))
-    for folder, entries in checkpoints.items():
-        for name, data in entries.files().items():
+            journal.note(planned[at], written)
+            found.append((planned[at], written))
+    _write_checkpoints(found, target, disk)
+    return {
+        f"{place.folder}/{each.partition}/{name}": file
+        for each, written in found
+        for place in each.places
+        for name, file in written.files.items()
+    }
+
+
+def _write_checkpoints(
+    found: Sequence[tuple[PlannedPartition, WrittenPartition]], target: str, disk: Disk
+) -> None:
+    checkpoints: dict[str, NewCheckpoints] = {}
+    for planned, written in found:
+        start, end = written.start, written.end
+        entries = CheckpointEntries(planned.partition, start, end, written.first_base, end, None)
+        for place in planned.places:
+            checkpoints.setdefault(place.folder, NewCheckpoints()).add(entries)
+    for folder, made in checkpoints.items():
+        for name, data in made.files().items():
             write_file(os.path.join(target, folder, name), data, disk)
-    return files
-
-
-def _entries(planned: PlannedPartition, written: WrittenPartition) -> CheckpointEntries:
-    end = written.loaded.log_end_offset
-    start = written.loaded.log_start_offset
-    return CheckpointEntries(planned.partition, start, end, written.first_base, end, None)
 
 
 class _Writer:
@@ -128,15 +125,8 @@ class _Writer:
             raise RebuildFailedError(
                 f"{planned.partition} would end at {loaded.log_end_offset}, not {planned.end}"
             )
-        return WrittenPartition(
-            loaded,
-            new.segments[0].base_offset,
-            {
-                f"{place.folder}/{planned.partition}/{name}": file
-                for place in planned.places
-                for name, file in files.items()
-            },
-        )
+        start, end = loaded.log_start_offset, loaded.log_end_offset
+        return WrittenPartition(start, end, new.segments[0].base_offset, files)
 
     def _copy(
         self, planned: PlannedPartition, first: ReplicaPlace, other: ReplicaPlace, advance: Advance

@@ -52,7 +52,7 @@ def problems(model: Model, folder: Path, *, no_power_loss: bool = False) -> list
         cluster = ClusterSurvey(
             sources, _metadata(model), nodes, found, surveys, dict.fromkeys(NODES, 100)
         )
-        plan = plan_recovery(cluster, RecoverOptions(no_power_loss=no_power_loss))
+        plan = plan_recovery(cluster, RecoverOptions(no_power_loss=no_power_loss), 1)
         return list(_problems(model, plan, held))
     finally:
         for source in sources:

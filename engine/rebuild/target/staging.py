@@ -39,6 +39,7 @@ class Staging:
     Args:
         target: final path; see `refuse_target`.
         disk: disk to write with.
+        adopted: remains of an interrupted run to go on with, see `unfinished`; None to begin anew.
 
     Attributes:
         path: current path.
@@ -48,13 +49,19 @@ class Staging:
         OSError: the folder cannot be made.
     """
 
-    def __init__(self, target: str, disk: Disk = DISK) -> None:
+    def __init__(self, target: str, disk: Disk = DISK, *, adopted: str | None = None) -> None:
         self.target = _final_path(target)
         self._disk = disk
         self._parent = os.path.dirname(self.target)
-        self.removed = remove_leftovers(self.target, disk)
-        self.path = os.path.join(self._parent, _prefix(self.target) + secrets.token_hex(8))
+        self.removed = remove_leftovers(self.target, disk, adopted)
+        self.path = adopted or ""
         self._lock: FileLock | None = None
+        if adopted is not None:
+            self._lock = FileLock(os.path.join(adopted, LOCK), disk)
+            if self._lock.try_lock():
+                return
+            self._lock.unlock_and_close()  # another run was faster
+        self.path = os.path.join(self._parent, _prefix(self.target) + secrets.token_hex(8))
         try:
             disk.make_folder(self.path)
             self._lock = FileLock(os.path.join(self.path, LOCK), disk)
@@ -123,17 +130,25 @@ def sync_tree(
     disk.sync_folder(folder)
 
 
-def remove_leftovers(target: str, disk: Disk = DISK) -> list[str]:
-    """Remove the remains of interrupted runs for the same target; return their paths."""
-    target = _final_path(target)
-    parent, removed = os.path.dirname(target), []
-    pattern = re.compile(re.escape(_prefix(target)) + "[0-9a-f]{16}")
-    for name in disk.list(parent):
-        path = os.path.join(parent, name)
-        if pattern.fullmatch(name) and _is_leftover(path, target, disk):
-            _remove(path, disk)
-            removed.append(path)
+def remove_leftovers(target: str, disk: Disk = DISK, kept: str | None = None) -> list[str]:
+    """Remove the remains of interrupted runs for the same target but `kept`; return their paths."""
+    removed = [path for path in _leftovers(_final_path(target), disk) if path != kept]
+    for path in removed:
+        _remove(path, disk)
     return removed
+
+
+def unfinished(target: str, name: str, disk: Disk = DISK) -> str | None:
+    """Return the remains of an interrupted run for a target that have a file of some name; None without any."""
+    found = _leftovers(_final_path(target), disk)
+    return next((path for path in found if name in disk.list(path)), None)
+
+
+def _leftovers(target: str, disk: Disk) -> list[str]:
+    parent = os.path.dirname(target)
+    pattern = re.compile(re.escape(_prefix(target)) + "[0-9a-f]{16}")
+    paths = [os.path.join(parent, name) for name in disk.list(parent) if pattern.fullmatch(name)]
+    return [path for path in paths if _is_leftover(path, target, disk)]
 
 
 def refuse_target(target: str, sources: list[str]) -> None:
