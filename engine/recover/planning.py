@@ -104,6 +104,8 @@ class RecoveryPlan:
         moved: offsets of groups that were past the end of a log.
         former: offsets of groups that were of a deleted topic of the same name.
         emptied: classic groups whose members are dropped.
+        offsets: offsets of groups that count.
+        states: records of transactional ids, the oldest first.
         next_producer_id: above every producer id of the sources.
         now: time of the run, which appended records have.
     """
@@ -115,6 +117,8 @@ class RecoveryPlan:
     moved: list[MovedOffset]
     former: list[FormerOffset]
     emptied: list[str]
+    offsets: list[GroupOffset]
+    states: list[TransactionalState]
     next_producer_id: int
     now: Timestamp
 
@@ -180,6 +184,8 @@ class _Planner:
             made.moved,
             made.former,
             made.emptied,
+            made.offsets,
+            self.states,
             self._next_producer_id(),
             self.now,
         )
@@ -278,7 +284,7 @@ class _Planner:
             here = {each.producer_id: each.commits for each in ended if partition in each.open}
             state = GroupState(self._pieces(partition), str(partition), here)
             offsets = state.offsets()
-            made = state.records(offsets, ends, former.why)
+            made = state.records(offsets, ends, former.why, self.now)
             groups.offsets += [each for each in offsets if former.why(each) is None]
             groups.moved += made.moved
             groups.former += made.former

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from engine.recover.aside import aside_path
 from engine.recover.coordinators.decisions import Decision
 from engine.recover.evidence import OffsetClass
+from engine.recover.expiring import Expiring, expiring
 from engine.recover.options import RecoverOptions
 from engine.recover.planning import PlannedPartition, RecoveryPlan
 
@@ -72,6 +73,7 @@ def recovery_report(plan: RecoveryPlan, options: RecoverOptions, refusal: str = 
         "nextProducerId": plan.next_producer_id,
         "leftOut": [each._asdict() for each in plan.cluster.found.left_out],
         "unread": [{"path": path, "reason": reason} for path, reason in sorted(unread)],
+        "expires": _expires(expiring(plan)),
         "totals": sums,
         "refusal": refusal or None,
         "hold": options.hold,
@@ -135,6 +137,22 @@ def _partition(planned: PlannedPartition) -> Json:
         "lossCount": len(survey.missing),
         "notes": survey.notes,
         "noLog": survey.reason or None,
+    }
+
+
+def _expires(found: Expiring) -> Json:
+    """Return what goes soon after the start, unless it is held."""
+    return {
+        "bytes": sum(each.bytes for each in found.departing),
+        "partitions": [each.to_json() for each in found.departing[:MOST_LISTED]],
+        "partitionCount": len(found.departing),
+        "groups": [
+            {"group": group, "offsets": count}
+            for group, count in sorted(found.groups.items())[:MOST_LISTED]
+        ],
+        "groupCount": len(found.groups),
+        "transactionalIds": found.transactional_ids[:MOST_LISTED],
+        "transactionalIdCount": len(found.transactional_ids),
     }
 
 

@@ -126,6 +126,7 @@ class GroupState:
         offsets: Iterable[GroupOffset],
         ends: Mapping[TopicPartition, Offset],
         former: Callable[[GroupOffset], str | None],
+        now: Timestamp,
     ) -> GroupRecords:
         """Return the records that put offsets past the end of a log at its end, and drop the members of groups.
 
@@ -134,6 +135,7 @@ class GroupState:
             ends: log end of each partition; one that is not in it keeps its offsets.
             former: why an offset is of a deleted topic of the same name; None if it is not. It is removed, as its
                 coordinator does when it learns of the deletion.
+            now: time at which groups lose their members: from then on their offsets age.
         """
         message = CoordinatorMessage(_FILE, "OffsetCommitValue")
         made = GroupRecords([], [], [], [])
@@ -150,10 +152,10 @@ class GroupState:
             changed = fields | {"offset": end, "leaderEpoch": _UNKNOWN_EPOCH}
             made.records.append(KeyedValue(each.key, message.write(changed, each.value)))
             made.moved.append(MovedOffset(each.group, each.partition, each.offset, end))
-        self._drop_members(made)
+        self._drop_members(made, now)
         return made
 
-    def _drop_members(self, made: GroupRecords) -> None:
+    def _drop_members(self, made: GroupRecords, now: Timestamp) -> None:
         key_message = CoordinatorMessage(_FILE, "GroupMetadataKey")
         message = CoordinatorMessage(_FILE, "GroupMetadataValue")
         for key, (_, value) in self._newest.items():
@@ -163,6 +165,7 @@ class GroupState:
             if names is None or fields is None or not fields["members"]:
                 continue
             changed = fields | {"members": [], "leader": None, "protocol": None}
+            changed["currentStateTimestamp"] = now
             made.records.append(KeyedValue(key, message.write(changed, value)))
             made.emptied.append(names["group"])
 

@@ -172,6 +172,11 @@ class PartitionSurvey:
     reason: str = ""
 
     @property
+    def leading(self) -> int:
+        """Index of the copy whose leader epochs the log follows."""
+        return next((at for at, each in enumerate(self.copies) if each.is_leading), 0)
+
+    @property
     def high_watermark(self) -> Offset:
         """Largest high watermark of the copies; 0 without one."""
         return max((each.high_watermark or 0 for each in self.copies), default=0)

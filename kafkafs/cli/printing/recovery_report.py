@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import click
-
-from kafkafs.amounts import counted
+from kafkafs.amounts import counted, size
+from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import print_table
 from kafkafs.decode.shown_text import printable
 
@@ -26,15 +25,15 @@ _HEADER = (
 
 def print_recovery(report: dict[str, Any], target: str | None) -> None:
     """Print the report of a recovery; `target` is None for a plan."""
-    click.echo(printable(verdict(report)))
+    say(printable(verdict(report)))
     print_table(_HEADER, [_row(each) for each in report["partitions"]])
-    for part in (_evidence, _transactions, _groups, _metadata, _left_out):
+    for part in (_evidence, _transactions, _groups, _expires, _metadata, _left_out):
         lines = list(part(report))
         for line in lines[:_MOST_SHOWN]:
-            click.echo(printable(line))
+            say(printable(line))
         if len(lines) > _MOST_SHOWN:
-            click.echo(f"  … and {len(lines) - _MOST_SHOWN} more lines: see --json")
-    click.echo(printable(_closing(report, target)))
+            say(f"  … and {len(lines) - _MOST_SHOWN} more lines: see --json")
+    say(printable(_closing(report, target)))
 
 
 def verdict(report: dict[str, Any]) -> str:
@@ -130,6 +129,35 @@ def _groups(report: dict[str, Any]) -> Iterator[str]:
         )
     for name in report["emptiedGroups"]:
         yield f"group {name}: its members are dropped, and join again"
+
+
+def _expires(report: dict[str, Any]) -> Iterator[str]:
+    """Yield what goes minutes after the start, or would go if it were not held."""
+    found = report["expires"]
+    going = []
+    if found["partitionCount"]:
+        of = counted(found["partitionCount"], "partition")
+        going.append(f"{size(found['bytes'])} of {of} by retention")
+    if found["groupCount"]:
+        going.append(f"old offsets of {counted(found['groupCount'], 'group')}")
+    if found["transactionalIdCount"]:
+        going.append(f"{counted(found['transactionalIdCount'], 'unused transactional id')}")
+    if not going:
+        return
+    listed = ", ".join(going)
+    if report["hold"]:
+        yield f"held, as START.txt says how to lift it; else minutes after the start go: {listed}"
+    else:
+        yield f"minutes after the start go: {listed}; --hold keeps them until you lift it"
+    for each in found["partitions"]:
+        yield (
+            f"  {each['partition']}: offsets {each['first']} to {each['next']}"
+            f" ({size(each['bytes'])} in {counted(each['segments'], 'segment')}) by {each['reason']}"
+        )
+    for each in found["groups"]:
+        yield f"  group {each['group']}: {counted(each['offsets'], 'offset')} by offsets.retention"
+    for name in found["transactionalIds"]:
+        yield f"  transactional id {name}"
 
 
 def _metadata(report: dict[str, Any]) -> Iterator[str]:

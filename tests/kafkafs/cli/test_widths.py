@@ -33,6 +33,7 @@ RUNS: dict[str, list[str]] = {
     "plan": ["plan", "SOURCE"],
     "plan all": ["plan", "--unclean", "--changed-files", "SOURCE"],
     "rebuild": ["rebuild", "SOURCE", "TARGET"],
+    "recover": ["recover", "--plan", "SOURCE"],
     "report": ["report", "SOURCE", "-o", "PAGE", "--quiet"],
     "schemas": ["schemas", str(DATA / "schemas-confluent" / "data")],
     "sql": ["sql", 'select * exclude (headers) from orders where "offset" < 3', "SOURCE"],
@@ -51,7 +52,7 @@ RUNS: dict[str, list[str]] = {
 ONLY_DATA = {
     "cat": "records", "dump": "DumpLogSegments' lines", "ls": "a name each", "offsets": "GetOffsetShell's lines",
     "topics": "kafka-topics' lines", "completion": "a script", "cp": "nothing", "mount": "nothing", "umount": "nothing",
-    "serve": "a log", "browse": "a screen", "recover": "needs several brokers", "top": "in tests/mount", "spark": "in tests/kafkafs/spark",
+    "serve": "a log", "browse": "a screen", "top": "in tests/mount", "spark": "in tests/kafkafs/spark",
 }  # fmt: skip
 
 
