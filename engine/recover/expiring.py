@@ -68,10 +68,11 @@ class Expiring:
 def expiring(plan: RecoveryPlan) -> Expiring:
     """Return what goes soon after the start of a recovered cluster in which nothing is held."""
     found = plan.cluster.found
-    kept_groups = set(plan.emptied)
     return Expiring(
         sorted(_departing(plan, found), key=lambda each: -each.bytes),
-        _old_groups((each for each in plan.offsets if each.group not in kept_groups), plan.now),
+        _old_groups(
+            (each for each in plan.offsets if each.group not in plan.emptied_now), plan.now
+        ),
         sorted(_old_ids(plan.states, plan.now)),
     )
 

@@ -17,6 +17,7 @@ from engine.recover.coordinators.group_offsets import (
     GroupState,
     MovedOffset,
 )
+from engine.recover.coordinators.share_states import clamped, share_rows
 from engine.recover.coordinators.transaction_states import (
     TransactionalState,
     completed,
@@ -38,7 +39,7 @@ from engine.recover.partitions.saved_pieces import CopyFiles
 from engine.recover.partitions.survey import PartitionSurvey, readable
 from engine.recover.placing import Placer, ReplicaPlace, directories
 from engine.recover.reading import ClusterSurvey
-from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from engine.topics.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from engine.units import Offset, Timestamp, TopicPartition
 
 _UNKNOWN = KnownPartition(())
@@ -103,7 +104,8 @@ class RecoveryPlan:
         left_open: transactions that are not.
         moved: offsets of groups that were past the end of a log.
         former: offsets of groups that were of a deleted topic of the same name.
-        emptied: classic groups whose members are dropped.
+        emptied: groups whose members are dropped.
+        emptied_now: those of them whose offsets age from now on, the classic ones.
         offsets: offsets of groups that count.
         states: records of transactional ids, the oldest first.
         next_producer_id: above every producer id of the sources.
@@ -117,6 +119,7 @@ class RecoveryPlan:
     moved: list[MovedOffset]
     former: list[FormerOffset]
     emptied: list[str]
+    emptied_now: frozenset[str]
     offsets: list[GroupOffset]
     states: list[TransactionalState]
     next_producer_id: int
@@ -155,7 +158,8 @@ class _Groups:
     offsets: list[GroupOffset] = field(default_factory=list)
     moved: list[MovedOffset] = field(default_factory=list)
     former: list[FormerOffset] = field(default_factory=list)
-    emptied: list[str] = field(default_factory=list)
+    emptied_now: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
 
 
 class _Planner:
@@ -175,6 +179,7 @@ class _Planner:
         self._append_markers(ended)
         self._append_completions(ended)
         made = self._append_group_records(ended)
+        made.moved += self._clamp_shares()
         self._classify(made.offsets)
         return RecoveryPlan(
             self.cluster,
@@ -183,7 +188,8 @@ class _Planner:
             left_open,
             made.moved,
             made.former,
-            made.emptied,
+            sorted(made.emptied_now | made.others),
+            frozenset(made.emptied_now),
             made.offsets,
             self.states,
             self._next_producer_id(),
@@ -288,10 +294,33 @@ class _Planner:
             groups.offsets += [each for each in offsets if former.why(each) is None]
             groups.moved += made.moved
             groups.former += made.former
-            groups.emptied += made.emptied
+            groups.emptied_now |= set(made.dropped.classic)
+            groups.others |= set(made.dropped.others)
             if made.records:
                 self._append_records(partition, made.records)
         return groups
+
+    def _clamp_shares(self) -> list[MovedOffset]:
+        """Cut the state of share partitions at the end of the logs; leader epochs are above those that it knows."""
+        by_id = {(each.topic_id, name.partition): each for name, each in self.partitions.items()}
+
+        def end_of(topic_id: str, number: int) -> tuple[TopicPartition, Offset] | None:
+            found = by_id.get((topic_id, number))
+            return None if found is None else (found.partition, found.survey.end)
+
+        moved: list[MovedOffset] = []
+        for planned in list(self._of_topic(SHARE_GROUP_STATE)):
+            rows = list(share_rows(self._pieces(planned.partition), str(planned.partition)))
+            for row in rows:
+                found = by_id.get((row.topic_id, row.number))
+                if found is not None:
+                    above = (row.state.leader_epoch or 0) + 1
+                    found.leader_epoch = max(found.leader_epoch, above)
+            records, cut = clamped(rows, end_of, self.now)
+            moved += cut
+            if records:
+                self._append_records(planned.partition, records)
+        return moved
 
     def _classify(self, offsets: Sequence[GroupOffset]) -> None:
         metadata = self.cluster.metadata

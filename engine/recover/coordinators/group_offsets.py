@@ -1,4 +1,4 @@
-"""Offsets that groups committed: put inside the recovered logs, and members of classic groups dropped."""
+"""Offsets that groups committed: put inside the recovered logs; those of deleted topics are removed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.recover.coordinators.coordinator_log import (
     KeyedValue,
     coordinator_records,
 )
+from engine.recover.coordinators.group_members import DroppedMembers, dropped_members, key_type
 from engine.replay.partition_records import NO_PRODUCER, ReplayedControl
 from engine.units import Offset, Timestamp, TopicPartition
 
 _FILE = "consumer_offsets.txt"
 _OFFSET_KEYS = (0, 1)
-_GROUP_KEY = 2
 _UNKNOWN_EPOCH = -1
 
 
@@ -72,13 +72,13 @@ class GroupRecords:
         records: the records.
         moved: the offsets that they move.
         former: the offsets that they remove.
-        emptied: classic groups whose members they drop.
+        dropped: the groups whose members they drop.
     """
 
     records: list[KeyedValue]
     moved: list[MovedOffset]
     former: list[FormerOffset]
-    emptied: list[str]
+    dropped: DroppedMembers
 
 
 class GroupState:
@@ -114,7 +114,7 @@ class GroupState:
         read_value = CoordinatorMessage(_FILE, "OffsetCommitValue")
         found = []
         for key, (_, value) in self._newest.items():
-            if _version(key) not in _OFFSET_KEYS:
+            if key_type(key) not in _OFFSET_KEYS:
                 continue
             names, fields = read_key.read_key(key), read_value.read(value)
             if names is not None and fields is not None:
@@ -135,10 +135,10 @@ class GroupState:
             ends: log end of each partition; one that is not in it keeps its offsets.
             former: why an offset is of a deleted topic of the same name; None if it is not. It is removed, as its
                 coordinator does when it learns of the deletion.
-            now: time at which groups lose their members: from then on their offsets age.
+            now: time at which groups lose their members.
         """
         message = CoordinatorMessage(_FILE, "OffsetCommitValue")
-        made = GroupRecords([], [], [], [])
+        made = GroupRecords([], [], [], dropped_members(self._newest, now))
         for each in offsets:
             why = former(each)
             if why is not None:
@@ -152,22 +152,8 @@ class GroupState:
             changed = fields | {"offset": end, "leaderEpoch": _UNKNOWN_EPOCH}
             made.records.append(KeyedValue(each.key, message.write(changed, each.value)))
             made.moved.append(MovedOffset(each.group, each.partition, each.offset, end))
-        self._drop_members(made, now)
+        made.records.extend(made.dropped.records)
         return made
-
-    def _drop_members(self, made: GroupRecords, now: Timestamp) -> None:
-        key_message = CoordinatorMessage(_FILE, "GroupMetadataKey")
-        message = CoordinatorMessage(_FILE, "GroupMetadataValue")
-        for key, (_, value) in self._newest.items():
-            if _version(key) != _GROUP_KEY:
-                continue
-            names, fields = key_message.read_key(key), message.read(value)
-            if names is None or fields is None or not fields["members"]:
-                continue
-            changed = fields | {"members": [], "leader": None, "protocol": None}
-            changed["currentStateTimestamp"] = now
-            made.records.append(KeyedValue(key, message.write(changed, value)))
-            made.emptied.append(names["group"])
 
     def _put(self, key: bytes, offset: Offset, value: bytes | None) -> None:
         if value is None:
@@ -197,7 +183,3 @@ def _offset(
         key,
         value,
     )
-
-
-def _version(key: bytes) -> int:
-    return int.from_bytes(key[:2], "big", signed=True)

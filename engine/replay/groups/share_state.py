@@ -201,7 +201,7 @@ class _Building:
             return
         place = key[4 + len(group) :]
         before = self._groups.get(group, {}).get(place)
-        self._put(group, place, before, _after(before, key[:2], record))
+        self._put(group, place, before, after_record(before, key[:2], record))
 
     def _put(
         self, group: bytes, place: bytes, before: KeptShare | None, kept: KeptShare | None
@@ -246,8 +246,8 @@ def _fits(key: bytes, group: bytes, value: bytes | None) -> bool:
     return key.startswith(SNAPSHOT) or (key.startswith(UPDATE) and value is not None)
 
 
-def _after(before: KeptShare | None, kind: bytes, record: ReplayedRecord) -> KeptShare | None:
-    """Return the stored state after a record."""
+def after_record(before: KeptShare | None, kind: bytes, record: ReplayedRecord) -> KeptShare | None:
+    """Return the stored state after a record of a kind, SNAPSHOT or UPDATE; None if it is removed."""
     if record.value is None:
         return None
     stored = ShareRecord(record.offset, record.timestamp, record.value)
