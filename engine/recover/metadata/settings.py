@@ -41,6 +41,7 @@ class ClusterSettings(NamedTuple):
         counts: numbers of partitions by topic.
         unknown: what of the old cluster is not known.
         held: configurations of held topics as they were, by topic.
+        has_tokens: whether there are delegation tokens.
     """
 
     cluster_id: str
@@ -52,6 +53,7 @@ class ClusterSettings(NamedTuple):
     counts: Mapping[str, int]
     unknown: tuple[str, ...] = ()
     held: Mapping[str, Mapping[str, str]] = {}
+    has_tokens: bool = False
 
 
 def server_properties(node: ClusterNode, plan: ClusterSettings) -> str:
@@ -149,6 +151,11 @@ def start_text(plan: ClusterSettings) -> str:
             f"    --delete-config {','.join(HELD)}",
             *_own_values(plan),
             "Then remove the last lines of each server.properties.",
+            "",
+        ]
+    if plan.has_tokens:
+        lines += [
+            "Delegation tokens are valid if delegation.token.secret.key is as it was on all nodes: no log dir has it.",
             "",
         ]
     if plan.unknown:

@@ -184,6 +184,7 @@ def write_cluster(
         {name: max(rows) + 1 for name, rows in _numbers(placements).items()},
         (*metadata.unknown, *left_out_settings(metadata, of_records)),
         {each.topic: metadata.topics[each.topic].configs for each in placements},
+        metadata.image is not None and bool(metadata.image.table("tokens")),
     )
     writer = _Writer(target, options.disk)
     for node in nodes:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from engine.log.log_directory import open_source
 from kafkafs.cli import cli
+from tests.builders import batch
 from tests.engine.recover.dead_clusters import unpacked
+from tests.replayed_bytes import metadata_record
 
 
 @pytest.fixture
@@ -95,3 +100,46 @@ def test_one_partition_is_refused_with_what_takes_it(dead: list[Path], name: str
     assert result.exit_code == 2
     assert "is one partition, no log dir" in str(result.exception or "") + result.stderr
     assert "kafkafs rebuild takes a partition" in str(result.exception or "") + result.stderr
+
+
+def test_secrets_are_in_the_snapshot_alone_and_for_its_owner(
+    dead: list[Path], tmp_path: Path
+) -> None:
+    secret = dict.fromkeys(("salt", "storedKey", "serverKey"), b"the-secret-of-alice")
+    token = {"owner": "User:a", "requester": "User:a", "renewers": [], "tokenId": "of-a"}
+    records = [
+        metadata_record(
+            "USER_SCRAM_CREDENTIAL_RECORD", name="alice", mechanism=1, iterations=4096, **secret
+        ),
+        metadata_record(
+            "DELEGATION_TOKEN_RECORD",
+            **token,
+            issueTimestamp=1,
+            maxTimestamp=2,
+            expirationTimestamp=3,
+        ),
+    ]
+    source = open_source(str(dead[0]))
+    view = source.partitions()["__cluster_metadata-0"].view()
+    end, epoch = view.log_end_offset, view.leader_epochs.latest
+    source.close()
+    assert epoch is not None
+    [log] = (dead[0] / "__cluster_metadata-0").glob("*.log")
+    with log.open("ab") as file:
+        file.write(batch(records, end, leader_epoch=epoch.epoch))
+    for log_dir in dead[1:]:
+        shutil.copy(log, log_dir / "__cluster_metadata-0")
+    target = tmp_path / "target"
+    result = run("--verbose", *dead, target)
+    assert result.exit_code == 1, result.output
+    base64_of = base64.b64encode(secret["salt"])
+    holding = {
+        path
+        for path in target.rglob("*")
+        if path.is_file() and any(each in path.read_bytes() for each in (secret["salt"], base64_of))
+    }
+    assert {path.suffix for path in holding} == {".checkpoint"}
+    assert len(holding) == 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in holding} == {0o600}
+    assert base64_of.decode() not in result.output
+    assert "delegation.token.secret.key" in (target / "START.txt").read_text()
