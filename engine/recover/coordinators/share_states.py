@@ -31,7 +31,7 @@ _FINISHED = (2, 4)
 """Delivery states ACKNOWLEDGED and ARCHIVED."""
 
 
-class ShareRow(NamedTuple):
+class StoredShare(NamedTuple):
     """State of a share partition: its group, topic id and partition, state, and the key of its snapshots."""
 
     group: str
@@ -41,7 +41,7 @@ class ShareRow(NamedTuple):
     key: bytes
 
 
-def share_rows(pieces: Iterable[Piece], name: str) -> Iterator[ShareRow]:
+def share_rows(pieces: Iterable[Piece], name: str) -> Iterator[StoredShare]:
     """Yield the states in the log of a partition of `__share_group_state`.
 
     Raises:
@@ -65,11 +65,11 @@ def share_rows(pieces: Iterable[Piece], name: str) -> Iterator[ShareRow]:
         if names is not None and len(place) > PLACE_SIZE:
             topic = base64.urlsafe_b64encode(place[-PLACE_SIZE:-4]).decode().rstrip("=")
             state = share_offset(each)
-            yield ShareRow(names["groupId"], topic, names["partition"], state, SNAPSHOT + place)
+            yield StoredShare(names["groupId"], topic, names["partition"], state, SNAPSHOT + place)
 
 
 def clamped(
-    rows: Iterable[ShareRow],
+    rows: Iterable[StoredShare],
     end_of: Callable[[str, int], tuple[TopicPartition, Offset] | None],
     now: Timestamp,
 ) -> tuple[list[KeyedValue], list[MovedOffset]]:
