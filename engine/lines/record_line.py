@@ -91,6 +91,12 @@ class LineOptions:
         return partial(LineOptions, **given), ()
 
     @property
+    def shows_bytes(self) -> bool:
+        """Whether keys and values are shown as the JSON or the text that their bytes are."""
+        is_bare = self.decoder is None and self.mask is None
+        return is_bare and self.mode in (Values.AUTO, Values.JSON)
+
+    @property
     def bare(self) -> LineOptions:
         """The options without the mask."""
         return self if self.mask is None else replace(self, mask=None)

@@ -49,6 +49,7 @@ from kafkafs.decode.searching.apart import Apart
 from kafkafs.decode.searching.search import Search
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 from kafkafs.forms.record_format import RecordFormat
+from kafkafs.records.conditions.known_records import wanted_offsets
 from kafkafs.records.conditions.pattern import ALL_FIELDS, Query
 from kafkafs.records.conditions.where import Where, WhereError
 from kafkafs.schemas.sources.known_schemas import KnownSchemas
@@ -258,6 +259,8 @@ def grep(
             for path in named
             for each in cut_to(extent, select_in(view, path, committed=committed))
         ]
+        if where is not None and not (output.flags.before or output.flags.after):
+            selections = list(_cut_to_condition(where, selections))
         masks.refuse_search(each.view.partition.topic for each, _ in selections if query)
         known, is_counting = KnownSchemas(logs, schemas), not output.flags.makes_lines
         searches = [
@@ -353,6 +356,18 @@ def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]
         start, stop = max(start, each.from_offset), min(stop, each.to_offset)
         if start < stop:
             yield each._replace(from_offset=start, to_offset=stop)
+
+
+def _cut_to_condition(
+    where: Where, selections: Iterable[tuple[Selection, Apart | None]]
+) -> Iterator[tuple[Selection, Apart | None]]:
+    """Yield the parts of the selections that may hold a record of which a condition is true."""
+    for each, apart in selections:
+        view = each.view
+        end = min(each.to_offset, view.log_end_offset)
+        start, stop = wanted_offsets(where.truth, view.partition, each.from_offset, end)
+        if start < stop:
+            yield each._replace(from_offset=start, to_offset=stop), apart
 
 
 def search_of(

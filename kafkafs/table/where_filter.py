@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from engine.log.segment.scan import BatchRun
 from engine.record.attributes import COMPRESSION_MASK
 from engine.units import MAX_INT64, Offset, Timestamp, TopicPartition
 from kafkafs.forms.arrow.arrow_columns import CORRUPT, RECORD_FIELDS, record_schema
+from kafkafs.records.conditions.condition import first_true, narrowed_offsets
 from kafkafs.records.rows import Rows
 
 _FORMAT = ds.IpcFileFormat()
@@ -102,17 +103,11 @@ class WhereFilter:
     ) -> tuple[Offset, Offset]:
         """Return the smallest part of [start, stop) outside of which the expression is true of no record."""
         place, offset = _of(partition), ds.field("offset")
-        if not self.may_match(place & (offset >= start) & (offset < stop)):
-            return stop, stop
-        first = _first(
-            start, stop, lambda at: self.may_match(place & (offset >= start) & (offset <= at))
-        )
-        last = _first(
-            0,
-            stop - first,
-            lambda back: self.may_match(place & (offset >= stop - 1 - back) & (offset < stop)),
-        )
-        return first, stop - last
+
+        def may_match(first: Offset, last: Offset) -> bool:
+            return self.may_match(place & (offset >= first) & (offset <= last))
+
+        return narrowed_offsets(may_match, start, stop)
 
     @cached_property
     def codecs(self) -> frozenset[str]:
@@ -131,7 +126,7 @@ class WhereFilter:
 
         if may_be(0):  # a negative timestamp may stand for none
             return None
-        return _first(0, MAX_INT64, may_be)
+        return first_true(0, MAX_INT64, may_be)
 
     @cached_property
     def keys(self) -> tuple[bytes | None, ...] | None:
@@ -203,14 +198,3 @@ def _inside(low: bytes | None, high: bytes | None) -> pc.Expression:
     if low is not None:
         inside &= key > low
     return inside if high is None else inside & (key < high)
-
-
-def _first(low: int, high: int, is_true: Callable[[int], bool]) -> int:
-    """Return the first number of [low, high) for which an ascending condition is true, else `high`."""
-    while low < high:
-        middle = (low + high) // 2
-        if is_true(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low

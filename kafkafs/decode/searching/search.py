@@ -26,6 +26,7 @@ from kafkafs.decode.batch_lines import BatchLines
 from kafkafs.decode.error_line import damage_facts, problem_facts, shown_facts
 from kafkafs.decode.searching.apart import Apart
 from kafkafs.forms.record_format import RecordFormat
+from kafkafs.records.conditions.known_records import known_of, narrowed_run
 from kafkafs.records.conditions.pattern import (
     ENOUGH,
     Query,
@@ -183,6 +184,8 @@ class Search:
         options, first = self.options, 0
         is_shown = self.shows_control and self.form is None and not options.committed
         wanted = Wanted(options.from_offset, options.to_offset, options.committed, is_shown)
+        if self.where is not None and not with_shown:
+            run = narrowed_run(self.where.truth, run, self.view.partition)
         seen = SeenRun(self.view, segment, run, wanted)
         while first < len(run.table):
             columns = kernel.decode(
@@ -222,13 +225,21 @@ class Search:
 
     def _where(self, where: Where, chunk: Chunk) -> Indices:
         """Return the indexes of the hits of which a condition is true."""
-        found = replace(self, form=None).lines(chunk, chunk.hits)
+        options, table = self.options, chunk.run.table
+        is_plain = options.shows_bytes and not holds_control(table).any()
+        known = known_of(self.view.partition, chosen(chunk.columns, chunk.hits), is_plain=is_plain)
+        truth = where.truth(known)
+        is_met = np.broadcast_to(truth.is_sure, chunk.hits.shape).copy()
+        where.count_met(int(is_met.sum()))
+        tried = np.flatnonzero(~is_met & truth.is_possible)
+        found = replace(self, form=None).lines(chunk, chunk.hits[tried]) if len(tried) else ()
         lines = b"".join(match.text for match in found).splitlines()
 
         def name_of(index: int) -> str:
-            return f"{self.view.partition}:{chunk.columns.offset[chunk.hits[index]]}"
+            return f"{self.view.partition}:{chunk.columns.offset[chunk.hits[tried[index]]]}"
 
-        return chunk.hits[np.array(where.marks(lines, name_of), np.bool_)]
+        is_met[tried] = where.marks(lines, name_of)
+        return chunk.hits[is_met]
 
     def _matching(self, run: BatchRun, columns: kernel.Columns) -> Indices:
         """Return the indexes of the records that match in one of the query's fields."""

@@ -17,12 +17,15 @@ from threading import Lock
 from typing import Any, NamedTuple, NoReturn, Self
 
 from engine.budgets import MiB
-from kafkafs.records.conditions.plain_condition import (
-    Condition,
+from kafkafs.records.conditions.condition import (
+    UNKNOWN,
+    Answer as LineAnswer,
+    Known,
     OtherTypeError,
+    Truth,
     UndecidedError,
-    plain_condition,
 )
+from kafkafs.records.conditions.plain_condition import plain_condition
 
 MOST_SECONDS = 10
 MOST_MEMORY = 512 * MiB
@@ -103,6 +106,10 @@ class Where:
         for each in self._all:
             each.close()
 
+    def truth(self, known: Known) -> Truth:
+        """Return of which records the condition is true, as far as that is known without their lines."""
+        return UNKNOWN if self._plain is None else self._plain.truth(known)
+
     def marks(self, lines: Sequence[bytes], name_of: Callable[[int], str]) -> list[bool]:
         """Return of which lines the condition is true.
 
@@ -115,7 +122,7 @@ class Where:
         """
         if self._plain is None:
             return self._by_libjq(lines, name_of)
-        found, left = self._decided(self._plain, lines, name_of)
+        found, left = self._decided(self._plain.answer, lines, name_of)
         if left:
             others = self._by_libjq([lines[each] for each in left], lambda at: name_of(left[at]))
             for each, mark in zip(left, others, strict=True):
@@ -123,7 +130,7 @@ class Where:
         return found
 
     def _decided(
-        self, condition: Condition, lines: Sequence[bytes], name_of: Callable[[int], str]
+        self, condition: LineAnswer, lines: Sequence[bytes], name_of: Callable[[int], str]
     ) -> tuple[list[bool], list[int]]:
         """Return of which lines a condition is true, and the indexes of those that are left to libjq."""
         marks = bytearray()
@@ -171,6 +178,11 @@ class Where:
             self.met += answer.marks.count(_YES)
             self.failed += failed
             self.lacking += lacking
+
+    def count_met(self, number: int) -> None:
+        """Count records that meet the condition, as is known without their lines."""
+        with self._lock:
+            self.met += number
 
     def taken(self) -> WhereCounts:
         """Return the counts, and begin anew."""

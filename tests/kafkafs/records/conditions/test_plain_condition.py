@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kafkafs.records.conditions.plain_condition import (
-    Condition,
-    OtherTypeError,
-    UndecidedError,
-    plain_condition,
-)
+from kafkafs.records.conditions.condition import Condition, OtherTypeError, UndecidedError
+from kafkafs.records.conditions.plain_condition import plain_condition
 from kafkafs.records.conditions.where import _compiled, _results
 
 pytest.importorskip("jq", reason="jq is not installed: pip install '.[where]'")
@@ -78,7 +74,7 @@ def test_it_says_what_libjq_says(left: str, sign: str, right: str, line: Any) ->
 def outcome(condition: Condition, line: Any) -> int | str | None:
     """What libjq would answer; None where it is left to it."""
     try:
-        result = condition(line)
+        result = condition.answer(line)
     except UndecidedError:
         return None
     except OtherTypeError as error:
@@ -104,7 +100,7 @@ def test_what_python_compares_otherwise_is_left_to_libjq(value: str) -> None:
     condition = plain_condition(".a < 3")
     assert condition is not None
     with pytest.raises(UndecidedError):
-        condition({"a": json.loads(value)})
+        condition.answer({"a": json.loads(value)})
 
 
 def test_plain_conditions_have_jqs_precedence() -> None:
