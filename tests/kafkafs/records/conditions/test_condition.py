@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from kafkafs.cli import cli
-from kafkafs.records.conditions.condition import Known, OtherTypeError, narrowed_offsets
+from kafkafs.records.conditions.condition import (
+    UNKNOWN,
+    Known,
+    OtherTypeError,
+    Truth,
+    narrowed_offsets,
+)
 from kafkafs.records.conditions.plain_condition import plain_condition
 from kafkafs.records.conditions.where import Where
 from tests.fixtures_data import log_dir
@@ -64,12 +71,21 @@ def is_true(expression: str, line: dict[str, Any]) -> bool:
     city=st.sampled_from(["a", "b", None]),
     is_object=st.booleans(),
 )
+@example(text='.value.city == "a" | not', first=0, size=0, city="a", is_object=False)
+@example(text='.value.city == "a" or .offset >= 0', first=0, size=0, city="a", is_object=False)
 def test_what_is_sure_is_true_and_what_is_impossible_is_not(
     text: str, first: int, size: int, city: str | None, is_object: bool
 ) -> None:
     condition = plain_condition(text)
     assert condition is not None
-    known = Known({"topic": "a"}, {"partition": (3, 3), "offset": (first, first + size)})
+
+    def by_bytes(path: tuple[str, ...], data: str) -> Truth:
+        if path != ("value", "city"):
+            return UNKNOWN
+        return Truth(np.False_, np.bool_(is_object and city == data), may_fail=True)
+
+    numbers = {"partition": (3, 3), "offset": (first, first + size)}
+    known = Known({"topic": "a"}, numbers, by_bytes)
     truth = condition.truth(known)
     for offset in range(first, first + size + 1):
         value = {"city": city} if is_object else "text"
