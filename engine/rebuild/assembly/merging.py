@@ -12,7 +12,7 @@ from engine.log.view.proven_end import proven_end
 from engine.log.view.stable_offset import leader_epochs
 from engine.rebuild.assembly.cut import cut
 from engine.rebuild.assembly.differing import Differing, differing_batches
-from engine.rebuild.assembly.filling import fill
+from engine.rebuild.assembly.hole_filling import fill
 from engine.rebuild.assembly.lineage import latest_epoch, lineage, reference
 from engine.rebuild.assembly.pieces import (
     Dropped,

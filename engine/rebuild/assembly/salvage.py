@@ -28,7 +28,7 @@ from engine.log.segment.resync import OffsetBounds
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem, scan
 from engine.log.view.log_view import LogView
 from engine.rebuild.assembly.differing import Fingerprints
-from engine.rebuild.assembly.filling import fill
+from engine.rebuild.assembly.hole_filling import fill
 from engine.rebuild.assembly.pieces import (
     Dropped,
     Piece,

@@ -157,7 +157,7 @@ class Where:
         try:
             for some in _batches(lines):
                 at = len(found)
-                answer = process.asked(some)
+                answer = process.answered(some)
                 if answer is None:
                     raise WhereError(
                         f"--where took more than {MOST_SECONDS} seconds or {MOST_MEMORY // MiB} MiB"
@@ -250,7 +250,7 @@ class _Process:
         os.close(asked)
         os.close(answers)
 
-    def asked(self, lines: Sequence[bytes]) -> Answer | None:
+    def answered(self, lines: Sequence[bytes]) -> Answer | None:
         """Return the answers for some lines; None if the process has ended."""
         sent = [line if len(line) <= MOST_LINE else b"" for line in lines]
         try:

@@ -22,7 +22,7 @@ from kafkafs.tree.context import Context
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import README, fixed_entries
 from kafkafs.tree.node import Attrs, Cancel, Entry, Kind, Link, Node
-from kafkafs.tree.partition.landmarks import landmark_name
+from kafkafs.tree.partition.link_targets import target_name
 from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.partition.readme import readme_file
 from kafkafs.tree.partition.record_folder import RecordFolder
@@ -199,7 +199,7 @@ class KeyLink(Link):
 
 
 def _target(offset: Offset) -> str:
-    return f"{_TO_OFFSETS}{landmark_name(offset)}"
+    return f"{_TO_OFFSETS}{target_name(offset)}"
 
 
 def _readme(partition: Partition, view: LogView) -> str:

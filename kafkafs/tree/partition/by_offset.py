@@ -44,16 +44,16 @@ from kafkafs.tree.node import (
     inode_number,
     mtime_of,
 )
-from kafkafs.tree.partition.landmarks import (
+from kafkafs.tree.partition.line_files import LineFile
+from kafkafs.tree.partition.link_targets import (
     AFTER_LANDMARKS,
     LINKS,
-    landmark_entries,
-    landmark_link,
-    landmark_name,
     offset_link,
-    segment_landmarks,
+    segment_targets,
+    target_entries,
+    target_link,
+    target_name,
 )
-from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.partition.readme import readme_file, readme_of_offsets
 from kafkafs.tree.partition.record_folder import RecordFolder
@@ -89,9 +89,9 @@ class OffsetFolder(RecordFolder):
         if field is not None:
             partition.refuse_masked(self.child(name), BYTES)
         view = partition.view()
-        if name == landmark_name(offset):
+        if name == target_name(offset):
             self.lookup(str(offset))
-            return landmark_link(self.child(name), partition, view, str(offset))
+            return target_link(self.child(name), partition, view, str(offset))
         try:
             batch = partition.records.find(view, offset)
             if batch is None and view.live:
@@ -141,11 +141,11 @@ class OffsetFolder(RecordFolder):
     def entries(self, after: int = 0) -> Iterator[Entry]:
         partition = self.partition
         view = partition.view()
-        yield from landmark_entries(self, partition, view, after)
-        for offset in segment_landmarks(partition, view, after - AFTER_LANDMARKS):
+        yield from target_entries(self, partition, view, after)
+        for offset in segment_targets(partition, view, after - AFTER_LANDMARKS):
             cookie = min(offset + AFTER_LANDMARKS, MAX_INT64)
             if cookie > after:
-                yield entry(self, landmark_name(offset), Kind.LINK, cookie)
+                yield entry(self, target_name(offset), Kind.LINK, cookie)
 
     def _other(self, name: str) -> Node:
         partition = self.partition

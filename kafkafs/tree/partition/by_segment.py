@@ -16,8 +16,8 @@ from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.lookups import segment_with_base
 from kafkafs.tree.node import Entry, Kind, Node
-from kafkafs.tree.partition.landmarks import landmark_link, landmark_name
 from kafkafs.tree.partition.line_files import LineFile
+from kafkafs.tree.partition.link_targets import target_link, target_name
 from kafkafs.tree.partition.partition import Partition
 from kafkafs.tree.partition.record_folder import RecordFolder
 from kafkafs.tree.streams import LineSource
@@ -45,8 +45,8 @@ class DecodedFolder(RecordFolder):
         view = self.partition.view()
         if base < 0 or segment_with_base(view, base) is None:
             raise NotFound(self.child(name))
-        if self._committed and name == landmark_name(base) + SUFFIX:
-            return landmark_link(self.child(name), self.partition, view, f"{base}{SUFFIX}")
+        if self._committed and name == target_name(base) + SUFFIX:
+            return target_link(self.child(name), self.partition, view, f"{base}{SUFFIX}")
         source = LineSource(self.partition.name, base, committed=self._committed)
         return LineFile(self.child(name), self.partition, lambda _view: source)
 
@@ -57,4 +57,4 @@ class DecodedFolder(RecordFolder):
             base = bases[place]
             cookie = min(base + FIRST_COOKIE, MAX_INT64)
             if cookie > after:
-                yield entry(self, landmark_name(base) + SUFFIX, kind, cookie)
+                yield entry(self, target_name(base) + SUFFIX, kind, cookie)

@@ -20,16 +20,16 @@ from kafkafs.tree.listing import FIRST_COOKIE, README, entry, fixed_entries
 from kafkafs.tree.lookups import offsets_of_period
 from kafkafs.tree.node import Entry, Kind, Node
 from kafkafs.tree.partition.exact_lines import ExactFile
-from kafkafs.tree.partition.landmarks import (
+from kafkafs.tree.partition.largest_timestamp import newest_timestamp
+from kafkafs.tree.partition.line_files import LineFile
+from kafkafs.tree.partition.link_targets import (
     AFTER_LANDMARKS,
     LINKS,
-    landmark_entries,
-    landmark_link,
     offset_link,
+    target_entries,
+    target_link,
 )
-from kafkafs.tree.partition.line_files import LineFile
 from kafkafs.tree.partition.log_slices import SliceFolder
-from kafkafs.tree.partition.newest import newest_timestamp
 from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.partition.readme import (
     readme_file,
@@ -83,7 +83,7 @@ class TimeFolder(RecordFolder):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         partition = self.partition
-        yield from landmark_entries(self, partition, partition.view(), after)
+        yield from target_entries(self, partition, partition.view(), after)
         start = max(after - AFTER_LANDMARKS + 1, 0) * DAY_MS
         for name, period in periods_with_records(partition, Period(start, None), DAY_NAME):
             assert period.start_ms is not None
@@ -157,7 +157,7 @@ class PeriodFolder(RecordFolder):
         part = self._part(name)
         if _PART.fullmatch(name) is None or parse_period(part) is None:
             raise NotFound(path)
-        return landmark_link(path, self.partition, self.partition.view(), f"../{part}")
+        return target_link(path, self.partition, self.partition.view(), f"../{part}")
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         yield from fixed_entries(self, [(README, Kind.FILE)], after)

@@ -12,7 +12,7 @@ from kafkafs.decode.shown_text import plain_json
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.lookups import segment_with_base
 from kafkafs.tree.node import Attrs, Cancel, Content, File, mtime_of
-from kafkafs.tree.partition.newest import newest_timestamp
+from kafkafs.tree.partition.largest_timestamp import newest_timestamp
 from kafkafs.tree.partition.partition import Partition, retried
 from kafkafs.tree.streams import (
     LineSource,

@@ -25,7 +25,7 @@ from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import FIRST_COOKIE, entry
 from kafkafs.tree.lookups import end_offset, next_base, offsets_of_period, segment_with_base
 from kafkafs.tree.node import Attrs, Cancel, Content, Entry, File, Kind, Node, mtime_of
-from kafkafs.tree.partition.newest import newest_timestamp
+from kafkafs.tree.partition.largest_timestamp import newest_timestamp
 from kafkafs.tree.partition.partition import Partition, PartitionNode, retried
 from kafkafs.tree.partition.source_folder import SourceFileNode
 from kafkafs.tree.path_names import Period

@@ -19,7 +19,7 @@ from kafkafs.decode.shown_text import pretty_json
 from kafkafs.tree.errors import Cancelled, NotFound
 from kafkafs.tree.listing import fixed_entries
 from kafkafs.tree.node import Cancel, Entry, Kind, Node
-from kafkafs.tree.partition.landmarks import first_offset, last_offset
+from kafkafs.tree.partition.link_targets import first_offset, last_offset
 from kafkafs.tree.partition.partition import Partition, PartitionNode
 from kafkafs.tree.plain_files import MadeFile
 

@@ -8,7 +8,7 @@ from engine.errors import KafkaStorageError
 from engine.log.view.log_view import LogView
 from kafkafs.decode.shown_text import printable_lines
 from kafkafs.tree.lookups import offsets_of_period
-from kafkafs.tree.partition.landmarks import first_offset, last_offset
+from kafkafs.tree.partition.link_targets import first_offset, last_offset
 from kafkafs.tree.partition.partition import Partition
 from kafkafs.tree.path_names import Period, instant_name
 from kafkafs.tree.plain_files import BytesFile

@@ -7,7 +7,7 @@ from engine.log.view.log_view import LogView
 from engine.units import NO_TIMESTAMP, Timestamp
 from kafkafs.tree.lookups import first_on_disk
 from kafkafs.tree.node import Attrs, mtime_of
-from kafkafs.tree.partition.newest import newest_timestamp
+from kafkafs.tree.partition.largest_timestamp import newest_timestamp
 from kafkafs.tree.partition.partition import PartitionNode, retried
 
 

@@ -18,7 +18,7 @@ from engine.log.segment.problems import Problems
 from engine.log.segment.scan import BatchRun, Damage
 from engine.log.view.log_view import LogView
 from engine.units import MAX_INT64, FoundTimestamp, TimestampOffset
-from kafkafs.tree.partition.newest import newest_between
+from kafkafs.tree.partition.largest_timestamp import newest_between
 from tests.builders import (
     CompressionType,
     Rec,

@@ -85,7 +85,7 @@ LINKS = {"earliest": first_offset, "latest": last_offset}
 AFTER_LANDMARKS = FIRST_COOKIE + 1 + len(LINKS)
 
 
-def landmark_entries(
+def target_entries(
     folder: Directory, partition: Partition, view: LogView, after: int
 ) -> Iterator[Entry]:
     """Yield the entries after a cookie of README.txt and of the links; no links for a log without records."""
@@ -101,21 +101,21 @@ def offset_link(
     """Return a link to a record's file in `offset/`, relative to `folder`. Raises NotFound if `offset` is None."""
     if offset is None:
         raise NotFound(path, "no such record")
-    return landmark_link(path, partition, view, f"{folder}{offset}")
+    return target_link(path, partition, view, f"{folder}{offset}")
 
 
-def landmark_link(path: str, partition: Partition, view: LogView, target: str) -> PlainLink:
+def target_link(path: str, partition: Partition, view: LogView, target: str) -> PlainLink:
     """Return a link in a folder of the partition to another name of the tree."""
     owner = partition.owner(view)
     return PlainLink(path, target, owner, mtime_ns=owner.mtime_ns, ttl=partition.ttl(view))
 
 
-def landmark_name(offset: Offset) -> str:
+def target_name(offset: Offset) -> str:
     """Return an offset with 20 digits, as in the names of segments. No plain offset has so many."""
     return f"{offset:020}"
 
 
-def segment_landmarks(partition: Partition, view: LogView, after: Offset = -1) -> Iterator[Offset]:
+def segment_targets(partition: Partition, view: LogView, after: Offset = -1) -> Iterator[Offset]:
     """Yield the first record offset of each segment, above `after`: the base offset, unless compaction removed it."""
     bases = view.base_offsets
     place = max(bisect_right(bases, max(after + 1, view.log_start_offset)) - 1, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kafkafs.tree.partition import newest
-from kafkafs.tree.partition.newest import newest_timestamp
+from kafkafs.tree.partition.largest_timestamp import newest_timestamp
 from tests import builders
 from tests.builders import Rec
 from tests.kafkafs.built_logs import BuiltLog, tree_over
