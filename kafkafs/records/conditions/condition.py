@@ -112,21 +112,24 @@ class Constant:
 
     @cached_property
     def answer(self) -> Answer:
+        """Return what the part yields of a line."""
         value = self.value
         return lambda _: value
 
     def truth(self, known: Known) -> Truth:
+        """Return of which records it is true, as far as that is known."""
         return _constant_truth(_is_true(self.value))
 
 
 @dataclass(frozen=True)
-class Field:
+class LineField:
     """A field of the line, by its path."""
 
     path: tuple[str, ...]
 
     @cached_property
     def answer(self) -> Answer:
+        """Return what the part yields of a line."""
         path = self.path
 
         def found(value: Any) -> object:  # noqa: ANN401
@@ -142,6 +145,7 @@ class Field:
         return found
 
     def truth(self, known: Known) -> Truth:
+        """Return of which records it is true, as far as that is known."""
         return known.compared(self.path, "!=", None) if len(self.path) == 1 else UNKNOWN
 
 
@@ -155,6 +159,7 @@ class Comparison:
 
     @cached_property
     def answer(self) -> Answer:
+        """Return what the part yields of a line."""
         compare, left, right = SIGNS[self.sign], self.left.answer, self.right.answer
 
         def found(line: Any) -> bool:  # noqa: ANN401
@@ -167,10 +172,11 @@ class Comparison:
         return found
 
     def truth(self, known: Known) -> Truth:
+        """Return of which records it is true, as far as that is known."""
         match self.left, self.right:
-            case Field(path), Constant(value):
+            case LineField(path), Constant(value):
                 return known.compared(path, self.sign, value)
-            case Constant(value), Field(path):
+            case Constant(value), LineField(path):
                 return known.compared(path, _MIRRORED.get(self.sign, self.sign), value)
         return UNKNOWN
 
@@ -183,10 +189,12 @@ class Not:
 
     @cached_property
     def answer(self) -> Answer:
+        """Return what the part yields of a line."""
         part = self.part.answer
         return lambda line: not _is_true(part(line))
 
     def truth(self, known: Known) -> Truth:
+        """Return of which records it is true, as far as that is known."""
         return _negated(self.part.truth(known))
 
 
@@ -198,10 +206,12 @@ class AnyOf:
 
     @cached_property
     def answer(self) -> Answer:
+        """Return what the part yields of a line."""
         parts = [each.answer for each in self.parts]
         return lambda line: any(_is_true(part(line)) for part in parts)
 
     def truth(self, known: Known) -> Truth:
+        """Return of which records it is true, as far as that is known."""
         sure: Marks = np.False_
         possible: Marks = np.False_
         may_fail = False
@@ -222,10 +232,12 @@ class AllOf:
 
     @cached_property
     def answer(self) -> Answer:
+        """Return what the part yields of a line."""
         parts = [each.answer for each in self.parts]
         return lambda line: all(_is_true(part(line)) for part in parts)
 
     def truth(self, known: Known) -> Truth:
+        """Return of which records it is true, as far as that is known."""
         sure: Marks = np.True_
         possible: Marks = np.True_
         may_fail = False

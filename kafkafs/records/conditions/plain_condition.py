@@ -17,7 +17,7 @@ from kafkafs.records.conditions.condition import (
     Comparison,
     Condition,
     Constant,
-    Field,
+    LineField,
     Not,
 )
 
@@ -118,7 +118,7 @@ class _Reader:
         kind, text = self._tokens[self._at]
         self._at += 1
         if kind == "path":
-            return Field(tuple(quoted or name for quoted, name in _KEY.findall(text)))
+            return LineField(tuple(quoted or name for quoted, name in _KEY.findall(text)))
         if kind == "text":
             return Constant(text[1:-1])
         if kind == "number":

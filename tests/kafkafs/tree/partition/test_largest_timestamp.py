@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from kafkafs.tree.partition import newest
+from kafkafs.tree.partition import largest_timestamp
 from kafkafs.tree.partition.largest_timestamp import newest_timestamp
 from tests import builders
 from tests.builders import Rec
@@ -27,7 +27,7 @@ def written(folder: Path, per_segment: int) -> BuiltLog:
 def test_it_is_the_largest_in_the_range(
     tmp_path: Path, per_segment: int, walked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newest, "WALKED", walked)
+    monkeypatch.setattr(largest_timestamp, "WALKED", walked)
     log = written(tmp_path / "data", per_segment)
     with tree_over(log.log_dir) as tree:
         view = tree.root().partitions.find("orders-0").view()  # type: ignore[union-attr]
@@ -52,7 +52,7 @@ def test_an_empty_range_has_none(start: int, size: int) -> None:
 def test_of_very_many_segments_the_last_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newest, "MOST_SEGMENTS", 2)
+    monkeypatch.setattr(largest_timestamp, "MOST_SEGMENTS", 2)
     log = written(tmp_path / "data", 1)
     with tree_over(log.log_dir) as tree:
         view = tree.root().partitions.find("orders-0").view()  # type: ignore[union-attr]
