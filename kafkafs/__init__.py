@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from engine.errors import DamagedFileError, KafkaStorageError, SourceError
     from kafkafs.api.consumer_record import ConsumerRecord
+    from kafkafs.api.moments import Moment
     from kafkafs.api.opened_partition import OpenedPartition, RecordRange
     from kafkafs.api.opened_source import OpenedSource, OpenedTopic
     from kafkafs.api.scan import Scan
@@ -103,6 +104,7 @@ def open(  # noqa: A001
     mask: str | os.PathLike[str] | None = None,
     mask_strict: bool = False,
     below: bool = False,
+    at: Moment | None = None,
 ) -> OpenedSource:
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
@@ -115,6 +117,8 @@ def open(  # noqa: A001
         mask: path of a policy of what is shown of records: `kafkafs help masks`. It is read once.
         mask_strict: whether a key or value that lacks a field of the policy is unreadable.
         below: take all log dirs below each folder that is no log dir itself, such as /var/lib/kafka.
+        at: read the whole source as it was at this moment: a time (milliseconds, a datetime with a zone, or a text
+            such as "-2h"), just before a record ("orders-0@500"), or "before-delete:TOPIC".
 
     Returns:
         Topics, partitions, records and tables of the source, and its tree; a context manager.
@@ -123,8 +127,11 @@ def open(  # noqa: A001
         SourceError: the source, or a path of schemas, does not exist or cannot be read.
         SchemaFileError: a file of schemas breaks its format.
         MaskPolicyError: the policy cannot be read, or breaks its format: nothing is opened.
+        MomentError: the source does not have the record or the deletion that `at` names.
+        ValueError: `at` is no moment.
         OSError: the schemas cannot be read.
     """
+    from kafkafs.api.moments import moment_of
     from kafkafs.api.opened_source import OpenedSource
     from kafkafs.api.source_logs import SourceLogs
     from kafkafs.tree.context import TreeOptions
@@ -140,6 +147,7 @@ def open(  # noqa: A001
         snapshot=snapshot,
         schemas=tuple(os.fspath(each) for each in chosen),
         mask=policy,
+        at=None if at is None else moment_of(at),
     )
     named = [os.fspath(path) for path in paths]
     if below:

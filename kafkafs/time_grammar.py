@@ -18,9 +18,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from engine.cut.moment import Moment
     from engine.log.view.log_bound import LogBound
     from engine.units import Timestamp
 
+MOMENTS = "a time, orders-0@500 (just before that record) or before-delete:orders"
+"""Examples of moments for help texts and errors."""
 FORMS = "2024-01-01, 2024-01-01T10:30:00Z, -1h, today or @1704105000000"
 """Examples of times for help texts and errors."""
 _UNITS = {
@@ -37,6 +40,8 @@ _RELATIVE = re.compile(
 )
 _BEFORE_END = re.compile(r"-[0-9]{1,18}")
 _MILLISECONDS = re.compile(r"@[0-9]{1,18}")
+_RECORD = re.compile(r"(.+)-([0-9]{1,9})@([0-9]{1,18})")
+_DELETED = "before-delete:"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall time
 
 
@@ -64,6 +69,25 @@ class TimeGrammar(NamedTuple):
             return int(text[1:])
         found = self._relative(text)
         return parse_time(text, self._utc) if found is None else found
+
+    def moment(self, text: str) -> Moment | None:
+        """Return a moment: a time, just before a record, just before a deletion; None if the text is none.
+
+        >>> grammar = TimeGrammar(0)
+        >>> grammar.moment("@5").time, grammar.moment("before-delete:orders").deleted
+        (5, 'orders')
+        >>> grammar.moment("orders-0@500").record
+        (TopicPartition(topic='orders', partition=0), 500)
+        """
+        from engine.cut.moment import Moment
+        from engine.units import TopicPartition
+
+        if text.startswith(_DELETED) and text != _DELETED:
+            return Moment(deleted=text.removeprefix(_DELETED))
+        if (record := _RECORD.fullmatch(text)) is not None:
+            return Moment(record=(TopicPartition(record[1], int(record[2])), int(record[3])))
+        found = self.time(text)
+        return None if found is None else Moment(time=found)
 
     def bound(self, text: str) -> LogBound | None:
         """Return an offset or a time; None if the text is neither.

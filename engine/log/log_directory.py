@@ -23,13 +23,12 @@ from engine.files.source_files import SourceRoot
 from engine.files.source_presence import NO_ANSWER, no_answer
 from engine.log.held_up import unless_held_up
 from engine.log.log_dirs_below import is_partition_name
-from engine.log.partition_log import PartitionLog, Shared, most_open
+from engine.log.partition_log import LogCut, PartitionLog, Placed, Shared, most_open
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.source_directory import NOT_FOLLOWED, OtherEntry, SourceDirectory
-from engine.log.source_identity import HINT, Placed, identify, readable
-from engine.units import Timestamp
+from engine.log.source_identity import HINT, identify, readable
 
 if TYPE_CHECKING:
     from engine.log.joined_logs import Join, JoinedLog
@@ -67,7 +66,7 @@ class LogSource:
 
     Attributes:
         is_snapshot: whether the source shows the files as they were when it was opened.
-        before: the time before which each log is shown; None for all of it.
+        cut: what shows the logs as they were at some moment; None for now.
         budgets: limits for reads.
         facts: what `engine.verdict` knows of the source; None until somebody asks for it.
     """
@@ -78,18 +77,18 @@ class LogSource:
         problems: Problems,
         *,
         snapshot: bool,
-        before: Timestamp | None,
+        cut: LogCut | None,
         budgets: Budgets,
         join: Join | None = None,
     ) -> None:
         self.is_snapshot = snapshot
-        self.before = before
+        self.cut = cut
         self.budgets = budgets
         self.facts: object = None
         self._directories = directories
         self._is_live = [each.is_live for each in directories]  # one bound method for all logs
         self._problems = problems
-        self._shared = Shared(budgets, before, self)
+        self._shared = Shared(budgets, cut, self)
         for directory in directories:
             directory.root.when_exhausted = self._shared.open_segments.let_all_go
         self._lock = Lock()
@@ -251,6 +250,8 @@ class LogSource:
 
     def close(self) -> None:
         """Close the folders; files that are held elsewhere stay open."""
+        if self.cut is not None:
+            self.cut.close()
         if self._silence is not None:
             self._silence.stop()
         for directory in self._directories:
@@ -293,7 +294,7 @@ class LogSource:
         named: dict[str, PartitionLog] = {}
         others: list[OtherEntry] = []
         logs: dict[tuple[int, str], PartitionLog] = {}
-        placed = [list(directory.placed()) for directory in self._directories]
+        placed = [self._placed(directory) for directory in self._directories]
         copies = self._copies(placed) if self.nodes else {}
         replicas: dict[str, PartitionLog] = {}
         alone: list[tuple[int, Placed]] = []
@@ -323,6 +324,21 @@ class LogSource:
             shown = {name.partition("@")[0]: replicas[name] for name in self._shown & set(replicas)}
             listed = NamedLogs(listed | shown, replicas)
         self._partitions = MappingProxyType(listed)
+
+    def list_again(self) -> None:
+        """Ask the cut again which folders are the logs."""
+        with self._lock:
+            self._sort()
+
+    def _placed(self, directory: SourceDirectory) -> list[Placed | OtherEntry]:
+        found = list(directory.placed())
+        if self.cut is None:
+            return found
+        then = (
+            each if isinstance(each, OtherEntry) else self.cut.placed(directory.root, each)
+            for each in found
+        )
+        return [each for each in then if each is not None]
 
     def _copies(
         self, placed: Sequence[Sequence[Placed | OtherEntry]]
@@ -423,7 +439,7 @@ def open_source(
     *,
     snapshot: bool = False,
     cross_device: bool = False,
-    before: Timestamp | None = None,
+    cut: LogCut | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
     join: Join | None = None,
 ) -> LogSource:
@@ -433,7 +449,7 @@ def open_source(
         paths: log dirs, partition folders, .log files or tiered copies.
         snapshot: show the files as they are now, even when they are changed or deleted later.
         cross_device: enter other file systems mounted in the source.
-        before: show each log as it was before this time; None for all of it.
+        cut: shows the logs as they were at some moment; None for now.
         budgets: limits for reads.
         join: joins the copies of a partition in log dirs of several nodes; without it each log dir is its own, and the
             first one of a name is the log.
@@ -452,7 +468,7 @@ def open_source(
             directories.append(SourceDirectory(found, problems, snapshot, budgets))
             directories[-1].look(monotonic())
     source = LogSource(
-        directories, problems, snapshot=snapshot, before=before, budgets=budgets, join=join
+        directories, problems, snapshot=snapshot, cut=cut, budgets=budgets, join=join
     )
     if snapshot:
         source.freeze()

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.files.source_files import EXHAUSTED, SourceRoot
@@ -37,6 +37,44 @@ def most_open(budgets: Budgets) -> int:
     return max(min(budgets.open_files // 2, limit // 4 if limit > 0 else budgets.open_files), 1)
 
 
+class LogCut(Protocol):
+    """Where the logs of a source end that is shown as it was at some moment.
+
+    Attributes:
+        time: the moment in milliseconds.
+    """
+
+    time: Timestamp
+
+    def view(self, log: PartitionLog, whole: LogView) -> LogView:
+        """Return a log up to its end at that moment. Raises OSError, UnsupportedCodecError."""
+
+    def placed(self, root: SourceRoot, found: Placed) -> Placed | None:
+        """Return the folder of a partition as it was, perhaps under another name; None if it was not there."""
+
+    def close(self) -> None:
+        """Close what the ends are read from."""
+
+
+class Placed(NamedTuple):
+    """A partition's folder in a source.
+
+    Attributes:
+        folder, name: path of the folder in the source, and name of the partition.
+        topic_partition: topic and partition.
+        only: the one records file to show; None for the whole folder.
+        is_log: whether it is the partition's log, not a deleted, future or stray one.
+        is_named: whether the folder names the partition; else `given_names` does.
+    """
+
+    folder: str
+    name: str
+    topic_partition: TopicPartition
+    only: str | None = None
+    is_log: bool = True
+    is_named: bool = True
+
+
 class Shared:
     """State that the partitions of a source share.
 
@@ -44,20 +82,20 @@ class Shared:
         open_segments: decides which segments' files stay open.
         markers: cache of end markers.
         budgets: limits for reads.
-        before: the time before which each log is shown; None for all of it.
+        cut: where each log ends; None for its end.
         source: the LogSource.
     """
 
-    __slots__ = ("before", "budgets", "markers", "open_segments", "source")
+    __slots__ = ("budgets", "cut", "markers", "open_segments", "source")
 
     def __init__(
         self,
         budgets: Budgets = DEFAULT_BUDGETS,
-        before: Timestamp | None = None,
+        cut: LogCut | None = None,
         source: object = None,
     ) -> None:
         self.budgets = budgets
-        self.before = before
+        self.cut = cut
         self.open_segments = OpenSegments(most_open(budgets))
         self.markers = MarkerCache()
         self.source = source
@@ -154,9 +192,9 @@ class PartitionLog:
         return f"PartitionLog({self.name!r})"
 
     @property
-    def before(self) -> Timestamp | None:
-        """The time before which the log is shown; None for all of it."""
-        return self._shared.before
+    def is_cut(self) -> bool:
+        """Whether the log is shown as it was at some moment."""
+        return self._shared.cut is not None
 
     @property
     def is_loaded(self) -> bool:
@@ -220,7 +258,8 @@ class PartitionLog:
         whole = follower.look()
         view = self._view
         if view is None or whole is not self._whole:
-            view = whole if self.before is None else _earlier(whole, self.before)
+            cut = self._shared.cut
+            view = whole if cut is None else cut.view(self, whole)
         self._whole, self._view = whole, view
         self._checked = now
         return view
@@ -335,10 +374,3 @@ class PartitionLog:
                 found=max(most, 0),
             )
         return min(len(view), most) * _FILES_PER_SEGMENT
-
-
-def _earlier(view: LogView, time: Timestamp) -> LogView:
-    # Imported here: few look-ups are of an earlier time.
-    from engine.log.view.earlier_view import earlier_view
-
-    return earlier_view(view, time)

@@ -16,9 +16,10 @@ from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
 from engine.files.source_presence import gone
 from engine.log.log_dirs_below import LOG_DIR_FILES
+from engine.log.partition_log import Placed
 from engine.log.segment.problems import Problems
 from engine.log.source_checkpoints import SourceCheckpoints
-from engine.log.source_identity import Identified, Placed
+from engine.log.source_identity import Identified
 
 NOT_FOLLOWED = "a symbolic link, not followed"
 _LIVE_MAX_AGE = 1.0

@@ -26,36 +26,17 @@ from engine.log.log_dirs_below import (
     kind_of,
     log_dirs_below,
 )
+from engine.log.partition_log import Placed
 from engine.log.segment.resync import Resync
 from engine.log.tiered.folders import TieredFolder
 from engine.log.tiered.paths import may_be_tiered, tiered_file_root, tiered_root
 from engine.log.tiered.root import TieredRoot
-from engine.units import TopicPartition
 
 HINT = (
     "name a broker's log dir (the folder that holds meta.properties and folders like orders-0),"
     " one partition's folder, one .log file, or a copy of tiered storage"
 )
 _MOST_NAMED = 6
-
-
-class Placed(NamedTuple):
-    """A partition's folder in a source.
-
-    Attributes:
-        folder, name: path of the folder in the source, and name of the partition.
-        topic_partition: topic and partition.
-        only: the one records file to show; None for the whole folder.
-        is_log: whether it is the partition's log, not a deleted, future or stray one.
-        is_named: whether the folder names the partition; else `given_names` does.
-    """
-
-    folder: str
-    name: str
-    topic_partition: TopicPartition
-    only: str | None = None
-    is_log: bool = True
-    is_named: bool = True
 
 
 class Identified(NamedTuple):

@@ -219,6 +219,11 @@ class ReadAtStart(NamedTuple):
     changes: Sequence[ClusterChange] = ()
 
 
+def image_of(view: LogView) -> ClusterImage:
+    """Return the cluster at the end of a view of the metadata log. Raises OSError."""
+    return _Replay(view, None, no_progress).begin()
+
+
 def image_at_start(view: LogView, read: ReadAtStart) -> ClusterImage:
     """Return the cluster that a node replays at its start."""
     return _Replay(view, None, no_progress, read).begin()

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 from engine.errors import LimitExceededError
 from engine.log.view.log_view import LogView
 from engine.record.control_records import ControlRecordType
+from engine.record.fate import Fate
 from engine.replay.log_replay import MOST_UNREADABLE
 from engine.replay.partition_records import (
     NO_PRODUCER,
@@ -99,7 +100,10 @@ class _Building:
         self._cost = 0 if state is None else state.cost
 
     def finish(self) -> KeyedState:
-        """Return the state at the view's end."""
+        """Return the state at the view's end; of a log that is cut, with its transactions ended."""
+        if self._view.ended is not None:
+            for producer in list(self._pending):
+                self._end(producer, self._view.ended.get(producer) is Fate.COMMITTED)
         return KeyedState(
             self._view.partition,
             self._view.log_end_offset,
@@ -134,9 +138,12 @@ class _Building:
         ended = (ControlRecordType.COMMIT, ControlRecordType.ABORT)
         if marker.type not in ended:
             return
-        for key, entry in self._pending.pop(marker.producer_id, {}).items():
+        self._end(marker.producer_id, marker.type is ControlRecordType.COMMIT)
+
+    def _end(self, producer_id: int, commits: bool) -> None:
+        for key, entry in self._pending.pop(producer_id, {}).items():
             self._cost -= cost_of(key, entry)
-            if marker.type is ControlRecordType.COMMIT:
+            if commits:
                 entries = self._entries(owner_of(key) or b"")
                 known = entries.get(key)
                 if known is None or entry.offset > known.offset:

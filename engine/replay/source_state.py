@@ -73,6 +73,7 @@ class SourceState:
         logs: partitions of the internal topics.
         groups, shares, transactions, cluster: the replays.
         ends: the log ends.
+        time: the moment that the source is shown as of, in milliseconds; None for now.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class SourceState:
         self.transactions = replay_transactions(logs, progress)
         self.cluster = ClusterReplay(logs, progress)
         self.ends = LogEnds(source)
+        self.time = None if source.cut is None else source.cut.time
         self._source = source
         self._lock = Lock()
         self._seen: object = None

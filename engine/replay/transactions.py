@@ -276,6 +276,9 @@ def open_transactions(
 
 
 def _ongoing(view: LogView, until: Timestamp | None) -> tuple[OngoingTxn, ...]:
+    if view.ended is not None:
+        ongoing = stable_offset.transaction_state(view, view.log_end_offset).ongoing
+        return tuple(each for each in ongoing if each.producer_id not in view.ended)
     if until is None:
         return view.open_transactions
     return stable_offset.transaction_state(view, end_offset(view, until)).ongoing

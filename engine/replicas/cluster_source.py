@@ -8,8 +8,7 @@ from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.checkpoint.meta_properties import MetaProperties
 from engine.log.joined_logs import JoinedLog
 from engine.log.log_directory import LogSource, open_source
-from engine.log.partition_log import PartitionLog, Shared
-from engine.units import Timestamp
+from engine.log.partition_log import LogCut, PartitionLog, Shared
 
 
 def open_cluster(
@@ -17,7 +16,7 @@ def open_cluster(
     *,
     snapshot: bool = False,
     cross_device: bool = False,
-    before: Timestamp | None = None,
+    cut: LogCut | None = None,
     budgets: Budgets = DEFAULT_BUDGETS,
 ) -> LogSource:
     """Open the paths of an operator for reading; see `open_source`.
@@ -29,7 +28,7 @@ def open_cluster(
         paths,
         snapshot=snapshot,
         cross_device=cross_device,
-        before=before,
+        cut=cut,
         budgets=budgets,
         join=_join,
     )

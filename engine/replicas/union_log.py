@@ -202,6 +202,8 @@ class UnionLog(JoinedLog):
             rewrites=0 if before is None else before.rewrites + is_rewritten,
         )
         view.union = union
+        if leader.ended is not None:
+            view.ended, view.known_transactions = leader.ended, leader.known_transactions
         return view
 
     def _take(self, replicas: tuple[Replica, ...], choice: ReplicaChoice) -> None:

@@ -88,7 +88,7 @@ class LogLosses:
     def end(self) -> Loss | None:
         """Batches or segments lost after the last one."""
         view, source = self._view, source_of(self._view)
-        if source is not None and source.before is not None:
+        if source is not None and source.cut is not None:
             return None  # the view ends at a time
         lost = self._confirmed(lost_end)
         if lost is None:

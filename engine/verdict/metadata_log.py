@@ -15,7 +15,7 @@ def forgets_topics(source: LogSource) -> bool:
     It is no loss: metadata.log.dir may be elsewhere, and other controllers may have the log. A source with a log dir
     that a broker has open, or without a meta.properties of KRaft, is not judged; nor is one that ends at a time.
     """
-    if source.before is not None or source.broker_pid is not None:
+    if source.cut is not None or source.broker_pid is not None:
         return False
     if any(
         root is not log_dir for root, log_dir in zip(source.roots, source.log_dirs, strict=True)

@@ -105,7 +105,7 @@ class _Folders:
         """Yield what the checkpoints of each log dir state, with the log dir's place in the source."""
         source = self._source
         for place, (root, log_dir) in enumerate(zip(source.roots, source.log_dirs, strict=True)):
-            if log_dir is not root or source.before is not None or root.broker_pid() is not None:
+            if log_dir is not root or source.cut is not None or root.broker_pid() is not None:
                 continue
             known, meta = source.checkpoints(root), source.meta_properties[place]
             yield (

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from engine.clock import SYSTEM_CLOCK
+from engine.cut.moment import Moment as CutMoment
 from engine.units import NO_TIMESTAMP, Timestamp
-from kafkafs.time_grammar import FORMS, TimeGrammar
+from kafkafs.time_grammar import FORMS, MOMENTS, TimeGrammar
 
 Moment: TypeAlias = datetime | int | str
 """A datetime with a zone, milliseconds since 1970, or a text as the commands take it: "2024-01-01T10:30:00Z", "-1h", "today"."""
@@ -37,6 +38,20 @@ def milliseconds(moment: Moment) -> Timestamp:
             f"{moment!r} has no time zone: write datetime(…, tzinfo=timezone.utc), or another zone"
         )
     return -((_EPOCH - moment) // _MILLISECOND)
+
+
+def moment_of(moment: Moment) -> CutMoment:
+    """Return a moment of a cluster: a time, "orders-0@500" or "before-delete:orders".
+
+    Raises:
+        ValueError: a datetime without a zone, or a text that is no moment.
+    """
+    if isinstance(moment, str):
+        found = TimeGrammar(SYSTEM_CLOCK.now_ms()).moment(moment)
+        if found is None:
+            raise ValueError(f"{moment!r} is no moment: {MOMENTS}; a time is such as {FORMS}")
+        return found
+    return CutMoment(time=milliseconds(moment))
 
 
 def datetime_of(timestamp: Timestamp) -> datetime | None:

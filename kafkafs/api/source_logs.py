@@ -9,12 +9,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from engine.cut.opening import open_at
 from engine.files.file_names import FolderState
 from engine.lines.line_decoder import LineDecoder
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import PartitionLog
-from engine.replicas.cluster_source import open_cluster
 from kafkafs.schemas.sources.known_schemas import AUTO, NONE
 from kafkafs.tree.context import TreeOptions
 from kafkafs.tree.errors import MaskedError
@@ -55,10 +55,10 @@ class SourceLogs:
         self.options = _with_absolute_paths(options or TreeOptions())
         self.warns = False
         self._warned: set[tuple[str, str]] = set()
-        self.source: LogSource = open_cluster(
+        self.source: LogSource = open_at(
             paths,
+            self.options.at,
             snapshot=self.options.snapshot,
-            before=self.options.before,
             budgets=self.options.budgets,
         )
         if self.options.mask or any(path not in (AUTO, NONE) for path in self.options.schemas):

@@ -209,10 +209,13 @@ def open_log_source(
     from kafkafs.cli.printing.losses import chosen, report_lost
 
     paths = source_paths(sources)
-    if is_cluster and len(paths) > 1:
-        from engine.replicas.cluster_source import open_cluster
+    from kafkafs.cli.options.times import moment_then
 
-        source = open_cluster(paths)
+    at = moment_then()
+    if at is not None or (is_cluster and len(paths) > 1):
+        from engine.cut.opening import open_at
+
+        source = open_at(paths, at)
         source.show_copies(each.text for each in chosen().folders())
     else:
         source = open_source(paths)

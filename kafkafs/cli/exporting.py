@@ -32,7 +32,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
-from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.times import moment_option, range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import fail, sentence_of
 from kafkafs.cli.printing.terminal.progress import Progress
@@ -118,6 +118,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @jobs_option
+@moment_option
 @spark_options
 @verbosity_options
 def export(

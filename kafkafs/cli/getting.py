@@ -32,6 +32,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report
 from kafkafs.cli.printing.terminal.output import fail, write_output
@@ -94,6 +95,7 @@ _MOST_NAMES = 4
 @schemas_option
 @mask_option
 @leftover_options
+@at_option
 @verbosity_options
 def get(
     source: str,

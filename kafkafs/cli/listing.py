@@ -21,6 +21,7 @@ from kafkafs.cli.completing import names
 from kafkafs.cli.options.emptiness import logs_of_path, no_records, selects_nothing
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.paths import node_at
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import write_line
 from kafkafs.decode.shown_text import json_text, printable
@@ -39,6 +40,7 @@ from kafkafs.tree.node import FILE_TYPES, Directory, Entry, Kind, Link, Node
 @values_option
 @schemas_option
 @mask_option
+@at_option
 @verbosity_options
 def ls(
     source: str,

@@ -37,7 +37,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
-from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.times import moment_option, moment_then, range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
 from kafkafs.cli.printing.losses import report_lost_partitions
@@ -109,6 +109,7 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
 @mask_option
 @leftover_options
 @jobs_option
+@moment_option
 @verbosity_options
 def sql(
     query: str,
@@ -160,7 +161,9 @@ def sql(
     from kafkafs.tree.context import TreeOptions
 
     try:
-        logs = SourceLogs(source_paths(sources), TreeOptions(schemas=schemas, mask=masks.policy))
+        logs = SourceLogs(
+            source_paths(sources), TreeOptions(schemas=schemas, mask=masks.policy, at=moment_then())
+        )
     except MaskPolicyError as error:
         raise click.UsageError(str(error)) from None
     read = ReadReport()

@@ -21,7 +21,7 @@ from kafkafs.cli.arguments import (
     LostRead,
     below_option,
     clean_path,
-    format_option,
+    formmoment_option,
     jobs_option,
     open_log_source,
     schemas_option,
@@ -39,7 +39,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
-from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.times import moment_option, range_options
 from kafkafs.cli.options.verbosity import quiet_option, verbose_option
 from kafkafs.cli.printing.grep_output import GrepFlags, GrepOutput
 from kafkafs.cli.printing.terminal.output import fail
@@ -160,12 +160,13 @@ _SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --
     is_flag=True,
     help="Print damage, and with -c, -l and -o the results, as JSON lines.",
 )
-@format_option
+@formmoment_option
 @jobs_option
 @values_option
 @schemas_option
 @mask_option
 @leftover_options
+@moment_option
 @spark_options
 def grep(
     arguments: tuple[str, ...],

@@ -22,6 +22,7 @@ from kafkafs.cli.options.executors import SparkMaster, spark_options
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
 from kafkafs.cli.printing.terminal.output import fail, sentence_of
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 @jobs_option
 @mask_option
 @leftover_options
+@at_option
 @spark_options
 @json_option
 @verbosity_options

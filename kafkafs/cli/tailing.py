@@ -18,7 +18,7 @@ from kafkafs.cli.arguments import (
     Failures,
     LostRead,
     clean_path,
-    format_option,
+    formmoment_option,
     one_source_argument,
     open_log_source,
     schemas_option,
@@ -28,7 +28,7 @@ from kafkafs.cli.completing import names
 from kafkafs.cli.options.isolation import committed_option
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
-from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.times import moment_option, range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import OutputFailed, fail, sentence_of, write_output
 
@@ -66,7 +66,7 @@ def _shared(command: Command) -> Command:
     )
     paths = click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names.paths)
     for option in (
-        verbosity_options, mask_option, schemas_option, values_option, format_option, committed_option(),
+        verbosity_options, moment_option, mask_option, schemas_option, values_option, formmoment_option, committed_option(),
         range_options, partition_options, number, paths, one_source_argument,
     ):  # fmt: skip
         command = option(command)

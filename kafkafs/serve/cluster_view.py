@@ -226,7 +226,7 @@ class ClusterView:
 
     def leader_epoch(self, log: PartitionLog) -> int:
         """Return the newest leader epoch of a log's checkpoint; -1 without one."""
-        if log.before is not None:
+        if log.is_cut:
             latest = log.view().leader_epochs.latest
             return NO_PARTITION_LEADER_EPOCH if latest is None else latest.epoch
         known, now = self._epochs.get(log), monotonic()

@@ -91,7 +91,7 @@ def _serve(
 
     try:
         logs = SourceLogs(
-            paths, TreeOptions(snapshot=options.snapshot, before=options.before, schemas=("none",))
+            paths, TreeOptions(snapshot=options.snapshot, at=options.at, schemas=("none",))
         )
         try:
             check(logs.source)

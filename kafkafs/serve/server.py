@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import trio
 
+from engine.cut.moment import Moment
 from engine.log.partition_choice import PartitionChoice
-from engine.units import Timestamp
 from engine.verdict.source_losses import source_problems
 from kafkafs.amounts import counted
 from kafkafs.api.source_logs import SourceLogs
@@ -55,7 +55,7 @@ class ServeOptions:
         choice: partitions to serve.
         renames: new names of topics and partitions by their old ones.
         snapshot: show the files as they are at the start.
-        before: show the source as it was before this time, in milliseconds; None for all of it.
+        at: show the source as it was at this moment; None for now.
         shows_nodes: show the brokers of the cluster's metadata in place of one.
         only_present: tell clients nothing of partitions that the source lacks.
         rules: treatment of damage and of old formats.
@@ -76,7 +76,7 @@ class ServeOptions:
     choice: PartitionChoice | None = None
     renames: Mapping[str, str] = field(default_factory=dict)
     snapshot: bool = False
-    before: Timestamp | None = None
+    at: Moment | None = None
     shows_nodes: bool = False
     only_present: bool = False
     rules: FetchRules = DEFAULT_RULES
@@ -222,7 +222,7 @@ def _facts(options: ServeOptions, listening: Listening) -> dict[str, Any]:
         "advertised": None if advertised is None else f"{advertised[0]}:{advertised[1]}",
         "schemaRegistry": None if registry is None else place_of(*registry),
         "snapshot": options.snapshot,
-        "before": options.before,
+        "at": options.at,
         "tls": options.tls is not None,
         "mechanisms": [] if options.logins is None else list(options.logins.mechanisms),
         "options": {name: getattr(budgets, name) for name in budgets.__slots__},

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
 from engine.log.log_directory import LogSource
 from engine.replay.internal_logs import InternalLogs
-from engine.units import Timestamp
 from kafkafs.decode.chunk_cache import ChunkCache
 from kafkafs.decode.record_batches import BatchCache
 from kafkafs.schemas.sources.known_schemas import AUTO, KnownSchemas
@@ -20,6 +19,7 @@ from kafkafs.tree.plain_files import Memo
 from kafkafs.tree.streams import Streams
 
 if TYPE_CHECKING:
+    from engine.cut.moment import Moment
     from engine.log.segment.problems import ProblemEntry
     from engine.replay.source_state import SourceState
     from kafkafs.decode.searching.key_maps import KeyMaps
@@ -45,7 +45,7 @@ class TreeOptions:
         values: the form of keys and values in record lines: auto, text, json, base64, hex or none.
         snapshot: treat the source as frozen, so that every answer may be cached for long. Implied if the source was
             opened as a snapshot.
-        before: show each log as it was before this time; None for all of it. Implied if the source was opened so.
+        at: the moment that the source is opened as of; None for now. Implied if the source was opened so.
         budgets: bounds of memory.
         jobs: number of threads that make a long text which is read once, from start to end.
         schemas: schemas of keys and values: "auto" for those in the source, "none", or paths.
@@ -54,7 +54,7 @@ class TreeOptions:
 
     values: str = "auto"
     snapshot: bool = False
-    before: Timestamp | None = None
+    at: Moment | None = None
     budgets: Budgets = field(default=DEFAULT_BUDGETS)
     jobs: int = 1
     schemas: tuple[str, ...] = (AUTO,)

@@ -31,6 +31,7 @@ from engine.log.view import stable_offset
 from engine.log.view.log_contents import LogContents
 from engine.log.view.time_look_ups import TimeLookUps, first_of_newest
 from engine.log.view.transactions import FateFinder, OngoingTxn, TransactionState
+from engine.record.fate import Fate
 from engine.state.leader_epoch_cache import LeaderEpochCache
 from engine.state.producer_state_entry import ProducerStateEntry
 from engine.units import (
@@ -52,6 +53,8 @@ class LogView(LogContents):
         rewrites: number of times that records shown before may have been replaced or cut off; while it
             stays the same, views only gain records.
         known_transactions: the open transactions at the log end; None until somebody asks for them.
+        ended: of a log that is cut, fates of the transactions whose end was cut off, by producer id; the
+            others without an end are aborted. None for a whole log.
         losses: what `engine.verdict` knows of the view; None until somebody asks for it.
 
     Args:
@@ -65,6 +68,7 @@ class LogView(LogContents):
     rewrites: int = 0
     after: InitVar[LogView | None] = None
     known_transactions: TransactionState | None = None
+    ended: Mapping[int, Fate] | None = None
     losses: object = None
     _times: TimeLookUps | None = field(default=None, init=False)
     _all_segments: LogSegments[LogSegment] | None = field(default=None, init=False)
@@ -303,6 +307,7 @@ class LogView(LogContents):
                 lambda: self.open_transactions,
                 self.log.markers,
                 lambda: stable_offset.indexed_aborts(self),
+                self.ended,
             )
         return known.fates(segment, run)
 

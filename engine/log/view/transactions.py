@@ -232,9 +232,10 @@ class FateFinder:
             a read of the rest of the log.
         cache: cache of markers.
         aborted: returns first and last offsets of aborted transactions by producer id, from the indexes.
+        ended: of a log that is cut, see `LogView.ended`.
     """
 
-    __slots__ = ("_aborted", "_cache", "_ongoing", "_read_aborted", "_segments_from")
+    __slots__ = ("_aborted", "_cache", "_ended", "_ongoing", "_read_aborted", "_segments_from")
 
     def __init__(
         self,
@@ -242,7 +243,9 @@ class FateFinder:
         ongoing: Callable[[], Iterable[OngoingTxn]],
         cache: MarkerCache,
         aborted: Callable[[], Aborted],
+        ended: Mapping[int, Fate] | None = None,
     ) -> None:
+        self._ended = ended
         self._aborted: Aborted | None = None
         self._read_aborted = aborted
         self._segments_from = segments_from
@@ -266,8 +269,14 @@ class FateFinder:
             if event.ended is not None:
                 decided[event.producer_id] = event.ended
             else:
-                fates[event.row] = decided.get(event.producer_id, Fate.OPEN)
+                fates[event.row] = decided.get(
+                    event.producer_id, self._undecided(event.producer_id)
+                )
         return fates
+
+    def _undecided(self, producer_id: int) -> Fate:
+        """Return the fate of a transaction without an end in the log."""
+        return Fate.OPEN if self._ended is None else self._ended.get(producer_id, Fate.ABORTED)
 
     def _look_ahead(
         self, segment: MarkedSegment, position: Position, pending: Mapping[int, Offset]

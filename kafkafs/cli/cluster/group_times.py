@@ -42,7 +42,7 @@ def print_times(
     as_json: bool,
 ) -> None:
     """Print the lag of each partition of groups as time; share groups have no such offset and are left out."""
-    now = SYSTEM_CLOCK.now_ms() if known.until is None else known.until
+    now = SYSTEM_CLOCK.now_ms() if state.time is None else state.time
     still = StandingStill(_commits(state, found, known))
     rows = []
     for group, row in _rows(choice, state, found, known):

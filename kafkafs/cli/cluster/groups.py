@@ -117,7 +117,6 @@ def groups(
     form: str,
     at_time: int | None,
     choice: PartitionChoice,
-    at: int | None,
     as_json: bool,
 ) -> None:
     """Describe consumer, share and streams groups from __consumer_offsets and __share_group_state.
@@ -160,7 +159,7 @@ def groups(
             if not state.has_groups:
                 hint = CONTROLLER if is_of_controller(logs.partitions()) else _HINT
                 raise SourceError(f"{source} holds no partition of __consumer_offsets", hint=hint)
-            known = state.known_groups(at)
+            known = state.known_groups()
         patterns = patterns_of(names, "GROUP")
         is_missing = _report_missing(known, patterns)
         wanted = (

@@ -37,7 +37,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
-from kafkafs.cli.options.times import time_of, zone_option
+from kafkafs.cli.options.times import moment_option, time_of, zone_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.losses import report_lost_partitions
 from kafkafs.cli.printing.terminal.output import fail, say, write_line, write_output
@@ -108,6 +108,7 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
 @internal_option(is_default=True)
 @committed_option("Use isolation level read_committed: latest is the last stable offset.")
 @json_option
+@moment_option
 @verbosity_options
 def offsets(
     sources: tuple[str, ...],

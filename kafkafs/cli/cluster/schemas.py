@@ -16,7 +16,7 @@ from kafkafs.cli.arguments import (
     source_paths,
 )
 from kafkafs.cli.completing import names
-from kafkafs.cli.options.times import at_option
+from kafkafs.cli.options.times import at_option, moment_then
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import say, write_output
 from kafkafs.cli.printing.terminal.table import moment, print_json, print_table, replaying, warn
@@ -57,7 +57,6 @@ def schemas(
     context: str | None,
     directory: Path | None,
     registry_topic: str | None,
-    at: int | None,
     as_json: bool,
 ) -> None:
     """List the schemas in the topic _schemas of SOURCE, print one of them, or export all.
@@ -82,8 +81,9 @@ def schemas(
     if context is not None and id_ is None:
         raise click.UsageError("--context needs --id: the context is that of the id")
     store = _opened(source, registry_topic)
-    if at is not None:
-        store = store.as_of(at)
+    at = moment_then()
+    if at is not None and at.time is not None:
+        store = store.as_of(at.time)
     if id_ is not None:
         is_fine = _show_id(store.by_id(context, id_), id_, as_json=as_json)
     elif subject is not None:

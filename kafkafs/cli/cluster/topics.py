@@ -50,7 +50,6 @@ def topics(
     choice: PartitionChoice,
     only_names: bool,
     internal: bool,
-    at: int | None,
     as_json: bool,
 ) -> None:
     """Describe topics from __cluster_metadata: ids, partitions, leaders, in-sync replicas, configs.
@@ -72,7 +71,7 @@ def topics(
         require_partitions(logs)
         with replaying() as advance:
             state = SourceState(logs, advance)
-            image = state.cluster.image(at) if state.cluster.exists else None
+            image = state.cluster.image() if state.cluster.exists else None
         if image is None:
             found = _by_folders(logs)
         else:
@@ -82,7 +81,7 @@ def topics(
             for name, facts in found.items()
             if choice.takes_topic(name) and (internal or name not in KAFKA_TOPICS)
         }
-        _show(state, chosen, at, only_names=only_names, as_json=as_json)
+        _show(state, chosen, only_names=only_names, as_json=as_json)
         is_damaged = _warn(image, state.ends.notes())
         is_missing = [_report_missing(each.text, chosen, list(found)) for each in choice.topics]
         if is_damaged or any(is_missing):
@@ -128,7 +127,6 @@ def _by_folders(logs: LogSource) -> dict[str, dict[str, Any]]:
 def _show(
     state: SourceState,
     found: Mapping[str, dict[str, Any]],
-    until: int | None,
     *,
     only_names: bool,
     as_json: bool,
@@ -142,7 +140,7 @@ def _show(
             continue
         if as_json:
             rows = [
-                {**row, "logEndOffset": state.ends.end_of(name, row["partition"], until)}
+                {**row, "logEndOffset": state.ends.end_of(name, row["partition"])}
                 for row in facts["partitions"]
             ]
             print_json({**facts, "partitions": rows})

@@ -61,9 +61,7 @@ _OPEN = (
 @at_option
 @json_option
 @verbosity_options
-def transactions(
-    source: str, form: str | None, choice: PartitionChoice, at: int | None, as_json: bool
-) -> None:
+def transactions(source: str, form: str | None, choice: PartitionChoice, as_json: bool) -> None:
     """List transactional ids from __transaction_state, or open transactions from the logs.
 
     \b
@@ -84,31 +82,29 @@ def transactions(
         with replaying() as advance:
             state = SourceState(logs, advance)
             if state.transactions.exists:
-                known |= _in_transactions(state, at)
+                known |= _in_transactions(state)
         require_choice(choice, known)
         if form is None and not state.transactions.exists:
             hint = CONTROLLER if is_of_controller(logs.partitions()) else _HINT
             raise SourceError(f"{source} holds no partition of __transaction_state", hint=hint)
         if form is None:
-            has_findings = _show_ids(state, at, choice, as_json=as_json)
+            has_findings = _show_ids(state, choice, as_json=as_json)
         else:
             hanging = form == "hanging"
-            has_findings = _show_open(state, at, choice, hanging=hanging, as_json=as_json)
+            has_findings = _show_open(state, choice, hanging=hanging, as_json=as_json)
         if has_findings:
             click.get_current_context().exit(EXIT_FINDINGS)
 
 
-def _in_transactions(state: SourceState, until: int | None) -> dict[str, NamedPartition]:
+def _in_transactions(state: SourceState) -> dict[str, NamedPartition]:
     """Return the partitions that transactional ids name, also those without a log in the source."""
-    image = state.transactions.image(until)
+    image = state.transactions.image()
     found = (each for name in image.names if (each := image.transaction(name)))
     return {str(place): NamedPartition.of(place) for each in found for place in each.partitions}
 
 
-def _show_ids(
-    state: SourceState, until: int | None, choice: PartitionChoice, *, as_json: bool
-) -> bool:
-    image = state.transactions.image(until)
+def _show_ids(state: SourceState, choice: PartitionChoice, *, as_json: bool) -> bool:
+    image = state.transactions.image()
     found = [each for name in image.names if (each := image.transaction(name))]
     if choice:
         found = [
@@ -140,7 +136,6 @@ def _id_row(found: Transaction) -> Sequence[object]:
 
 def _show_open(
     state: SourceState,
-    until: int | None,
     choice: PartitionChoice,
     *,
     hanging: bool,
@@ -148,7 +143,7 @@ def _show_open(
 ) -> bool:
     found = [
         each
-        for each in state.open_transactions(until)
+        for each in state.open_transactions()
         if choice.takes(NamedPartition.of(each.partition))
     ]
     if hanging:
@@ -158,7 +153,9 @@ def _show_open(
             print_json(each.facts())
     else:
         print_table(
-            _OPEN, (_open_row(each, _now() if until is None else until) for each in found), keys=2
+            _OPEN,
+            (_open_row(each, _now() if state.time is None else state.time) for each in found),
+            keys=2,
         )
     if not found:
         say(f"kafkafs: no transaction {'hangs' if hanging else 'is open'}", err=True)

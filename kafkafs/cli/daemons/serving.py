@@ -10,7 +10,7 @@ import click
 from kafkafs.cli.arguments import Address, source_argument, source_paths
 from kafkafs.cli.options.client_security import ClientSecurity, security_options
 from kafkafs.cli.options.partitions import pairs_of, partition_options, rename_option
-from kafkafs.cli.options.times import at_option
+from kafkafs.cli.options.times import at_option, moment_then
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import say, write_line
 from kafkafs.cli.printing.terminal.verbosity import verbosity
@@ -19,7 +19,6 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 if TYPE_CHECKING:
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
-    from engine.units import Timestamp
     from kafkafs.serve.budgets import ServeBudgets
     from kafkafs.serve.server import Listening
 
@@ -148,7 +147,6 @@ def serve(
     advertise: tuple[str, int] | None,
     choice: PartitionChoice,
     renames: tuple[str, ...],
-    at: Timestamp | None,
     skip_damaged: bool,
     old_formats: str,
     schema_registry: tuple[str, int] | None,
@@ -193,7 +191,7 @@ def serve(
         advertised=advertise,
         choice=choice,
         renames=names,
-        before=None if at is None else at + 1,
+        at=moment_then(),
         rules=FetchRules(skip_damaged=skip_damaged, old_formats=OldFormats(old_formats)),
         budgets=_budgets(limits),
         schema_registry=schema_registry,

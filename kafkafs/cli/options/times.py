@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkafs.cli.arguments import Command
-from kafkafs.time_grammar import FORMS, TimeGrammar
+from kafkafs.time_grammar import FORMS, MOMENTS, TimeGrammar
 
 if TYPE_CHECKING:
+    from engine.cut.moment import Moment
     from engine.log.view.log_bound import LogBound, LogRange
     from engine.units import Timestamp
 
 _IS_LOCAL = "kafkafs.cli.is_local"
 _NOW = "kafkafs.cli.now"
+_AT = "kafkafs.cli.at"
 
 
 def grammar() -> TimeGrammar:
@@ -46,18 +48,44 @@ zone_option = click.option(
 )
 
 
+def moment_option(command: Command) -> Command:
+    """Add --at, the moment that the source is shown as of: `moment_then` has it where a source is opened."""
+    return click.option(
+        "--at",
+        metavar="MOMENT",
+        expose_value=False,
+        callback=_set_moment,
+        help=f"Read the source as it was then: {MOMENTS}. See kafkafs help time-machine.",
+    )(command)
+
+
 def at_option(command: Command) -> Command:
-    """Add --at, the time of the state that is shown, in milliseconds; None for now."""
-    return zone_option(
-        click.option(
-            "--at",
-            metavar="TIME",
-            callback=lambda _context, _option, text: (
-                None if text is None else time_of(text, "--at")
-            ),
-            help=f"Show the state at this time ({FORMS}), from records with timestamps up to it.",
-        )(command)
-    )
+    """Add --at, and --utc and --local for it; see `moment_option`."""
+    return zone_option(moment_option(command))
+
+
+def _set_moment(context: click.Context, _: click.Parameter, text: str | None) -> None:
+    context.meta[_AT] = None if text is None else moment_of(text)
+
+
+def moment_then() -> Moment | None:
+    """Return the moment of --at of the running command; None for now."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_AT)
+
+
+def moment_of(text: str) -> Moment:
+    """Return a moment of the command line.
+
+    Raises:
+        click.BadParameter: the text is none.
+    """
+    found = grammar().moment(text)
+    if found is None or (found.time is not None and time_of(text, "--at") is None):
+        raise click.BadParameter(
+            f"{text!r} is no moment: {MOMENTS}; a time is such as {FORMS}", param_hint="--at"
+        )
+    return found
 
 
 _PERHAPS_SECONDS = range(10**8, 10**11)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.cut.moment import Moment
 from engine.log.partition_log import PartitionLog
 from engine.record.control_records import ControlRecordType, parse_control_key
 from engine.record.memory_records import MemoryRecords
@@ -35,7 +36,8 @@ class Consumer:
         snapshot: bool = False,
         before: int | None = None,
     ) -> None:
-        options = TreeOptions(snapshot=snapshot, before=before, schemas=("none",))
+        at = None if before is None else Moment(time=before - 1)
+        options = TreeOptions(snapshot=snapshot, at=at, schemas=("none",))
         logs = SourceLogs(list(map(str, paths)), options)
         self.cluster = ClusterView(logs)
         self.got: list[Record] = []
