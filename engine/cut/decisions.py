@@ -2,7 +2,8 @@
 
 A transaction is in if its coordinator had decided how it ends, or if one of its markers is in. The producer id and the
 epoch of the markers name it over all partitions: from transaction.version 2 on each end has an epoch of its own. Before,
-a producer keeps its epoch; its transactions are told apart by time, as the data of one follow all markers of the last.
+a producer keeps its epoch; its transactions are told apart by their partitions, their ends and their time, as the data of
+one follow all markers of the last.
 """
 
 from __future__ import annotations
@@ -143,6 +144,7 @@ def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
         for piece in tail.pieces:
             by_producer[piece.producer_id].append((log, piece))
     found: list[_Transaction] = []
+    skew = max((each.skew for each in tails.values()), default=0)
     for pieces in by_producer.values():
         bumps = (
             any(each.epoch >= 0 and each.marker_epoch == each.epoch + 1 for _, each in pieces)
@@ -153,19 +155,28 @@ def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
             unmarked = piece.epoch + bumps
             by_epoch[unmarked if piece.marker is None else piece.marker_epoch].append((log, piece))
         for epoch, of_epoch in by_epoch.items():
-            parts = [of_epoch] if bumps else _by_time(of_epoch)
+            parts = [of_epoch] if bumps else _by_time(of_epoch, skew)
             found += [_Transaction(each, epoch) for each in parts]
     return found
 
 
 def _by_time(
-    pieces: list[tuple[PartitionLog, Piece]],
+    pieces: list[tuple[PartitionLog, Piece]], skew: int
 ) -> list[list[tuple[PartitionLog, Piece]]]:
-    """Tell apart the transactions of one epoch: a new one begins with data that are newer than all markers before."""
+    """Tell apart the transactions of one epoch: a new one is a second one in a partition, or ends otherwise, or begins
+    with data that are newer than all markers before, by more than the clocks differ.
+    """
     parts: list[list[tuple[PartitionLog, Piece]]] = []
     newest = NO_TIMESTAMP
     for log, piece in sorted(pieces, key=lambda each: _begin(each[1])):
-        if not parts or (newest != NO_TIMESTAMP and _begin(piece) > newest):
+        known = parts[-1] if parts else []
+        ends = {each.fate for _, each in known} | {piece.fate}
+        if (
+            not known
+            or any(each is log for each, _ in known)
+            or {Fate.COMMITTED, Fate.ABORTED} <= ends
+            or (newest != NO_TIMESTAMP and _begin(piece) > newest + skew)
+        ):
             parts.append([])
             newest = NO_TIMESTAMP
         parts[-1].append((log, piece))
