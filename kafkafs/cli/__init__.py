@@ -67,6 +67,7 @@ COMMANDS = {
     "topics": Named(
         "cluster.topics", "Describe topics: ids, partitions, configurations.", CommandTask.LOOK
     ),
+    "diff": Named("cluster.differing", "Print what changed between two moments.", CommandTask.LOOK),
     "groups": Named(
         "cluster.groups", "Describe consumer, share and streams groups.", CommandTask.LOOK
     ),

@@ -19,6 +19,7 @@ from kafkafs.decode.shown_text import printable
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_FINDINGS
 
 if TYPE_CHECKING:
+    from engine.cut.moment import Moment
     from engine.log.log_directory import LogSource, Unread
     from engine.verdict.loss import Loss
     from kafkafs.cli.printing.losses import Takes
@@ -172,6 +173,16 @@ def source_paths(sources: tuple[str, ...]) -> list[str]:
     return [each for path in paths for each in paths_below(path)]
 
 
+AT = "kafkafs.cli.at"
+"""Where the moment of --at is kept while a command runs."""
+
+
+def moment_then() -> Moment | None:
+    """Return the moment of --at of the running command; None for now."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(AT)
+
+
 class LostRead(NamedTuple):
     """What a command reads, and what it says of lost partitions among that.
 
@@ -209,8 +220,6 @@ def open_log_source(
     from kafkafs.cli.printing.losses import chosen, report_lost
 
     paths = source_paths(sources)
-    from kafkafs.cli.options.times import moment_then
-
     at = moment_then()
     if at is not None or (is_cluster and len(paths) > 1):
         from engine.cut.opening import open_at

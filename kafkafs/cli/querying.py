@@ -21,6 +21,7 @@ from kafkafs.cli.arguments import (
     AlreadyReported,
     below_option,
     jobs_option,
+    moment_then,
     report_unread,
     schemas_option,
     source_paths,
@@ -37,7 +38,7 @@ from kafkafs.cli.options.partitions import (
     require_choice,
     require_partitions,
 )
-from kafkafs.cli.options.times import moment_option, moment_then, range_options
+from kafkafs.cli.options.times import moment_option, range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.damage import report as report_damage
 from kafkafs.cli.printing.losses import report_lost_partitions

@@ -21,7 +21,7 @@ from kafkafs.cli.arguments import (
     LostRead,
     below_option,
     clean_path,
-    formmoment_option,
+    format_option,
     jobs_option,
     open_log_source,
     schemas_option,
@@ -160,7 +160,7 @@ _SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --
     is_flag=True,
     help="Print damage, and with -c, -l and -o the results, as JSON lines.",
 )
-@formmoment_option
+@format_option
 @jobs_option
 @values_option
 @schemas_option

@@ -18,7 +18,7 @@ from kafkafs.cli.arguments import (
     Failures,
     LostRead,
     clean_path,
-    formmoment_option,
+    format_option,
     one_source_argument,
     open_log_source,
     schemas_option,
@@ -66,7 +66,7 @@ def _shared(command: Command) -> Command:
     )
     paths = click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names.paths)
     for option in (
-        verbosity_options, moment_option, mask_option, schemas_option, values_option, formmoment_option, committed_option(),
+        verbosity_options, moment_option, mask_option, schemas_option, values_option, format_option, committed_option(),
         range_options, partition_options, number, paths, one_source_argument,
     ):  # fmt: skip
         command = option(command)

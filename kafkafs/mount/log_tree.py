@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from operator import attrgetter
 
+from engine.clock import SYSTEM_CLOCK
+from engine.cut.moment import Moment
+from engine.cut.opening import open_at
+from engine.errors import SourceError
 from engine.log.log_directory import LogSource
 from engine.log.segment.problems import ProblemEntry
-from engine.replicas.cluster_source import open_cluster
 from kafkafs.fuse.daemon_log import logger
 from kafkafs.fuse.source_usage import Usage
 from kafkafs.masking.policy import MaskPolicy, require_topics
 from kafkafs.mount.mounting import MountOptions
 from kafkafs.mount.status import DaemonStatus
+from kafkafs.time_grammar import MOMENTS, TimeGrammar
 from kafkafs.tree.node import Directory
 from kafkafs.tree.tree import Tree, TreeOptions
 
@@ -28,8 +32,10 @@ class LogTree:
     def __init__(self, paths: Sequence[str], options: MountOptions, status: DaemonStatus) -> None:
         """Open the log dirs. Raises SourceError, MaskPolicyError."""
         policy = None if options.mask is None else MaskPolicy(options.mask)
-        self._source = open_cluster(
+        at = None if options.at is None else _moment(options.at)
+        self._source = open_at(
             list(paths),
+            at,
             snapshot=options.snapshot,
             cross_device=options.cross_device,
             budgets=options.budgets,
@@ -44,6 +50,7 @@ class LogTree:
                 budgets=options.budgets,
                 schemas=tuple(options.schemas.split(os.pathsep)),
                 mask=policy,
+                at=at,
             ),
             status=status,
         )
@@ -90,6 +97,13 @@ class LogTree:
     def close(self) -> None:
         """Close the source."""
         self._source.close()
+
+
+def _moment(text: str) -> Moment:
+    found = TimeGrammar(SYSTEM_CLOCK.now_ms()).moment(text)
+    if found is None:
+        raise SourceError(f"mount option at cannot be {text!r}: {MOMENTS}")
+    return found
 
 
 def followed_partitions(source: LogSource) -> Iterator[dict[str, object]]:

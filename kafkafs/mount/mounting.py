@@ -67,6 +67,8 @@ class MountOptions:
     """Schemas of keys and values: auto, none, or paths, with a colon between."""
     mask: str | None = None
     """Policy of what is shown of records."""
+    at: str | None = None
+    """The moment that is shown: a time, orders-0@500 or before-delete:orders; None for now."""
     workers: int = field(default_factory=default_workers)
     """Threads for slow work: twice as many for reads, four times as many for opens."""
     max_tasks: int = 64

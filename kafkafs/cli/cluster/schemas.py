@@ -11,12 +11,13 @@ import click
 
 from kafkafs.cli.arguments import (
     json_option,
+    moment_then,
     one_source_argument,
     open_log_source,
     source_paths,
 )
 from kafkafs.cli.completing import names
-from kafkafs.cli.options.times import at_option, moment_then
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import say, write_output
 from kafkafs.cli.printing.terminal.table import moment, print_json, print_table, replaying, warn

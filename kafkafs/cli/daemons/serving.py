@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli.arguments import Address, source_argument, source_paths
+from kafkafs.cli.arguments import Address, moment_then, source_argument, source_paths
 from kafkafs.cli.options.client_security import ClientSecurity, security_options
 from kafkafs.cli.options.partitions import pairs_of, partition_options, rename_option
-from kafkafs.cli.options.times import at_option, moment_then
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import say, write_line
 from kafkafs.cli.printing.terminal.verbosity import verbosity

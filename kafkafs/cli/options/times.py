@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli.arguments import Command
+from kafkafs.cli.arguments import AT, Command
 from kafkafs.time_grammar import FORMS, MOMENTS, TimeGrammar
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _IS_LOCAL = "kafkafs.cli.is_local"
 _NOW = "kafkafs.cli.now"
-_AT = "kafkafs.cli.at"
+MOMENT_HELP = f"Read the source as it was then: {MOMENTS}. See kafkafs help time-machine."
 
 
 def grammar() -> TimeGrammar:
@@ -55,7 +55,7 @@ def moment_option(command: Command) -> Command:
         metavar="MOMENT",
         expose_value=False,
         callback=_set_moment,
-        help=f"Read the source as it was then: {MOMENTS}. See kafkafs help time-machine.",
+        help=MOMENT_HELP,
     )(command)
 
 
@@ -65,13 +65,7 @@ def at_option(command: Command) -> Command:
 
 
 def _set_moment(context: click.Context, _: click.Parameter, text: str | None) -> None:
-    context.meta[_AT] = None if text is None else moment_of(text)
-
-
-def moment_then() -> Moment | None:
-    """Return the moment of --at of the running command; None for now."""
-    context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(_AT)
+    context.meta[AT] = None if text is None else moment_of(text)
 
 
 def moment_of(text: str) -> Moment:

@@ -13,6 +13,7 @@ from kafkafs.tree.partition.partition import Partition
 from kafkafs.tree.partition.partition_folder import PartitionFolder
 from kafkafs.tree.plain_files import BytesFile
 from kafkafs.tree.root.internal_state import NAMES, has_state, state_folder
+from kafkafs.tree.root.moments_folder import MomentsFolder, OpenMoments
 from kafkafs.tree.root.readme import readme
 from kafkafs.tree.root.root_state import RootStateFolder
 from kafkafs.tree.root.root_time import RootTimeFolder
@@ -86,12 +87,13 @@ def own_name(name: str) -> str:
 class RootFolder(Directory):
     """Root folder of the mount."""
 
-    __slots__ = ("_context", "partitions")
+    __slots__ = ("_context", "_moments", "partitions")
 
-    def __init__(self, context: Context) -> None:
-        super().__init__("")
+    def __init__(self, context: Context, path: str = "") -> None:
+        super().__init__(path)
         self._context = context
         self.partitions = Partitions(context)
+        self._moments = OpenMoments()
 
     def attrs(self) -> Attrs:
         context = self._context
@@ -108,29 +110,34 @@ class RootFolder(Directory):
     def lookup(self, name: str) -> Node:
         partition = self.partitions.find(name)
         if partition is not None:
-            return PartitionFolder(name, partition)
-        context = self._context
+            return PartitionFolder(self._at(name), partition)
+        context, path = self._context, self._at(name)
         match name:
             case "README.txt":
                 owner = context.root_owner()
                 return BytesFile(
-                    name,
+                    path,
                     readme(context),
                     owner,
                     mtime_ns=owner.mtime_ns,
                     ttl=context.ttl(context.is_live),
                 )
             case ".kafkafs":
-                return StatusFolder(name, context)
+                return StatusFolder(path, context)
             case "state":
-                return RootStateFolder(name, context)
+                return RootStateFolder(path, context)
             case "time":
-                return RootTimeFolder(name, context, self.partitions)
-        folder = state_folder(name, context, name)
+                return RootTimeFolder(path, context, self.partitions)
+            case "at" if not self.path:
+                return MomentsFolder(path, context, self._moments)
+        folder = state_folder(path, context, name)
         if folder is not None:
             return folder
         context.source.check_there()
         raise NotFound(name)
+
+    def _at(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         self._context.source.check_there()
