@@ -31,6 +31,7 @@ LAYERS = (
     "engine/replicas",
     "engine/replay/groups",
     "engine/replay",
+    "engine/cut",
     "engine/verdict",
     "engine/check/rules",
     "engine/check/batches",

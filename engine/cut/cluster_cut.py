@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from engine.cut.coordinators import committed, prepared
 from engine.cut.decisions import Decided, Decisions
+from engine.cut.folders_then import FoldersThen
 from engine.cut.moment import METADATA, FoundMoment, Moment, found
-from engine.cut.placement import Placement
 from engine.cut.tail import Tail, tail_of
 from engine.errors import KafkaStorageError
 from engine.files.source_files import SourceRoot
@@ -27,7 +27,7 @@ from engine.replay.cluster import ClusterImage, image_of
 from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from engine.units import Offset, Timestamp, TopicPartition
 
-Open = Callable[[Placement], LogSource]
+Open = Callable[[FoldersThen], LogSource]
 """Opens the whole source with the folders of a moment."""
 
 
@@ -63,11 +63,11 @@ class ClusterCut:
     """
 
     def __init__(self, whole: Open, moment: Moment) -> None:
-        self._placement = Placement()
+        self._folders = FoldersThen()
         self._lock = RLock()
         self._tails: dict[PartitionLog, Tail] = {}
         self._ends: dict[TopicPartition, CutEnd] = {}
-        self._source = whole(self._placement)
+        self._source = whole(self._folders)
         try:
             self._found: FoundMoment = found(moment, self._source)
             self.time: Timestamp = self._found.time
@@ -86,7 +86,7 @@ class ClusterCut:
         if then is not None and (then.missing is not None or not then.newest_offset + 1):
             then = None
         if then is not None:
-            self._placement.place(then, image_of(view))
+            self._folders.place(then, image_of(view))
             self._source.list_again()
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class ClusterCut:
 
     def placed(self, root: SourceRoot, found: Placed) -> Placed | None:
         """Return the folder of a partition as it was; None if it was not the log of a topic."""
-        return self._placement.placed(root, found)
+        return self._folders.placed(root, found)
 
     def view(self, log: PartitionLog, whole: LogView) -> LogView:
         """Return a log up to its end. Raises OSError, UnsupportedCodecError."""
@@ -206,7 +206,7 @@ class ClusterCut:
                 for each in self.decided
             ],
             "skewMs": self.skew,
-            "hasMetadata": self._placement.has_metadata,
+            "hasMetadata": self._folders.has_metadata,
         }
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from engine.cut.tail import Piece, Tail
+from engine.cut.tail import Tail, TransactionPart
 from engine.log.partition_log import PartitionLog
 from engine.record.fate import Fate
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Timestamp
@@ -48,7 +48,7 @@ class Decided(NamedTuple):
 class _Transaction:
     """The pieces of a transaction in all partitions."""
 
-    def __init__(self, pieces: list[tuple[PartitionLog, Piece]], epoch: int) -> None:
+    def __init__(self, pieces: list[tuple[PartitionLog, TransactionPart]], epoch: int) -> None:
         self.pieces = pieces
         self.epoch = epoch
         self.times = [each.marker_time for _, each in pieces if each.marker is not None]
@@ -139,7 +139,7 @@ class Decisions:
 
 def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
     """Return the transactions that the pieces are of."""
-    by_producer: dict[int, list[tuple[PartitionLog, Piece]]] = defaultdict(list)
+    by_producer: dict[int, list[tuple[PartitionLog, TransactionPart]]] = defaultdict(list)
     for log, tail in tails.items():
         for piece in tail.pieces:
             by_producer[piece.producer_id].append((log, piece))
@@ -150,7 +150,7 @@ def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
             any(each.epoch >= 0 and each.marker_epoch == each.epoch + 1 for _, each in pieces)
             or len({each.marker_epoch for _, each in pieces if each.marker is not None}) > 1
         )
-        by_epoch: dict[int, list[tuple[PartitionLog, Piece]]] = defaultdict(list)
+        by_epoch: dict[int, list[tuple[PartitionLog, TransactionPart]]] = defaultdict(list)
         for log, piece in pieces:
             unmarked = piece.epoch + bumps
             by_epoch[unmarked if piece.marker is None else piece.marker_epoch].append((log, piece))
@@ -161,12 +161,12 @@ def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
 
 
 def _by_time(
-    pieces: list[tuple[PartitionLog, Piece]], skew: int
-) -> list[list[tuple[PartitionLog, Piece]]]:
+    pieces: list[tuple[PartitionLog, TransactionPart]], skew: int
+) -> list[list[tuple[PartitionLog, TransactionPart]]]:
     """Tell apart the transactions of one epoch: a new one is a second one in a partition, or ends otherwise, or begins
     with data that are newer than all markers before, by more than the clocks differ.
     """
-    parts: list[list[tuple[PartitionLog, Piece]]] = []
+    parts: list[list[tuple[PartitionLog, TransactionPart]]] = []
     newest = NO_TIMESTAMP
     for log, piece in sorted(pieces, key=lambda each: _begin(each[1])):
         known = parts[-1] if parts else []
@@ -184,6 +184,6 @@ def _by_time(
     return parts
 
 
-def _begin(piece: Piece) -> Timestamp:
+def _begin(piece: TransactionPart) -> Timestamp:
     """Return the time of the first data; of a piece without data that of its marker."""
     return piece.marker_time if piece.first_timestamp == NO_TIMESTAMP else piece.first_timestamp

@@ -25,7 +25,7 @@ _AHEAD: Position = 1 << 20
 
 
 @dataclass(slots=True)
-class Piece:
+class TransactionPart:
     """A transaction in one partition, as far as it was read.
 
     Attributes:
@@ -62,7 +62,7 @@ class Tail:
     end: Offset
     log_end: Offset
     evidence: str
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[TransactionPart] = field(default_factory=list)
     skew: int = 0
 
     def straddles(self, end: Offset) -> bool:
@@ -111,8 +111,8 @@ class _Reading:
         self._time = time
         self._running = NO_TIMESTAMP
         self._skew = 0
-        self._open: dict[int, Piece] = {}
-        self._ended: list[Piece] = []
+        self._open: dict[int, TransactionPart] = {}
+        self._ended: list[TransactionPart] = []
 
     def take(self, run: BatchRun) -> None:
         table = run.table
@@ -133,7 +133,7 @@ class _Reading:
             self._place(base, stamp, is_marker=kind)
             event = marked.get(row)
             if event is not None:
-                piece = self._open.setdefault(event.producer_id, Piece(event.producer_id))
+                piece = self._open.setdefault(event.producer_id, TransactionPart(event.producer_id))
                 if event.ended is None:
                     piece.epoch, piece.data_end = epoch, last + 1
                     if piece.first_timestamp == NO_TIMESTAMP:
@@ -169,7 +169,7 @@ class _Reading:
         return Tail(end, log_end, evidence, [*self._ended, *self._open.values()], self._skew)
 
 
-def straddling(tail: Tail, end: Offset) -> Iterator[Piece]:
+def straddling(tail: Tail, end: Offset) -> Iterator[TransactionPart]:
     """Yield the transactions that have data below an offset, and their end not."""
     for each in tail.pieces:
         if each.marker is None or each.marker >= end:

@@ -27,7 +27,7 @@ from kafkafs.cli.completing import names
 from kafkafs.cli.options.leftovers import Leftovers, leftover_options, takes_beside
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options, require_choice, require_partitions
-from kafkafs.cli.options.times import at_option, moment_option, range_options
+from kafkafs.cli.options.times import moment_option, range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import fail, write_output
 from kafkafs.cli.printing.terminal.progress import Progress
@@ -336,7 +336,6 @@ def resolved(tree: Tree, path: str) -> Node:
 @values_option
 @schemas_option
 @mask_option
-@at_option
 @verbosity_options
 def cp(
     source: str,

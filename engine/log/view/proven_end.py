@@ -97,10 +97,10 @@ class LostEnd(NamedTuple):
 
 
 def lost_end(view: LogView) -> LostEnd | None:
-    """Return the offsets that the records files lost at the end of a log; None without a proof of loss."""
+    """Return the offsets that the records files lost at the end of a log; None without a proof of loss, or for a log that is cut."""
     held = view.log_end_offset
     end = proven_end(view, held)
-    if not end.proofs:
+    if not end.proofs or view.ended is not None:
         return None
     name, first, holds = "", held, "there is no records file"
     if view.base_offsets:

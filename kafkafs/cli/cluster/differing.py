@@ -15,14 +15,14 @@ from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from engine.cut.difference import Change
+    from engine.cut.difference import Difference
     from engine.cut.moment import Moment
 
 
 @click.command()
 @source_argument
 @zone_option
-@click.option("--at", "moments", multiple=True, metavar="MOMENT", help=MOMENT_HELP)
+@click.option("--at", "moments", multiple=True, metavar="TIME|RECORD", help=MOMENT_HELP)
 @json_option
 @verbosity_options
 def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> None:
@@ -63,7 +63,7 @@ def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> N
         click.get_current_context().exit(EXIT_FINDINGS)
 
 
-def _print(found: list[Change]) -> None:
+def _print(found: list[Difference]) -> None:
     from kafkafs.cli.printing.terminal.table import print_table
 
     rows = [(each.kind, each.name, _text(each.before), _text(each.after)) for each in found]

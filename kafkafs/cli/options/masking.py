@@ -173,6 +173,7 @@ _OTHER = "; use export, sql, cat, grep or mount, which have it"
 NO_MASK = {
     "check": _FINDINGS + _OTHER,
     "completion": _NO_RECORDS,
+    "diff": _REPLAY,
     "du": _NO_RECORDS,
     "groups": _REPLAY,
     "help": _NO_RECORDS,

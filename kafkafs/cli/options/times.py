@@ -52,7 +52,7 @@ def moment_option(command: Command) -> Command:
     """Add --at, the moment that the source is shown as of: `moment_then` has it where a source is opened."""
     return click.option(
         "--at",
-        metavar="MOMENT",
+        metavar="TIME|RECORD",
         expose_value=False,
         callback=_set_moment,
         help=MOMENT_HELP,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import Lock
 
@@ -44,20 +44,24 @@ class OpenMoments:
 class MomentsFolder(Directory):
     """`/at/`: any moment can be looked up."""
 
-    __slots__ = ("_context", "_moments")
+    __slots__ = ("_context", "_make", "_moments")
 
-    def __init__(self, path: str, context: Context, moments: OpenMoments) -> None:
+    def __init__(
+        self,
+        path: str,
+        context: Context,
+        moments: OpenMoments,
+        make: Callable[[Context, str], Node],
+    ) -> None:
         super().__init__(path)
         self._context = context
-        self._moments = moments
+        self._moments, self._make = moments, make
 
     def attrs(self) -> Attrs:
         context = self._context
         return context.root_owner().directory(self.path, context.ttl(context.is_live))
 
     def lookup(self, name: str) -> Node:
-        from kafkafs.tree.root.root import RootFolder
-
         path, moment = self.child(name), _parsed(name)
         if moment is None:
             raise NotFound(path, f"not a moment: {MOMENTS}")
@@ -65,7 +69,7 @@ class MomentsFolder(Directory):
             context = self._moments.context(moment, self._context)
         except (MomentError, SourceError) as error:
             raise NotFound(path, str(error)) from None
-        return RootFolder(context, path)
+        return self._make(context, path)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         return iter(())

@@ -129,7 +129,7 @@ class RootFolder(Directory):
             case "time":
                 return RootTimeFolder(path, context, self.partitions)
             case "at" if not self.path:
-                return MomentsFolder(path, context, self._moments)
+                return MomentsFolder(path, context, self._moments, RootFolder)
         folder = state_folder(path, context, name)
         if folder is not None:
             return folder

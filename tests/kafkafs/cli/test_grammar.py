@@ -75,6 +75,7 @@ OTHER_MEANING = {
     ("mount", "-o"): "as in mount(8): options",
     ("serve", "-o"): "as in mount: options",
     ("report", "-o"): "as in compilers: the file to write",
+    ("diff", "--at"): "may be given twice",
 }
 
 
@@ -140,6 +141,7 @@ ALL_PARTITIONS = {
 TAKES_A_PATH = {"browse", "cp", "ls", "mount"}
 TAKES_A_TOPIC = {"get"}
 READS_THE_REGISTRY = {"schemas"}
+READS_A_CLUSTER = {"diff"}
 
 
 @every_command
@@ -151,7 +153,7 @@ def test_a_command_that_takes_several_partitions_lets_choose_them(
         assert has == set()
     elif name in TAKES_A_TOPIC:
         assert has == {"--partition"}
-    elif name in READS_THE_REGISTRY:
+    elif name in READS_THE_REGISTRY | READS_A_CLUSTER:
         assert has == set()
     else:
         assert has == ({"--topic"} if name in ALL_PARTITIONS else {"--topic", "--partition"})
@@ -199,6 +201,7 @@ RUNS: dict[str, Callable[[str, Path], list[str]]] = {
     "cat": lambda source, _: [source, "orders-0/offset/0..", "no/such"],
     "check": lambda source, _: [source, "-j", "1"],
     "cp": lambda source, target: [source, "orders-0/records", str(target / "copy")],
+    "diff": lambda source, _: [source, "--at", "@0"],
     "dump": lambda source, _: [f"{source}/orders-0"],
     "du": lambda source, _: [source],
     "export": lambda source, target: [source, str(target / "exported"), "-j", "1"],

@@ -29,6 +29,7 @@ SEVERAL = {
     "--export": "that of kafka-consumer-groups, schemas to a directory",
     "--context": "records around those of grep, contexts of a schema registry",
     # The same thing of another object, which the help names.
+    "--at": "one moment, or in diff two",
     "--clean": "in plan the default is what the log dir says, in rebuild it is about a mode",
     "--unclean": "as --clean",
     "--cluster-id": "kept or new, or one that is given",

@@ -139,6 +139,7 @@ TABLE = {
 ELSEWHERE = {
     *("completion", "help", "top", "umount", "spark", "schemas"),  # no logs of a partition
     *("mount", "serve"),  # below, and in tests of their own
+    "diff",  # compares two sources: test_time_machine.py
     "recover",  # takes log dirs alone: test_recovering.py has what it says of others
 }
 

@@ -15,7 +15,7 @@ from engine.units import NO_TIMESTAMP, Timestamp
 _LIMIT = 1 << 16
 
 
-class Placement:
+class FoldersThen:
     """Chooses folders by the topic ids of a moment; all of them until its metadata is known.
 
     Attributes:

@@ -1,0 +1,81 @@
+"""All commands show the same source at a moment; `diff` prints what changed since."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import kafkafs
+from engine.cut.opening import open_at
+from kafkafs.cli import cli
+from kafkafs.time_grammar import TimeGrammar
+from tests.fixtures_data import log_dir
+
+CURRENT = str(log_dir("current"))
+AT = ("--at", "orders-0@500")
+END = 494
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli, words)
+
+
+def test_every_command_has_the_same_records_at_a_moment(tmp_path: Path) -> None:
+    orders = ("--topic", "orders")
+    assert run("offsets", CURRENT, *orders, *AT).stdout == f"orders:0:{END}\n"
+    lines = run("cat", CURRENT, *orders, *AT).stdout.splitlines()
+    assert [json.loads(line)["offset"] for line in lines] == [*range(END)]
+    assert run("grep", "-c", ".", CURRENT, "orders-0", *AT).stdout == f"{END}\n"
+    assert json.loads(run("tail", CURRENT, "orders-0", "-n", "1", *AT).stdout)["offset"] == END - 1
+    row, *_ = run("stats", CURRENT, *orders, "--json", *AT).stdout.splitlines()
+    assert json.loads(row)["records"] == END
+    exported = run("export", CURRENT, str(tmp_path / "out"), *orders, "--json", *AT)
+    assert json.loads(exported.stdout)["records"] == END
+    with kafkafs.open(CURRENT, at="orders-0@500") as source:
+        assert source["orders", 0].end == END
+        assert source.tree.resolve("orders-0/offset").lookup(str(END - 1))
+
+
+def test_the_folder_of_a_moment_has_its_tree_and_is_not_listed() -> None:
+    with kafkafs.open(CURRENT) as source:
+        assert source.tree.resolve(f"at/orders-0@500/orders-0/offset/{END - 1}")
+        with pytest.raises(kafkafs.NotFound):
+            source.tree.resolve(f"at/orders-0@500/orders-0/offset/{END}")
+        with pytest.raises(kafkafs.NotFound):
+            source.tree.resolve("at/-2h")
+        assert "at" not in [each.name for each in source.tree.root().entries()]
+
+
+def test_diff_prints_what_was_written_since(tmp_path: Path) -> None:
+    result = run("diff", CURRENT, *AT, "--json")
+    assert result.exit_code == 1
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    [orders] = [row for row in rows if (row["kind"], row["name"]) == ("records", "orders-0")]
+    assert (orders["before"], orders["after"]) == ([0, END], [0, 1000])
+    same = run("diff", CURRENT, CURRENT)
+    assert (same.exit_code, same.stdout) == (0, "")
+    assert run("diff", CURRENT).exit_code == 2
+
+
+def test_a_moment_that_is_not_there_is_one_line() -> None:
+    for at, said in (
+        ("before-delete:nothing", "no deletion of topic nothing"),
+        ("orders-0@5000", "orders-0 has no record at offset 5000"),
+        ("soon", "is no moment"),
+    ):
+        result = run("offsets", CURRENT, "--at", at)
+        text = f"{result.output} {result.exception}"
+        assert result.exit_code
+        assert said in " ".join(text.split())
+
+
+def test_a_deleted_topic_is_read_from_the_folder_that_is_set_aside() -> None:
+    moment = TimeGrammar(0).moment("before-delete:doomed")
+    assert moment is not None
+    source = open_at(CURRENT, moment)
+    assert "doomed-0" in source.partitions()
+    assert source.partitions()["doomed-0"].view().log_end_offset > 0
+    source.close()
