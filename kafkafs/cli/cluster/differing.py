@@ -15,7 +15,7 @@ from kafkafs.cli.printing.terminal.table import print_json
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from engine.cut.difference import Difference
+    from engine.cut.changed import Changed
     from engine.cut.moment import Moment
 
 
@@ -40,7 +40,7 @@ def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> N
 
     Exit status: 0 nothing differs, 1 something does, 2 usage, 3 a source cannot be read.
     """
-    from engine.cut.difference import differences
+    from engine.cut.changed import differences
     from engine.cut.opening import open_at
 
     if len(sources) + max(len(moments), 1) > 3 or len(sources) + len(moments) < 2:
@@ -63,7 +63,7 @@ def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> N
         click.get_current_context().exit(EXIT_FINDINGS)
 
 
-def _print(found: list[Difference]) -> None:
+def _print(found: list[Changed]) -> None:
     from kafkafs.cli.printing.terminal.table import print_table
 
     rows = [(each.kind, each.name, _text(each.before), _text(each.after)) for each in found]

@@ -12,7 +12,7 @@ from engine.topics.topic_names import KAFKA_TOPICS
 _TABLES = ("configs", "acls", "users", "quotas", "features")
 
 
-class Difference(NamedTuple):
+class Changed(NamedTuple):
     """Something that differs.
 
     Attributes:
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
         return self._asdict()
 
 
-def differences(before: LogSource, after: LogSource) -> Iterator[Difference]:
+def differences(before: LogSource, after: LogSource) -> Iterator[Changed]:
     """Yield what differs, by kind and name. Secrets of users are left out.
 
     Raises LimitExceededError, OSError, UnsupportedCodecError.
@@ -41,7 +41,7 @@ def differences(before: LogSource, after: LogSource) -> Iterator[Difference]:
         for name in sorted(values.keys() | other[kind].keys()):
             old, new = values.get(name), other[kind].get(name)
             if old != new:
-                yield Difference(kind, name, old, new)
+                yield Changed(kind, name, old, new)
 
 
 def _facts(source: LogSource) -> dict[str, Mapping[str, Any]]:
