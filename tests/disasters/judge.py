@@ -1,184 +1,236 @@
-"""Judge the plan of a recovery by what clients of a model were told."""
+"""Judge the plan of a recovery by what clients of a model were told, with Jepsen's anomalies for Kafka.
+
+Lost writes, duplicates, aborted reads, torn transactions, offsets beyond a log or back in time, and records that were
+acknowledged and are said not to be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from engine.log.log_directory import open_source
-from engine.log.partition_choice import ALL_PARTITIONS
 from engine.log.view.transactions import TransactionState, events
 from engine.rebuild.assembly.pieces import Piece
-from engine.rebuild.beside.known_facts import KnownFacts
 from engine.record.fate import Fate
 from engine.recover.coordinators.coordinator_log import coordinator_records
 from engine.recover.coordinators.group_offsets import GroupState
 from engine.recover.evidence import OffsetClass
-from engine.recover.metadata.cluster_metadata import (
-    ClusterMetadata,
-    KnownPartition as KnownPartition,
-    TopicMetadata,
-)
-from engine.recover.nodes import ClusterNode
-from engine.recover.options import RecoverOptions
-from engine.recover.partitions.copies import copies_of
 from engine.recover.partitions.saved_pieces import CopyFiles
-from engine.recover.partitions.survey import readable, survey
-from engine.recover.planning import RecoveryPlan, plan_recovery
-from engine.recover.reading import ClusterSurvey
-from engine.replay.cluster import ClusterImage
+from engine.recover.partitions.survey import readable
+from engine.recover.planning import PlannedPartition, RecoveryPlan
 from engine.replay.partition_records import ReplayedRecord
 from engine.units import TopicPartition
-from tests.disasters.model import ALL, DATA, GROUPS, NODES, TOPIC_IDS, Model
+from tests.disasters.disks import NodeDisk, held
+from tests.disasters.model import COMPACTED, GROUPS, KEYS, MADE_ANEW, Model
+from tests.disasters.replication import Partition
 
 
-def problems(model: Model, folder: Path, *, no_power_loss: bool = False) -> list[str]:
-    """Write the disks of a model, plan their recovery, and return what is wrong with it."""
-    held = {
-        (partition, entry.offset, entry.value)
-        for partition, part in model.partitions.items()
-        for replica in part.replicas.values()
-        for entry in replica.entries
-    }
-    sources = [open_source(path) for path in model.write(folder)]
-    try:
-        found = copies_of(sources, TOPIC_IDS, ALL_PARTITIONS)
-        facts = KnownFacts(sources)
-        surveys = {
-            name: survey(name, copies, facts, lambda *_: None)
-            for name, copies in found.copies.items()
-        }
-        nodes = [ClusterNode(node, listeners={}) for node in NODES]
-        cluster = ClusterSurvey(
-            sources, _metadata(model), nodes, found, surveys, dict.fromkeys(NODES, 100)
-        )
-        plan = plan_recovery(cluster, RecoverOptions(no_power_loss=no_power_loss), 1)
-        return list(_problems(model, plan, held))
-    finally:
-        for source in sources:
-            source.close()
+@dataclass(frozen=True)
+class Expected:
+    """What a recovery may be asked for.
+
+    Attributes:
+        whole_transactions: whether none may be torn; unclean elections tear them by themselves.
+        newest_topics: whether the metadata that is left has the newest topics.
+    """
+
+    whole_transactions: bool = True
+    newest_topics: bool = True
 
 
-def _metadata(model: Model) -> ClusterMetadata:
-    topics: dict[str, dict[int, KnownPartition]] = {}
-    for partition in ALL:
-        part = model.partitions[partition]
-        topics.setdefault(partition.topic, {})[partition.partition] = KnownPartition(
-            NODES, tuple(sorted(part.isr)), part.leader, part.epoch, 1
-        )
-    known = {
-        name: TopicMetadata(name, TOPIC_IDS[name], numbers) for name, numbers in topics.items()
-    }
-    image = ClusterImage(
-        snapshot=None,
-        next_offset=100,
-        newest_offset=99,
-        timestamp=0,
-        tables={},
-        partitions={},
-        waiting=None,
-        notes=(),
-        unreadable=(),
-        missing=None,
-    )
-    return ClusterMetadata("c", image, "the model", end=(1, 100), topics=known)
+def problems(
+    model: Model, disks: Sequence[NodeDisk], plan: RecoveryPlan, expected: Expected
+) -> list[str]:
+    """Return what is wrong with the plan of a recovery from the disks of a model."""
+    return list(_Judge(model, disks, plan, expected).problems())
 
 
-def _problems(
-    model: Model, plan: RecoveryPlan, held: set[tuple[TopicPartition, int, bytes | None]]
-) -> Iterator[str]:
-    logs: dict[TopicPartition, Mapping[int, bytes | None]] = {}
-    fates: dict[bytes, Fate] = {}
-    for partition, planned in plan.partitions.items():
-        pieces = _pieces(plan, partition)
-        logs[partition] = {
-            record.offset: record.value
-            for record in coordinator_records(pieces, str(partition))
-            if isinstance(record, ReplayedRecord)
-        }
-        yield from _transaction_problems(partition, pieces, fates, logs[partition])
-        epochs = [piece.epoch for piece in pieces]
+class _Judge:
+    def __init__(
+        self, model: Model, disks: Sequence[NodeDisk], plan: RecoveryPlan, expected: Expected
+    ) -> None:
+        self.model, self.disks, self.plan, self.expected = model, disks, plan, expected
+        self.held = held(disks)
+        self.fates: dict[bytes, Fate] = {}
+        self.logs: dict[TopicPartition, Mapping[int, ReplayedRecord]] = {}
+
+    def problems(self) -> Iterator[str]:
+        for partition, part in self.model.partitions.items():
+            planned = self.plan.partitions.get(partition)
+            if planned is None or not planned.has_log:
+                if any(partition in each.replicas for each in self.disks) and self._is_same(
+                    part, planned
+                ):
+                    yield f"{partition}: a disk has a copy of it, and it has no log"
+                continue
+            if not self._is_same(part, planned):
+                if self.expected.newest_topics:
+                    yield f"{partition}: it is of an older topic"
+                continue
+            pieces = self._pieces(planned)
+            self.logs[partition] = {
+                record.offset: record
+                for record in coordinator_records(pieces, str(partition))
+                if isinstance(record, ReplayedRecord)
+            }
+            yield from self._log_problems(part, planned, pieces)
+            yield from self._class_problems(part, planned)
+        yield from self._group_problems()
+        yield from self._transaction_problems()
+
+    def _is_same(self, part: Partition, planned: PlannedPartition | None) -> bool:
+        if planned is None:
+            return self.expected.newest_topics
+        return planned.topic_id == part.topic_id
+
+    def _pieces(self, planned: PlannedPartition) -> list[Piece]:
+        copies = readable(self.plan.cluster.found.copies[planned.partition])
+        files = CopyFiles([copy.log for copy in copies])
+        return files.restored(planned.survey.pieces) + planned.appended
+
+    def _log_problems(
+        self, part: Partition, planned: PlannedPartition, pieces: list[Piece]
+    ) -> Iterator[str]:
+        """Yield lost writes, duplicates, deleted records that are back, epochs that go back, and open transactions."""
+        partition = planned.partition
+        if not planned.places:
+            yield f"{partition}: nobody leads it"
+        log = self.logs[partition]
+        epochs = [each.epoch for each in planned.survey.epochs]
         if epochs != sorted(epochs) or (epochs and planned.leader_epoch < epochs[-1]):
             yield f"{partition}: the leader epochs are {epochs}, then {planned.leader_epoch}"
-    for partition in DATA:
-        part, log, planned = (
-            model.partitions[partition],
-            logs[partition],
-            plan.partitions[partition],
+        values = Counter(
+            each.value for each in log.values() if each.value and each.offset < planned.survey.end
         )
-        lost = [each for each in planned.classes if each.kind is OffsetClass.NOT_ACKNOWLEDGED]
-        for offset, value in part.acknowledged.items():
-            is_held = (partition, offset, value) in held
-            if is_held and log.get(offset) != value:
-                yield f"{partition}: the acknowledged record at {offset} is lost"
-            if is_held and any(each.first <= offset < each.next for each in lost):
-                yield f"{partition}: {offset} was acknowledged, and is said not to be"
-        for offset, value in part.overwritten.items():
-            yield from _aside_problem(plan, partition, offset, value, held, log)
-    yield from _group_problems(plan)
-    yield from _torn(model, fates)
+        if partition not in COMPACTED:
+            twice = [value for value, count in values.items() if count > 1]
+            if twice and self.expected.whole_transactions:
+                yield f"{partition}: {twice} is there twice"
+            started = self._started(partition)
+            if planned.survey.start < started:
+                yield f"{partition}: records below {started} were deleted, and are back"
+        yield from self._lost(part, planned, log)
+        if partition == KEYS:
+            yield from self._key_problems(part, planned, log)
+        yield from self._open(partition, pieces)
+
+    def _started(self, partition: TopicPartition) -> int:
+        """Return the largest log start in the checkpoints of the disks."""
+        mine = (each.replicas.get(partition) for each in self.disks)
+        return max((found[1].started for found in mine if found), default=0)
+
+    def _lost(
+        self, part: Partition, planned: PlannedPartition, log: Mapping[int, ReplayedRecord]
+    ) -> Iterator[str]:
+        newest = {each.key: each.offset for each in part.acknowledged.values()}
+        later = {record.key: record.offset for record in log.values()}
+        tails = planned.survey.aside
+        for offset, entry in part.acknowledged.items():
+            if entry.is_marker or entry.data not in self.held or offset < part.log.start:
+                continue
+            record = log.get(offset)
+            is_aside = any(each.first_offset <= offset < each.next_offset for each in tails)
+            if is_aside and self.model.load.unclean:
+                continue
+            if record is not None and record.value != entry.value:
+                yield f"{planned.partition}: {offset} is {record.value!r}, and was {entry.value!r}"
+            may_be_cleaned = entry.key is not None and planned.partition in COMPACTED
+            is_cleaned = (
+                entry.value is None
+                or newest[entry.key] > offset
+                or later.get(entry.key, -1) > offset
+            )
+            if record is None and not (may_be_cleaned and is_cleaned):
+                yield f"{planned.partition}: the acknowledged record at {offset} is lost"
+        for offset, entry in part.overwritten.items():
+            record = log.get(offset)
+            is_there = record is not None and record.value == entry.value
+            is_aside = any(each.first_offset <= offset < each.next_offset for each in tails)
+            is_held = entry.data in self.held and not entry.is_marker and entry.key is None
+            start = max(part.log.start, self._started(planned.partition))
+            if is_held and offset >= start and not (is_there or is_aside):
+                yield f"{planned.partition}: the overwritten record at {offset} is not set aside"
+
+    def _key_problems(
+        self, part: Partition, planned: PlannedPartition, log: Mapping[int, ReplayedRecord]
+    ) -> Iterator[str]:
+        """Yield keys whose deletion was acknowledged, and that are back."""
+        newest = {entry.key: entry for _, entry in sorted(part.acknowledged.items())}
+        shown = {record.key: record for _, record in sorted(log.items())}
+        replicas = [d.replicas[KEYS][1] for d in self.disks if KEYS in d.replicas]
+        for key, entry in newest.items():
+            record = None if key is None or entry.value is not None else shown.get(key)
+            is_known = entry.data in self.held or any(
+                each.cleaned > entry.offset for each in replicas
+            )
+            if record is None or record.value is None or not is_known:
+                continue
+            if record.offset < entry.offset < planned.survey.end:
+                yield (
+                    f"{planned.partition}: the key {key!r}, deleted at {entry.offset}, is back at"
+                    f" {record.offset}"
+                )
+
+    def _class_problems(self, part: Partition, planned: PlannedPartition) -> Iterator[str]:
+        for offset, entry in part.acknowledged.items():
+            if entry.data in self.held and any(
+                each.kind is OffsetClass.NOT_ACKNOWLEDGED and each.first <= offset < each.next
+                for each in planned.classes
+            ):
+                yield f"{planned.partition}: {offset} was acknowledged, and is said not to be"
+
+    def _open(self, partition: TopicPartition, pieces: Sequence[Piece]) -> Iterator[str]:
+        """Note the fate of each transactional value of a partition; yield the transactions that stay open."""
+        state, log = TransactionState(), self.logs[partition]
+        waiting: dict[int, list[bytes]] = {}
+        for piece in pieces:
+            for run in piece.runs():
+                state.apply(run)
+                for event in events(run):
+                    if event.ended is None:
+                        record = log.get(event.base_offset)
+                        value = b"" if record is None else record.value or b""
+                        waiting.setdefault(event.producer_id, []).append(value)
+                        continue
+                    for value in waiting.pop(event.producer_id, []):
+                        self.fates[value] = event.ended
+        if state.ongoing:
+            yield f"{partition}: transactions stay open: {state.ongoing}"
+
+    def _transaction_problems(self) -> Iterator[str]:
+        if not self.expected.whole_transactions:
+            return
+        for each in self.model.transactions:
+            found = {self.fates[value] for value in each.values if value in self.fates}
+            told = f"{[(value, self.fates.get(value)) for value in each.values]}"
+            if len(found) > 1:
+                yield f"a transaction is torn: {told}"
+            if each.answer is False and Fate.COMMITTED in found:
+                yield f"an aborted transaction is committed: {told}"
+            if each.answer is None and Fate.COMMITTED in found:
+                yield f"a transaction that nobody committed is committed: {told}"
+            if each.answer and Fate.ABORTED in found and _any_in(each.proofs, self.held):
+                yield f"a committed transaction is aborted: {told}"
+
+    def _group_problems(self) -> Iterator[str]:
+        """Yield offsets of the group past the end of a log, and those that went back."""
+        planned = self.plan.partitions.get(GROUPS)
+        if planned is None or GROUPS not in self.logs:
+            return
+        state = GroupState(self._pieces(planned), str(GROUPS), {})
+        offsets = {each.partition: each.offset for each in state.offsets()}
+        for partition, offset in offsets.items():
+            if partition in self.plan.partitions and offset > self.plan.partitions[partition].end:
+                yield f"the group has {offset}, past the end of {partition}"
+        for _, entry in sorted(self.model.partitions[GROUPS].acknowledged.items()):
+            partition, committed = self.model.commits.get(entry.value or b"", (MADE_ANEW, 0))
+            if partition == MADE_ANEW or entry.data not in self.held:
+                continue
+            end = self.plan.partitions[partition].end if partition in self.plan.partitions else 0
+            if self.expected.whole_transactions and offsets.get(partition, 0) < min(committed, end):
+                yield f"the group had committed {committed} of {partition}, and has {offsets}"
 
 
-def _aside_problem(
-    plan: RecoveryPlan,
-    partition: TopicPartition,
-    offset: int,
-    value: bytes,
-    held: set[tuple[TopicPartition, int, bytes | None]],
-    log: Mapping[int, bytes | None],
-) -> Iterator[str]:
-    """Yield whether an acknowledged record that lost an unclean election is neither in the log nor set aside."""
-    tails = plan.partitions[partition].survey.aside
-    is_aside = any(each.first_offset <= offset < each.next_offset for each in tails)
-    if (partition, offset, value) in held and log.get(offset) != value and not is_aside:
-        yield f"{partition}: the overwritten record at {offset} is not set aside"
-
-
-def _pieces(plan: RecoveryPlan, partition: TopicPartition) -> list[Piece]:
-    planned = plan.partitions[partition]
-    copies = readable(plan.cluster.found.copies[partition])
-    files = CopyFiles([copy.log for copy in copies])
-    return files.restored(planned.survey.pieces) + planned.appended
-
-
-def _transaction_problems(
-    partition: TopicPartition,
-    pieces: list[Piece],
-    fates: dict[bytes, Fate],
-    log: Mapping[int, bytes | None],
-) -> Iterator[str]:
-    """Note the fate of each transactional value of a partition; yield the transactions that stay open."""
-    state = TransactionState()
-    waiting: dict[int, list[bytes]] = {}
-    for piece in pieces:
-        for run in piece.runs():
-            state.apply(run)
-            for event in events(run):
-                if event.ended is None:
-                    waiting.setdefault(event.producer_id, []).append(
-                        log.get(event.base_offset) or b""
-                    )
-                    continue
-                for value in waiting.pop(event.producer_id, []):
-                    fates[value] = event.ended
-    if state.ongoing:
-        yield f"{partition}: transactions stay open: {state.ongoing}"
-
-
-def _torn(model: Model, fates: Mapping[bytes, Fate]) -> Iterator[str]:
-    for each in model.transactions:
-        found = {fates[value] for value in each.values if value in fates}
-        if len(found) > 1:
-            yield f"a transaction is torn: {[(v, fates.get(v)) for v in each.values]}"
-        if each.answer is False and Fate.COMMITTED in found:
-            yield f"an aborted transaction is committed: {list(each.values)}"
-        if each.answer is None and Fate.COMMITTED in found:
-            yield f"a transaction that nobody committed is committed: {list(each.values)}"
-
-
-def _group_problems(plan: RecoveryPlan) -> Iterator[str]:
-    planned = plan.partitions[GROUPS]
-    state = GroupState(_pieces(plan, GROUPS), str(planned.partition), {})
-    for each in state.offsets():
-        if each.offset > plan.partitions[each.partition].end:
-            yield f"the group has {each.offset}, past the end of {each.partition}"
+def _any_in(these: Collection[bytes], those: Collection[bytes]) -> bool:
+    return any(each in those for each in these)

@@ -1,228 +1,288 @@
-"""A model of a cluster under load, in memory: replication, elections, transactions, groups; then its disks after a disaster.
+"""A model of a cluster under load, in memory: replication, elections, transactions, groups, reassignments, compaction.
 
 What a client was told is noted, so that a recovery can be judged by it.
 """
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from engine.checkpoint.leader_epoch_checkpoint import render
-from engine.checkpoint.offset_checkpoint import render_offset_checkpoint
-from engine.checkpoint.partition_metadata import PartitionMetadata, render_partition_metadata
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.encoding.building import end_transaction_marker, records_of
 from engine.record.encoding.simple_record import SimpleRecord
 from engine.recover.coordinators.coordinator_log import CoordinatorMessage
+from engine.recover.metadata.records import MetadataRecord, encode_record
 from engine.topics.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from engine.units import EpochEntry, TopicPartition
+from engine.units import TopicPartition
+from tests.disasters.replication import Entry, Partition, Replica
 
-NODES = (1, 2, 3)
-DATA = tuple(TopicPartition(topic, number) for topic in ("orders", "pay") for number in range(2))
+NODES = (1, 2, 3, 4)
+REPLICAS = 3
+KEYS = TopicPartition("keys", 0)
+MADE_ANEW = TopicPartition("pay", 0)
+DATA = (TopicPartition("orders", 0), TopicPartition("orders", 1), MADE_ANEW)
 COORDINATOR = TopicPartition(TRANSACTION_STATE, 0)
 GROUPS = TopicPartition(CONSUMER_OFFSETS, 0)
-ALL = (*DATA, COORDINATOR, GROUPS)
+COMPACTED = (KEYS, COORDINATOR, GROUPS)
+ALL = (*DATA, *COMPACTED)
 GROUP = "g"
-IDS = {node: f"AAAAAAAAAAAAAAAAAAAA{node}Q" for node in NODES}
-TOPIC_IDS = {
-    "orders": "AAAAAAAAAAAAAAAAAAAAEQ",
-    "pay": "AAAAAAAAAAAAAAAAAAAAEg",
-    TRANSACTION_STATE: "AAAAAAAAAAAAAAAAAAAAEw",
-    CONSUMER_OFFSETS: "AAAAAAAAAAAAAAAAAAAAFA",
-}
+METADATA_EPOCH = 1
 ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(1, 6)
+TRANSACTION_KEY = CoordinatorMessage("transaction_log.txt", "TransactionLogKey")
+TRANSACTION_VALUE = CoordinatorMessage("transaction_log.txt", "TransactionLogValue")
+OFFSET_KEY = CoordinatorMessage("consumer_offsets.txt", "OffsetCommitKey")
+OFFSET_VALUE = CoordinatorMessage("consumer_offsets.txt", "OffsetCommitValue")
 
 
-class Entry(NamedTuple):
-    """A batch in a log: offset of its one record, leader epoch, bytes, and its value if it is data."""
-
-    offset: int
-    epoch: int
-    data: bytes
-    value: bytes | None
-
-
-@dataclass
-class Replica:
-    """A replica's log: all offsets from 0 on, leader epochs, the high watermark that it knows, and the checkpointed one."""
-
-    entries: list[Entry] = field(default_factory=list)
-    epochs: list[EpochEntry] = field(default_factory=list)
-    high_watermark: int = 0
-    checkpointed: int = 0
-
-    @property
-    def end(self) -> int:
-        """Log end offset."""
-        return len(self.entries)
-
-    def append(self, entry: Entry) -> None:
-        """Append an entry at the log end."""
-        if not self.epochs or self.epochs[-1].epoch < entry.epoch:
-            self.epochs.append(EpochEntry(entry.epoch, entry.offset))
-        self.entries.append(entry)
-
-    def truncate(self, end: int) -> None:
-        """Drop the entries from an offset on."""
-        del self.entries[end:]
-        self.epochs = [each for each in self.epochs if each.start_offset < end]
-        self.high_watermark = min(self.high_watermark, end)
-
-
-class Partition:
-    """A partition of three replicas.
-
-    Attributes:
-        acknowledged: values that acks=all has acknowledged, by offset; without what an unclean election lost.
-        overwritten: acknowledged values that an unclean election lost.
-    """
-
-    def __init__(self, chooser: random.Random) -> None:
-        self.replicas = {node: Replica() for node in NODES}
-        self.leader = chooser.choice(NODES)
-        self.epoch = 0
-        self.isr = set(NODES)
-        self.acknowledged: dict[int, bytes] = {}
-        self.overwritten: dict[int, bytes] = {}
-
-    @property
-    def log(self) -> Replica:
-        """The leader's log."""
-        return self.replicas[self.leader]
-
-    def append(self, data: Entry) -> None:
-        """Append an entry on the leader."""
-        self.log.append(data)
-
-    def fetch(self, node: int, most: int) -> None:
-        """Let a follower truncate where it diverges, and take some entries of the leader."""
-        own, leader = self.replicas[node], self.log
-        if node == self.leader:
-            return
-        common = next(
-            (
-                at
-                for at, (mine, theirs) in enumerate(zip(own.entries, leader.entries, strict=False))
-                if mine != theirs
-            ),
-            min(own.end, leader.end),
-        )
-        own.truncate(common)
-        for entry in leader.entries[common : common + most]:
-            own.append(entry)
-        self._advance()
-        own.high_watermark = min(leader.high_watermark, own.end)
-        if own.end >= leader.high_watermark:
-            self.isr.add(node)
-
-    def settle(self) -> None:
-        """Replicate all to the in-sync replicas."""
-        for node in tuple(self.isr):
-            self.fetch(node, 1000)
-        self._advance()
-
-    def elect(self, node: int) -> None:
-        """Make another node the leader; an unclean election if it is not in sync."""
-        if node not in self.isr:
-            end = self.replicas[node].end
-            lost = {offset: value for offset, value in self.acknowledged.items() if offset >= end}
-            kept = {entry.value for entry in self.replicas[node].entries}
-            lost |= {o: v for o, v in self.acknowledged.items() if v not in kept}
-            self.overwritten |= lost
-            for offset in lost:
-                self.acknowledged.pop(offset, None)
-            self.isr = {node}
-        self.leader = node
-        self.epoch += 1
-        self._advance()
-
-    def _advance(self) -> None:
-        ends = [self.replicas[node].end for node in self.isr]
-        self.log.high_watermark = max(self.log.high_watermark, min(ends))
-        for entry in self.log.entries[: self.log.high_watermark]:
-            if entry.value is not None:
-                self.acknowledged.setdefault(entry.offset, entry.value)
+def uuid_of(number: int) -> str:
+    """Return a UUID of its own for each number."""
+    return base64.urlsafe_b64encode((1 << 96 | number).to_bytes(16, "big")).decode().rstrip("=")
 
 
 @dataclass
 class Transaction:
-    """A transaction: its values by partition, and whether a client was told that it committed or aborted."""
+    """A transaction.
+
+    Attributes:
+        values: its partitions by value.
+        answer: whether a client was told that it committed or aborted; None if nothing.
+        proofs: batches that show that it committed: its coordinator's records and its markers.
+    """
 
     values: dict[bytes, TopicPartition] = field(default_factory=dict)
     answer: bool | None = None
+    proofs: list[bytes] = field(default_factory=list)
+
+
+class OldFolder(NamedTuple):
+    """A replica of a topic that was deleted, whose folder is still there; `is_live` if its node did not know yet."""
+
+    partition: TopicPartition
+    topic_id: str
+    replica: Replica
+    is_live: bool
+
+
+@dataclass(frozen=True)
+class Load:
+    """What happens in a cluster.
+
+    Attributes:
+        unclean: leaders are also elected that are not in sync.
+        bumps: transactions bump the producer's epoch (transaction.version 2).
+        cleans: compaction runs.
+        deletes: clients delete records.
+        moves: replicas are reassigned.
+        makes_anew: a topic is deleted and made anew.
+    """
+
+    unclean: bool = False
+    bumps: bool = True
+    cleans: bool = False
+    deletes: bool = False
+    moves: bool = False
+    makes_anew: bool = False
 
 
 class Model:
     """A cluster under a random load.
 
-    Args:
-        seed: of the load.
-        unclean: whether leaders are also elected that are not in sync.
-        bumps: whether transactions bump the producer's epoch (transaction.version 2).
+    Attributes:
+        partitions: by name.
+        transactions: in the order in which they began.
+        commits: offset in the log of each commit of the group, by its value, with the partition and the committed offset.
+        metadata: batches of the metadata log, each of one record.
+        made_at: length of the metadata log once a topic was made, by its id.
+        old_folders: by node.
     """
 
-    def __init__(self, seed: int, *, unclean: bool, bumps: bool) -> None:
+    def __init__(self, seed: int, load: Load) -> None:
         self.random = random.Random(seed)
-        self.partitions = {partition: Partition(self.random) for partition in ALL}
+        self.load = load
+        self.metadata: list[bytes] = []
+        self.made_at: dict[str, int] = {}
+        self.partitions: dict[TopicPartition, Partition] = {}
         self.transactions: list[Transaction] = []
-        self.committed_offsets: dict[TopicPartition, int] = {}
-        self._unclean = unclean
-        self._bumps = bumps
+        self.commits: dict[bytes, tuple[TopicPartition, int]] = {}
+        self.old_folders: dict[int, list[OldFolder]] = {node: [] for node in NODES}
         self._clock = 1_700_000_000_000
         self._number = 0
+        self._topics = 0
         self._epochs = {7: 0, 8: 0}
         self._steps: dict[int, Iterator[None]] = {}
-        self._keys = CoordinatorMessage("transaction_log.txt", "TransactionLogKey")
-        self._states = CoordinatorMessage("transaction_log.txt", "TransactionLogValue")
+        self._note("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=25)
+        for topic in dict.fromkeys(each.topic for each in ALL):
+            self._make_topic(topic)
+
+    # Metadata
+
+    def _note(self, kind: str, version: int = 0, **fields: Any) -> None:
+        record = SimpleRecord(None, encode_record(MetadataRecord(kind, version, fields)), 1)
+        at = len(self.metadata)
+        batch = records_of(record, base_offset=at, partition_leader_epoch=METADATA_EPOCH)
+        self.metadata.append(bytes(batch.buffer))
+
+    def _make_topic(self, topic: str) -> None:
+        self._topics += 1
+        topic_id = uuid_of(self._topics)
+        self._note("TOPIC_RECORD", name=topic, topicId=topic_id)
+        for partition in ALL:
+            if partition.topic != topic:
+                continue
+            nodes = self.random.sample(NODES, REPLICAS)
+            part = self.partitions[partition] = Partition(topic_id, nodes, self.random)
+            self._note(
+                "PARTITION_RECORD", 1, partitionId=partition.partition, topicId=topic_id,
+                replicas=nodes, isr=nodes, leader=part.leader, leaderEpoch=0, partitionEpoch=0,
+                directories=[uuid_of(0)] * len(nodes), removingReplicas=[], addingReplicas=[],
+            )  # fmt: skip
+        if TopicPartition(topic, 0) in COMPACTED:
+            config = {"name": "cleanup.policy", "value": "compact"}
+            self._note("CONFIG_RECORD", resourceType=2, resourceName=topic, **config)
+        self.made_at[topic_id] = len(self.metadata)
+
+    def _note_change(self, partition: TopicPartition, isr: set[int], leader: int) -> None:
+        """Note in the metadata how a partition has changed."""
+        part, changed = self.partitions[partition], dict[str, Any]()
+        if part.isr != isr:
+            changed["isr"] = sorted(part.isr)
+        if part.leader != leader:
+            changed["leader"] = part.leader
+        if changed:
+            number, topic_id = partition.partition, part.topic_id
+            self._note("PARTITION_CHANGE_RECORD", partitionId=number, topicId=topic_id, **changed)
+
+    # The load
 
     def run(self, steps: int) -> None:
         """Do some random steps."""
         for _ in range(steps):
             self._clock += 3
-            chosen = self.random.random()
-            if chosen < 0.25:
-                self._produce()
-            elif chosen < 0.65:
-                self._step_of_transaction()
-            elif chosen < 0.85:
-                part = self.partitions[self.random.choice(ALL)]
-                part.fetch(self.random.choice(NODES), self.random.randint(1, 4))
-            elif chosen < 0.9:
-                self._commit_offset()
-            elif chosen < 0.95:
-                for part in self.partitions.values():
-                    for replica in part.replicas.values():
-                        replica.checkpointed = replica.high_watermark
-            else:
-                self._disturb()
+            before = {name: (set(part.isr), part.leader) for name, part in self.partitions.items()}
+            self._step()
+            for name, (isr, leader) in before.items():
+                self._note_change(name, isr, leader)
+
+    def _step(self) -> None:
+        chosen = self.random.random()
+        if chosen < 0.25:
+            self._produce()
+        elif chosen < 0.63:
+            self._step_of_transaction()
+        elif chosen < 0.82:
+            part = self.partitions[self.random.choice(ALL)]
+            part.fetch(self.random.choice(NODES), self.random.randint(1, 4))
+        elif chosen < 0.87:
+            self._commit_offset()
+        elif chosen < 0.92:
+            self._checkpoint()
+        elif chosen < 0.96:
+            self._disturb()
+        else:
+            self._administer()
 
     def _produce(self) -> None:
-        partition = self.random.choice(DATA)
-        self._append(partition, self._value())
+        partition = self.random.choice((*DATA, KEYS))
+        value: bytes | None = self._value()
+        key = None
+        if partition == KEYS:
+            key = b"k%d" % self.random.randrange(6)
+            value = value if self.random.random() < 0.8 else None
+        self._append(partition, value, key)
         if self.random.random() < 0.5:
             self.partitions[partition].settle()
+
+    def _checkpoint(self) -> None:
+        for part in self.partitions.values():
+            for replica in part.replicas.values():
+                replica.checkpointed = replica.high_watermark
+                replica.started = replica.start
+                if self.random.random() < 0.4:
+                    replica.flushed = replica.rolls[-1]
 
     def _disturb(self) -> None:
         part = self.partitions[self.random.choice(ALL)]
         if self.random.random() < 0.5 and len(part.isr) > 1:
             part.isr.discard(self.random.choice([node for node in part.isr if node != part.leader]))
+            part.advance()
             return
-        others = [node for node in NODES if node != part.leader]
-        candidates = [node for node in others if node in part.isr or self._unclean]
+        others = [node for node in part.replicas if node != part.leader]
+        candidates = [node for node in others if node in part.isr or self.load.unclean]
         if candidates:
             part.elect(self.random.choice(candidates))
+
+    def _administer(self) -> None:
+        chosen, load = self.random.random(), self.load
+        if chosen < 0.3 and load.cleans:
+            replica = self._some_replica(self.random.choice(COMPACTED))
+            replica.clean(0.5, self.random)
+        elif chosen < 0.5 and load.deletes:
+            part = self.partitions[self.random.choice(DATA)]
+            part.log.start = max(part.log.start, part.log.high_watermark - 3)
+            for replica in part.replicas.values():
+                if self.random.random() < 0.7 and replica.end >= part.log.start:
+                    replica.start = max(replica.start, part.log.start)
+                    replica.drop_segments()
+        elif chosen < 0.9 and load.moves:
+            self._reassign(self.random.choice(ALL))
+        elif load.makes_anew:
+            self._make_anew()
+
+    def _some_replica(self, partition: TopicPartition) -> Replica:
+        replicas = self.partitions[partition].replicas
+        return replicas[self.random.choice(list(replicas))]
+
+    def _reassign(self, partition: TopicPartition) -> None:
+        """Begin to move a replica to the free node, or end that once the new replica is in sync."""
+        part = self.partitions[partition]
+        if part.adding is None:
+            [new] = [node for node in NODES if node not in part.replicas]
+            part.removed.pop(new, None)
+            part.replicas[new], part.adding = Replica(), new
+            changed = {"replicas": sorted(part.replicas), "addingReplicas": [new]}
+        elif part.adding in part.isr:
+            old = self.random.choice([each for each in part.replicas if each != part.adding])
+            if old == part.leader:
+                part.elect(part.adding)
+            part.isr.discard(old)
+            part.removed[old] = part.replicas.pop(old)
+            part.adding = None
+            part.advance()
+            changed = {"replicas": sorted(part.replicas), "addingReplicas": []}
+        else:
+            return
+        number, topic_id = partition.partition, part.topic_id
+        self._note("PARTITION_CHANGE_RECORD", partitionId=number, topicId=topic_id, **changed)
+
+    def _make_anew(self) -> None:
+        """Delete a topic and make it again; some nodes do not know that yet."""
+        part = self.partitions[MADE_ANEW]
+        for node, replica in part.replicas.items():
+            live = self.random.random() < 0.4
+            self.old_folders[node].append(OldFolder(MADE_ANEW, part.topic_id, replica, live))
+        self._note("REMOVE_TOPIC_RECORD", topicId=part.topic_id)
+        self._make_topic(MADE_ANEW.topic)
+        for each in self.transactions:
+            gone = [value for value, where in each.values.items() if where == MADE_ANEW]
+            for value in gone:
+                del each.values[value]
 
     def _value(self) -> bytes:
         self._number += 1
         return b"value-%06d" % self._number
 
     def _append(
-        self, partition: TopicPartition, value: bytes, key: bytes | None = None, **producer: int
-    ) -> None:
+        self,
+        partition: TopicPartition,
+        value: bytes | None,
+        key: bytes | None = None,
+        **producer: int,
+    ) -> bytes:
+        """Append a record on the leader; return its batch."""
         part = self.partitions[partition]
         made = records_of(
             SimpleRecord(key, value, self._clock),
@@ -231,8 +291,10 @@ class Model:
             is_transactional=bool(producer),
             **producer,
         )
-        shown = value if partition in DATA else None
-        part.append(Entry(part.log.end, part.epoch, bytes(made.buffer), shown))
+        data = bytes(made.buffer)
+        kept_key = None if producer else key  # compaction leaves transactional records alone here
+        part.log.append(Entry(part.log.end, part.epoch, data, kept_key, value))
+        return data
 
     # Transactions
 
@@ -247,11 +309,11 @@ class Model:
         made = Transaction()
         self.transactions.append(made)
         epoch, started = self._epochs[producer], self._clock
-        partitions = self.random.sample(DATA, self.random.randint(1, 3))
+        partitions = self.random.sample((*DATA, GROUPS), self.random.randint(1, 3))
         self._state(producer, epoch, ONGOING, partitions, started)
         yield
         for sequence, partition in enumerate(partitions):
-            value = self._value()
+            value = self._offset_value(0) if partition == GROUPS else self._value()
             made.values[value] = partition
             self._write(partition, value, producer, epoch, sequence)
             yield
@@ -261,40 +323,35 @@ class Model:
                 self._write(partition, value, producer, epoch, sequence)
             part.settle()
         commits = self.random.random() < 0.7
-        marker_epoch = epoch + 1 if self._bumps else epoch
-        self._state(
-            producer,
-            marker_epoch,
-            PREPARE_COMMIT if commits else PREPARE_ABORT,
-            partitions,
-            started,
-        )
-        made.answer = commits
-        self._epochs[producer] = marker_epoch
+        end_epoch = epoch + 1 if self.load.bumps else epoch
+        status = PREPARE_COMMIT if commits else PREPARE_ABORT
+        proof = self._state(producer, end_epoch, status, partitions, started)
+        made.answer, made.proofs = commits, [proof]
+        self._epochs[producer] = end_epoch
         yield
         markers = {}
         for partition in partitions:
-            markers[partition] = self._mark(partition, producer, marker_epoch, commits=commits)
+            markers[partition] = self._mark(partition, producer, end_epoch, commits=commits)
             yield
         for partition, marker in markers.items():
-            part = self.partitions[partition]
-            if marker not in part.log.entries:
-                self._mark(partition, producer, marker_epoch, commits=commits)
-            part.settle()
+            if all(each.data != marker for each in self.partitions[partition].log.entries):
+                markers[partition] = self._mark(partition, producer, end_epoch, commits=commits)
+            self.partitions[partition].settle()
+        made.proofs += markers.values()
         status = COMPLETE_COMMIT if commits else COMPLETE_ABORT
-        self._state(producer, marker_epoch, status, [], started)
+        made.proofs.append(self._state(producer, end_epoch, status, [], started))
         yield
 
     def _write(
         self, partition: TopicPartition, value: bytes, producer: int, epoch: int, sequence: int
     ) -> None:
-        self._append(
-            partition, value, producer_id=producer, producer_epoch=epoch, base_sequence=sequence
-        )
+        key = self._offset_key(DATA[0]) if partition == GROUPS else None
+        who = {"producer_id": producer, "producer_epoch": epoch}
+        self._append(partition, value, key, base_sequence=sequence, **who)
 
     def _mark(
         self, partition: TopicPartition, producer: int, epoch: int, *, commits: bool
-    ) -> Entry:
+    ) -> bytes:
         part = self.partitions[partition]
         kind = ControlRecordType.COMMIT if commits else ControlRecordType.ABORT
         made = end_transaction_marker(
@@ -305,9 +362,9 @@ class Model:
             base_offset=part.log.end,
             partition_leader_epoch=part.epoch,
         )
-        entry = Entry(part.log.end, part.epoch, bytes(made.buffer), None)
-        part.append(entry)
-        return entry
+        data = bytes(made.buffer)
+        part.log.append(Entry(part.log.end, part.epoch, data, None, None, is_marker=True))
+        return data
 
     def _state(
         self,
@@ -316,8 +373,8 @@ class Model:
         status: int,
         partitions: Sequence[TopicPartition],
         started: int,
-    ) -> None:
-        key = self._keys.write({"transactionalId": f"tid-{producer}"}, b"\0\0")
+    ) -> bytes:
+        """Append a record of a transaction's coordinator, and wait until it is replicated."""
         topics = [{"topic": each.topic, "partitionIds": [each.partition]} for each in partitions]
         fields = {
             "producerId": producer,
@@ -327,61 +384,28 @@ class Model:
             "transactionPartitions": topics,
             "transactionLastUpdateTimestampMs": self._clock,
             "transactionStartTimestampMs": started,
-            "clientTransactionVersion": 2 if self._bumps else 0,
+            "clientTransactionVersion": 2 if self.load.bumps else 0,
         }
-        value = self._states.write(fields, b"\0\1")
-        self._append(COORDINATOR, value, key)
+        key = TRANSACTION_KEY.write({"transactionalId": f"tid-{producer}"}, b"\0\0")
+        data = self._append(COORDINATOR, TRANSACTION_VALUE.write(fields, b"\0\1"), key)
         self.partitions[COORDINATOR].settle()
+        return data
 
     # Groups
 
     def _commit_offset(self) -> None:
-        partition = self.random.choice(DATA)
+        partition = self.random.choice(DATA[1:])
         offset = self.partitions[partition].log.high_watermark
-        key_message = CoordinatorMessage("consumer_offsets.txt", "OffsetCommitKey")
-        fields = {"group": GROUP, "topic": partition.topic, "partition": partition.partition}
-        key = key_message.write_key(fields, 1)
-        value_message = CoordinatorMessage("consumer_offsets.txt", "OffsetCommitValue")
-        values = {"offset": offset, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 1}
-        self._append(GROUPS, value_message.write(values, b"\0\3"), key)
+        value = self._offset_value(offset)
+        self._append(GROUPS, value, self._offset_key(partition))
         self.partitions[GROUPS].settle()
-        self.committed_offsets[partition] = offset
+        self.commits[value] = partition, offset
 
-    # Disks
+    def _offset_key(self, partition: TopicPartition) -> bytes:
+        fields = {"group": GROUP, "topic": partition.topic, "partition": partition.partition}
+        return OFFSET_KEY.write_key(fields, 1)
 
-    def cut(self, *, most_disks: int) -> None:
-        """Cut the tails of some disks, as a power failure does; the checkpoints stay."""
-        for node in self.random.sample(NODES, self.random.randint(0, most_disks)):
-            is_short = self.random.random() < 0.5
-            for part in self.partitions.values():
-                replica = part.replicas[node]
-                if self.random.random() < 0.7 and replica.entries:
-                    low = max(replica.end - 4, 0) if is_short else 0
-                    del replica.entries[self.random.randint(low, replica.end) :]
-
-    def write(self, folder: Path) -> list[str]:
-        """Write the log dirs of all nodes; return their paths."""
-        paths = []
-        for node in NODES:
-            log_dir = folder / f"node-{node}"
-            log_dir.mkdir()
-            properties = f"version=1\ncluster.id=c\nnode.id={node}\ndirectory.id={IDS[node]}\n"
-            (log_dir / "meta.properties").write_text(properties)
-            marks = {}
-            for partition, part in self.partitions.items():
-                replica = part.replicas[node]
-                marks[partition] = replica.checkpointed
-                _write_replica(log_dir / str(partition), partition, replica)
-            name = "replication-offset-checkpoint"
-            (log_dir / name).write_bytes(render_offset_checkpoint(marks))
-            paths.append(str(log_dir))
-        return paths
-
-
-def _write_replica(folder: Path, partition: TopicPartition, replica: Replica) -> None:
-    folder.mkdir()
-    data = b"".join(entry.data for entry in replica.entries)
-    (folder / "00000000000000000000.log").write_bytes(data)
-    (folder / "leader-epoch-checkpoint").write_bytes(render(replica.epochs))
-    identity = PartitionMetadata(0, TOPIC_IDS[partition.topic])
-    (folder / "partition.metadata").write_bytes(render_partition_metadata(identity))
+    def _offset_value(self, offset: int) -> bytes:
+        self._number += 1
+        metadata, fields = f"commit {self._number}", {"leaderEpoch": -1, "commitTimestamp": 1}
+        return OFFSET_VALUE.write({"offset": offset, "metadata": metadata, **fields}, b"\0\3")

@@ -9,44 +9,52 @@ import pytest
 
 from engine.log.log_directory import open_source
 from engine.recover.options import RecoverOptions
+from engine.recover.planning import RecoveryPlan
 from engine.recover.recovering import recover
-from tests.disasters.judge import problems
-from tests.disasters.model import NODES, Model
+from tests.disasters import cases
+from tests.disasters.cases import Case
+from tests.disasters.disks import image, write
+from tests.disasters.model import NODES, Load, Model
 
-SEEDS = range(int(os.environ.get("KAFKAFS_DISASTERS") or 12))
+SEEDS = range(int(os.environ.get("KAFKAFS_DISASTERS") or 24))
+MENDED = {
+    11: "the leader epoch of the only good batch of a copy was damaged, and the copy led",
+    113: "the markers of older transactions were deleted with records below the log start",
+    228: "they were, and the coordinator's newest record was lost",
+}
+"""Seeds of disasters after which a recovery was once wrong."""
 
 
-@pytest.mark.parametrize("bumps", [False, True], ids=["version 1", "version 2"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_kill_loses_nothing(seed: int, bumps: bool, tmp_path: Path) -> None:
-    model = Model(seed, unclean=False, bumps=bumps)
-    model.run(150 + seed % 200)
-    assert problems(model, tmp_path, no_power_loss=True) == []
+def test_a_recovery_has_no_anomaly(seed: int, tmp_path: Path) -> None:
+    case = Case(seed)
+    assert case.problems(tmp_path) == [], sorted(case.kinds)
 
 
-@pytest.mark.parametrize("bumps", [False, True], ids=["version 1", "version 2"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_power_failure_loses_nothing_that_a_disk_holds(
-    seed: int, bumps: bool, tmp_path: Path
+@pytest.mark.parametrize("seed", MENDED, ids=str)
+def test_what_was_mended_stays_so(seed: int, tmp_path: Path) -> None:
+    assert Case(seed).problems(tmp_path) == [], MENDED[seed]
+
+
+def test_a_recovery_that_loses_the_end_of_a_log_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Model(seed + 1000, unclean=False, bumps=bumps)
-    model.run(150 + seed % 200)
-    model.cut(most_disks=3)
-    assert problems(model, tmp_path) == []
+    case = Case(0)
+    plan = cases.plan_recovery
+
+    def forgetful(*given: object) -> RecoveryPlan:
+        made = plan(*given)  # type: ignore[arg-type]
+        for each in made.partitions.values():
+            del each.survey.pieces[-1:]
+        return made
+
+    monkeypatch.setattr(cases, "plan_recovery", forgetful)
+    assert any("is lost" in each for each in case.problems(tmp_path))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_an_unclean_election_lost_is_set_aside(seed: int, tmp_path: Path) -> None:
-    model = Model(seed + 2000, unclean=True, bumps=True)
-    model.run(150 + seed % 200)
-    found = problems(model, tmp_path)
-    # An unclean election tears transactions by itself.
-    assert [each for each in found if " transaction " not in f" {each} "] == []
-
-
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [3002, 3009])
 def test_what_is_set_aside_can_be_read(seed: int, tmp_path: Path) -> None:
-    model = Model(seed + 3000, unclean=True, bumps=True)
+    model = Model(seed, Load(unclean=True))
     model.run(400)
     (tmp_path / "dead").mkdir()
     nodes = tmp_path / "nodes.toml"
@@ -58,8 +66,8 @@ def test_what_is_set_aside_can_be_read(seed: int, tmp_path: Path) -> None:
         )
     )
     target = tmp_path / "target"
-    options = RecoverOptions(nodes=str(nodes))
-    report = recover(model.write(tmp_path / "dead"), str(target), options).report
+    paths = write([image(model, node) for node in NODES], tmp_path / "dead")
+    report = recover(paths, str(target), RecoverOptions(nodes=str(nodes))).report
     tails = [tail for each in report["partitions"] for tail in each["aside"]]
     assert tails
     for tail in tails:
@@ -70,5 +78,5 @@ def test_what_is_set_aside_can_be_read(seed: int, tmp_path: Path) -> None:
             tail["firstOffset"],
             tail["nextOffset"],
         )
-        assert tail["acknowledged"].startswith("possible: no metadata")
+        assert tail["acknowledged"].startswith(("possible: ", "impossible: "))
         source.close()

@@ -23,11 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.checkout import ROOT
-from tests.soak import counters, frames, fuzz, hurt, judged, kill, posix, text, wire
+from tests.soak import counters, disasters, frames, fuzz, hurt, judged, kill, posix, text, wire
 from tests.soak.parts import Job, Part, kept_input
 
 PARTS: tuple[Part, ...] = (
     *fuzz.PARTS, *posix.PARTS, *kill.PARTS, *text.PARTS, *hurt.PARTS, *judged.PARTS, *wire.PARTS, *frames.PARTS,
+    *disasters.PARTS,
 )  # fmt: skip
 FOLDER = ROOT / "build" / "soak"
 WEIGHTS = {"fuzz": 4, "posix": 2, "kill": 2, "loader": 3, "live": 4}

@@ -65,11 +65,14 @@ def lineage(
 
 
 def latest_epoch(pieces: Sequence[Piece], known: LeaderEpochCache) -> int:
-    """Return the epoch of the newest believable batch; -1 without one."""
+    """Return the epoch of the newest believable batch; -1 without one.
+
+    An epoch above the last one of the copy's checkpoint is not believed: the checksum does not cover it.
+    """
     chain = believable([piece for piece in pieces if piece.epoch >= 0])
     latest = known.latest
     if latest is not None:
-        chain = [piece for piece in chain if piece.epoch <= latest.epoch] or chain
+        chain = [piece for piece in chain if piece.epoch <= latest.epoch]
     return chain[-1].epoch if chain else -1
 
 

@@ -55,6 +55,14 @@ class _Vote(NamedTuple):
     end: _End | None
 
 
+class _Period(NamedTuple):
+    """A transaction of a producer that keeps its epoch: when it began, when the next one did, its coordinator's records."""
+
+    started: Timestamp
+    stop: Timestamp
+    states: list[TransactionalState]
+
+
 class _Known:
     """Markers and states of all disks, by producer."""
 
@@ -63,7 +71,9 @@ class _Known:
     ) -> None:
         self.markers: dict[int, list[tuple[TopicPartition, SeenMarker]]] = defaultdict(list)
         self.data_epochs: dict[int, set[int]] = defaultdict(set)
+        self.starts: dict[TopicPartition, Offset] = {}
         for each in surveys:
+            self.starts[each.partition] = each.start
             for marker in each.markers:
                 self.markers[marker.producer_id].append((each.partition, marker))
             for producer, epochs in each.data_epochs.items():
@@ -118,10 +128,17 @@ class _Known:
             default=NO_TIMESTAMP,
         )
         periods = self._periods(data.producer_id, data.epoch)
-        for at, (started, states) in enumerate(periods):
-            stop = periods[at + 1][0] if at + 1 < len(periods) else MAX_INT64
-            if started < ended or all(partition not in each.partitions for each in states):
-                continue
+        after = max(data.timestamp, data.not_before)
+        found = [
+            each
+            for each in periods
+            if each.started >= ended and any(partition in state.partitions for state in each.states)
+        ]
+        if ended == NO_TIMESTAMP and self.starts[partition]:
+            # The ends of older transactions may have been deleted with what is below the log start.
+            found = [each for each in found if each.stop > data.not_before]
+            found = [each for each in found if each.stop > data.timestamp] or found
+        for started, stop, states in found[:1]:
             ends = [
                 (commits, _state_words(each))
                 for each in states
@@ -129,20 +146,21 @@ class _Known:
             ]
             ends += self._markers_between(data.producer_id, data.epoch, started, stop)[:1]
             return _Vote(started, _first_commit(ends))
-        after = max(data.timestamp, data.not_before)
-        stop = next((started for started, _ in periods if started > after), MAX_INT64)
+        stop = next((each.started for each in periods if each.started > after), MAX_INT64)
         ends = self._markers_between(data.producer_id, data.epoch, after, stop)
         return _Vote(None, ends[0] if ends else None)
 
-    def _periods(
-        self, producer_id: int, epoch: int
-    ) -> list[tuple[Timestamp, list[TransactionalState]]]:
-        """Return the records of each transaction of a producer's epoch, by the time when it began."""
+    def _periods(self, producer_id: int, epoch: int) -> list[_Period]:
+        """Return the transactions of a producer's epoch by the time when they began."""
         found: dict[Timestamp, list[TransactionalState]] = {}
         for state in self.states[producer_id]:
             if state.producer_epoch == epoch and state.started >= 0:
                 found.setdefault(state.started, []).append(state)
-        return sorted(found.items())
+        starts = sorted(found)
+        return [
+            _Period(start, stop, found[start])
+            for start, stop in zip(starts, [*starts[1:], MAX_INT64], strict=False)
+        ]
 
     def markers_from(self, producer_id: int, epoch: int, start: Timestamp) -> list[_End]:
         """Return the ends of a producer's epoch from a time on, in the order of time."""
