@@ -17,6 +17,9 @@ from collections.abc import Sequence
 
 from tests.checkout import ROOT
 
+SLICE = 500
+"""Cases of a process of the model."""
+
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The parsed arguments."""
@@ -36,15 +39,15 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run_model(cases: int, seed: int, jobs: int) -> int:
-    """Run cases of the model in processes; the worst exit status."""
-    command = [sys.executable, "-m", "tests.soak.main", "disasters"]
-    running = [
-        subprocess.Popen(
-            [*command, "--inputs", str(-(-cases // jobs)), "--seed", str(seed + number)], cwd=ROOT
-        )
-        for number in range(jobs)
-    ]
-    return max(process.wait() for process in running)
+    """Run cases of the model in processes; the worst exit status. Counters are kept behind each slice."""
+    status, left = 0, -(-cases // jobs)
+    while left > 0:
+        command = [sys.executable, "-m", "tests.soak.main", "disasters"]
+        command += ["--inputs", str(min(left, SLICE)), "--seed"]
+        running = [subprocess.Popen([*command, str(seed + at)], cwd=ROOT) for at in range(jobs)]
+        status = max(status, *(process.wait() for process in running))
+        left -= SLICE
+    return status
 
 
 def main(given: Sequence[str] | None = None) -> int:

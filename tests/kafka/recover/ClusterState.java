@@ -17,7 +17,24 @@ public class ClusterState {
         return Admin.create(Map.of("bootstrap.servers", bootstrap, "request.timeout.ms", "30000"));
     }
 
-    public static void main(String[] args) throws Exception {
+    /** Runs commands, a line each with tabs between the words, and ends the answer of each with a line of its own. */
+    public static void main(String[] none) throws Exception {
+        var lines = new java.io.BufferedReader(new java.io.InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String end = "done";
+            try {
+                run(line.split("\t"));
+            } catch (Exception e) {
+                e.printStackTrace(System.out);
+                end = "failed";
+            }
+            System.out.println("\u0004" + end);
+            System.out.flush();
+        }
+        System.exit(0);
+    }
+
+    static void run(String[] args) throws Exception {
         switch (args[0]) {
             case "fill": fill(args[1], Short.parseShort(args[2]), Integer.parseInt(args[3])); break;
             case "describe": describe(args[1]); break;
@@ -26,8 +43,6 @@ public class ClusterState {
             case "write": write(args[1], Integer.parseInt(args[2])); break;
             default: throw new IllegalArgumentException(args[0]);
         }
-        System.out.flush();
-        System.exit(0);
     }
 
     static void fill(String bootstrap, short replication, int records) throws Exception {

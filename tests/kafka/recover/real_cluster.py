@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,10 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from engine.checkpoint.base64_uuid import random_uuid
 from tests.kafka import jars
 from tests.kafka.broker import SETTINGS, BrokerError, free_ports
+from tests.kafka.recover.cluster_state import cluster_state
 
-SOURCE = Path(__file__).parent / "ClusterState.java"
 CLUSTER = "EjRWeJCrze8SNFZ4kKvN7w"
 START_SECONDS = 120.0
 SMALL = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -117,16 +119,10 @@ class RealCluster:
 
     def ask(self, command: str, *arguments: object, bootstrap: str | None = None) -> str:
         """What a command of ClusterState prints."""
-        program = jars.java_command(self.version, str(SOURCE), options=("-Xmx256m",))
-        done = subprocess.run(
-            [*program, command, bootstrap or self.bootstrap, *map(str, arguments)],
-            capture_output=True,
-            timeout=180,
-            check=False,
-        )
-        if done.returncode:
-            raise BrokerError(f"{command}: {done.stderr.decode()[-3000:]}\n{self.output()}")
-        return done.stdout.decode()
+        try:
+            return cluster_state(self.version).ask(command, bootstrap or self.bootstrap, *arguments)
+        except BrokerError as error:
+            raise BrokerError(f"{error}\n{self.output()}") from None
 
     def describe(self) -> Facts:
         """The facts of the cluster by their kind."""
@@ -180,13 +176,30 @@ def new_cluster(
             "log.dirs": ",".join(map(str, paths)),
         }
     cluster = RealCluster(home, version, settings)
+    first = next(iter(settings))
     for node, each in settings.items():
-        for path in str(each["log.dirs"]).split(","):
-            Path(path).mkdir(parents=True)
-        file = home / f"format-{node}.properties"
-        file.write_text("".join(f"{name}={value}\n" for name, value in each.items()))
-        jars.run_java(version, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", file)
+        for number, path in enumerate(map(Path, str(each["log.dirs"]).split(","))):
+            path.mkdir(parents=True)
+            if node != first:
+                _format_like(home / f"node-{first}" / log_dirs[number], path, node)
+        if node == first:
+            file = home / f"format-{node}.properties"
+            file.write_text("".join(f"{name}={value}\n" for name, value in each.items()))
+            jars.run_java(version, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", file)
     return cluster
+
+
+def _format_like(formatted: Path, path: Path, node: int) -> None:
+    """Formats a log dir as Kafka's tool has formatted the same one of another node."""
+    shutil.copytree(formatted, path, dirs_exist_ok=True)
+    file = path / "meta.properties"
+    lines = [
+        line
+        for line in file.read_text().splitlines()
+        if not line.startswith(("node.id=", "directory.id="))
+    ]
+    lines += [f"node.id={node}", f"directory.id={random_uuid()}"]
+    file.write_text("\n".join(lines) + "\n")
 
 
 def recovered_cluster(

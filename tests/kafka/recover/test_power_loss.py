@@ -25,7 +25,7 @@ from tests.kafka.recover.power_loss import cut_tails
 from tests.kafka.recover.real_cluster import RealCluster, new_cluster, recovered_cluster
 
 NODES = (1, 2, 3)
-SECONDS = 10
+SECONDS = 6
 MORE = 1000
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +53,7 @@ class Dead(NamedTuple):
 def dead(tmp_path_factory: pytest.TempPathFactory) -> Dead:
     version = jars.CURRENT
     home = tmp_path_factory.mktemp("dead")
-    roles = dict.fromkeys((1, 2, 3), "broker,controller")
+    roles = {1: "broker,controller", 2: "broker", 3: "broker"}
     with new_cluster(home, version, roles, ("data", "more")) as cluster:
         cluster.ask("fill", 3, RECORDS)
         before = cluster.describe_when_led()
@@ -145,27 +147,41 @@ def test_kafkas_dump_tool_reads_the_snapshot(
         assert control in said
 
 
-@pytest.mark.parametrize("quorum", ["static", "dynamic"])
-def test_the_same_nodes_are_the_same_cluster(
-    dead: Dead, recovering: Recovering, tmp_path: Path, quorum: str
+def test_the_same_nodes_are_the_same_cluster_with_the_leaders_of_the_model(
+    dead: Dead, recovering: Recovering, tmp_path: Path
 ) -> None:
     nodes = recovering.nodes()
     assert [(node.id, sorted(node.log_dirs)) for node in nodes] == [
         (number, ["data", "more"]) for number in (1, 2, 3)
     ]
-    options = ClusterOptions(quorum=quorum, kafka_version=dead.version)
+    options = ClusterOptions(kafka_version=dead.version)
     homes = {number: (number,) for number in (1, 2, 3)}
     target = tmp_path / "target"
-    _, leaders = recovering.write(target, nodes, homes, options=options)
-    with recovered_cluster(tmp_path, dead.version, target, (1, 2, 3)) as cluster:
+    _, chosen = recovering.write(target, nodes, homes, options=options)
+    cluster = recovered_cluster(tmp_path, dead.version, target, (1, 2, 3))
+    try:
+        cluster.start((1, 3))
+        for _ in range(100):
+            if cluster.ask("nodes").strip() == "[1, 3]":
+                break
+            time.sleep(0.1)
+        cluster.start((2,))
         after = cluster.describe_when_led()
-        assert leaderless(after) == []
-        assert wrong_leaders(after, leaders) == []
-        if quorum == "dynamic":
-            after["feature"] = [each for each in after["feature"] if each[0] != "kraft.version"]
+        starts = [(act, node) for node in (1, 3, 2) for act in ("register", "unfence")]
+        expected = {
+            name: elected_in((1, 2, 3), leader, starts, _rules(name)).leader
+            for name, leader in chosen.items()
+        }
+        assert {name: int(leader) for name, leader, *_ in after["leader"]} == expected
+        assert wrong_leaders(after, chosen) == []
         assert differences(dead.before, after) == {}
-        if quorum == "static":
-            takes_writes(cluster, after)
+        takes_writes(cluster, after)
+    finally:
+        cluster.end(signal.SIGKILL)
+
+
+def _rules(partition: str) -> Rules:
+    return Rules(unclean=partition.startswith(UNCLEAN))
 
 
 def test_three_nodes_become_one(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
@@ -203,14 +219,16 @@ def test_three_nodes_become_one(dead: Dead, recovering: Recovering, tmp_path: Pa
         ):
             said = cluster.ask("login", mechanism, user, password, bootstrap=f"127.0.0.1:{port}")
             assert said.startswith(answer), said
-        takes_writes(cluster, after)
+        cluster.ask("write", RECORDS)  # acks=all, with one replica
 
 
 def test_three_nodes_are_renumbered(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
     target = tmp_path / "target"
     nodes = [new_node(11), new_node(12), new_node(13, frozenset({"broker"}))]
     numbers = {1: 11, 2: 12, 3: 13}
-    options = ClusterOptions(kafka_version=dead.version, renumbered=numbers, cluster_id="new")
+    options = ClusterOptions(
+        "new", quorum="dynamic", kafka_version=dead.version, renumbered=numbers
+    )
     homes = {old: (new,) for old, new in numbers.items()}
     written, leaders = recovering.write(target, nodes, homes, options=options)
     with recovered_cluster(tmp_path, dead.version, target, (11, 12, 13)) as cluster:
@@ -218,6 +236,7 @@ def test_three_nodes_are_renumbered(dead: Dead, recovering: Recovering, tmp_path
         assert leaderless(after) == []
         assert wrong_leaders(after, leaders) == []
         assert after["cluster"] == [[written.cluster_id]] != dead.before["cluster"]
+        after["feature"] = [each for each in after["feature"] if each[0] != "kraft.version"]
         kinds = tuple(kind for kind in SAME if kind not in ("config", "cluster"))
         assert differences(dead.before, after, kinds) == {}
         assert ["BROKER", "11", "num.io.threads=9"] in after["config"]
@@ -245,28 +264,34 @@ def test_folders_alone_are_a_cluster(dead: Dead, recovering: Recovering, tmp_pat
         assert [name for _, name, _ in gone] == ["orders", "orders"]
 
 
-def test_leaders_are_those_of_the_model_of_elections(
-    dead: Dead, recovering: Recovering, tmp_path: Path
+def test_brokers_copies_bring_back_a_cluster_whose_only_controller_is_lost(
+    dead: Dead, tmp_path: Path
 ) -> None:
-    target = tmp_path / "target"
-    homes = {number: (number,) for number in (1, 2, 3)}
-    options = ClusterOptions(kafka_version=dead.version)
-    _, chosen = recovering.write(target, recovering.nodes(), homes, options=options)
-    cluster = recovered_cluster(tmp_path, dead.version, target, (1, 2, 3))
-    try:
-        cluster.start((2, 3))
-        for _ in range(30):
-            if cluster.ask("nodes").strip() == "[2, 3]":
-                break
-        cluster.start((1,))
-        after = cluster.describe_when_led()
-    finally:
-        cluster.end(signal.SIGKILL)
-    starts = [(act, node) for node in (2, 3, 1) for act in ("register", "unfence")]
-    expected = {
-        name: elected_in((1, 2, 3), leader, starts, Rules(unclean=name.startswith(UNCLEAN))).leader
-        for name, leader in chosen.items()
-    }
-    assert {name: int(leader) for name, leader, *_ in after["leader"]} == expected
-    assert expected["orders-0"] == chosen["orders-0"]
-    assert [expected[name] for name in chosen if name.startswith(UNCLEAN)] == [2, 2]
+    old, target = tmp_path / "old", tmp_path / "target"
+    for node in ("node-2", "node-3"):
+        shutil.copytree(dead.home / node, old / node)
+    path = next(old.glob("node-2/*/__cluster_metadata-0/00000000000000000000.log"))
+    data = bytearray(path.read_bytes())
+    for position in range(len(data) // 4, len(data) // 2, 97):
+        data[position] ^= 0x20
+    path.write_bytes(data)
+    recovering = Recovering(old)
+    assert recovering.metadata.unknown == ()
+    first, second = recovering.nodes()
+    assert first.is_controller  # for want of another, and no disk knows its listener
+    nodes = [replace(first, roles=frozenset({"broker"})), second]
+    nodes.append(replace(new_node(20), roles=frozenset({"controller"})))
+    options = ClusterOptions(quorum="dynamic")
+    homes = {2: (2,), 3: (3,)}
+    _, leaders = recovering.write(target, nodes, homes, options=options)
+    recovering.close()
+    with recovered_cluster(tmp_path / "run", dead.version, target, (20, 2, 3)) as again:
+        after = again.describe_when_led()
+        assert leaderless(after) == []
+        assert wrong_leaders(after, leaders) == []
+        after["feature"] = [each for each in after["feature"] if each[0] != "kraft.version"]
+        kinds = tuple(kind for kind in SAME if kind != "config")
+        assert differences(dead.before, after, kinds) == {}
+        gone = differences(dead.before, after, ("config",)).get("config", ([], []))
+        assert gone == ([["BROKER", "1", "num.io.threads=9"]], [])
+        takes_writes(again, after)
