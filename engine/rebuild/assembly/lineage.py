@@ -67,12 +67,14 @@ def lineage(
 def latest_epoch(pieces: Sequence[Piece], known: LeaderEpochCache) -> int:
     """Return the epoch of the newest believable batch; -1 without one.
 
-    An epoch above the last one of the copy's checkpoint is not believed: the checksum does not cover it.
+    No checksum covers an epoch: above the last one of the checkpoint, one that a single batch states is not believed.
     """
     chain = believable([piece for piece in pieces if piece.epoch >= 0])
     latest = known.latest
     if latest is not None:
-        chain = [piece for piece in chain if piece.epoch <= latest.epoch]
+        below = [piece for piece in chain if piece.epoch <= latest.epoch]
+        newest = sum(piece.batches for piece in chain if piece.epoch == chain[-1].epoch)
+        chain = chain if not below and newest > 1 else below
     return chain[-1].epoch if chain else -1
 
 

@@ -127,3 +127,16 @@ def test_a_transaction_that_only_its_coordinator_has_open_is_completed() -> None
 def test_the_abort_of_a_fenced_producer_is_its_transactions_end() -> None:
     surveys = [surveyed(A, open_epoch=5), surveyed(B, markers=[(6, False, 120, 5)])]
     assert not only(surveys, [state(Status.COMPLETE_ABORT, epoch=6, bumps=False)]).commits
+
+
+def test_data_behind_a_raised_log_start_is_not_of_an_older_transaction() -> None:
+    # Where the log starts at 0, a producer without an earlier end there is in its first transaction.
+    states = [
+        state(Status.PREPARE_COMMIT, epoch=5, bumps=False, started=20),
+        state(Status.COMPLETE_COMMIT, epoch=5, bumps=False, started=20, partitions=()),
+        state(Status.ONGOING, epoch=5, bumps=False, started=90),
+    ]
+    found = surveyed(A, open_epoch=5, at=100)
+    assert [each.commits for each in decide([found], states) if each.open] == [True]
+    found.start = 40
+    assert [each.commits for each in decide([found], states) if each.open] == [False]
