@@ -22,7 +22,12 @@ from tests.kafka.recover.acknowledged_load import (
     write_more,
 )
 from tests.kafka.recover.power_loss import cut_tails
-from tests.kafka.recover.real_cluster import RealCluster, new_cluster, recovered_cluster
+from tests.kafka.recover.real_cluster import (
+    RealCluster,
+    leaderless,
+    new_cluster,
+    recovered_cluster,
+)
 
 NODES = (1, 2, 3)
 SECONDS = 6
@@ -56,16 +61,19 @@ def disaster(tmp_path_factory: pytest.TempPathFactory) -> Disaster:
 
 def test_a_recovery_keeps_what_a_disk_holds_and_takes_new_records(disaster: Disaster) -> None:
     with disaster.recovered as cluster:
+        assert leaderless(cluster.describe_when_led()) == []
         assert judge(cluster.bootstrap, disaster.history) == Judged()
         more = write_more(cluster.bootstrap, MORE)
         assert sum(map(len, more.records.values())) > MORE // 2
         cluster.end(signal.SIGKILL)
         cluster.start(NODES)
+        cluster.describe_when_led()
         again = judge(cluster.bootstrap, replace(more, offsets={}))
         assert (again.lost, again.torn, again.gone) == ([], 0, 0)
 
 
 def test_a_mere_start_loses_what_the_disks_hold(disaster: Disaster) -> None:
     with disaster.cluster as cluster:
+        cluster.describe_when_led()
         found = judge(cluster.bootstrap, disaster.history)
     assert found.lost, "the leaders' tails were cut, and the others truncate to them"
