@@ -126,8 +126,9 @@ class _Judge:
         newest = {each.key: each.offset for each in part.acknowledged.values()}
         later = {record.key: record.offset for record in log.values()}
         tails = planned.survey.aside
+        start = max(part.log.start, self._started(planned.partition))
         for offset, entry in part.acknowledged.items():
-            if entry.is_marker or entry.data not in self.held or offset < part.log.start:
+            if entry.is_marker or entry.data not in self.held or offset < start:
                 continue
             record = log.get(offset)
             is_aside = any(each.first_offset <= offset < each.next_offset for each in tails)
@@ -148,7 +149,6 @@ class _Judge:
             is_there = record is not None and record.value == entry.value
             is_aside = any(each.first_offset <= offset < each.next_offset for each in tails)
             is_held = entry.data in self.held and not entry.is_marker and entry.key is None
-            start = max(part.log.start, self._started(planned.partition))
             if is_held and offset >= start and not (is_there or is_aside):
                 yield f"{planned.partition}: the overwritten record at {offset} is not set aside"
 

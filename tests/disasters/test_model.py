@@ -21,6 +21,7 @@ MENDED = {
     11: "the leader epoch of the only good batch of a copy was damaged, and the copy led",
     113: "the markers of older transactions were deleted with records below the log start",
     228: "they were, and the coordinator's newest record was lost",
+    703: "older transactions were in a topic that was made anew",
 }
 """Seeds of disasters after which a recovery was once wrong."""
 

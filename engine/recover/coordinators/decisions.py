@@ -71,9 +71,7 @@ class _Known:
     ) -> None:
         self.markers: dict[int, list[tuple[TopicPartition, SeenMarker]]] = defaultdict(list)
         self.data_epochs: dict[int, set[int]] = defaultdict(set)
-        self.starts: dict[TopicPartition, Offset] = {}
         for each in surveys:
-            self.starts[each.partition] = each.start
             for marker in each.markers:
                 self.markers[marker.producer_id].append((each.partition, marker))
             for producer, epochs in each.data_epochs.items():
@@ -134,8 +132,8 @@ class _Known:
             for each in periods
             if each.started >= ended and any(partition in state.partitions for state in each.states)
         ]
-        if ended == NO_TIMESTAMP and self.starts[partition]:
-            # The ends of older transactions may have been deleted with what is below the log start.
+        if ended == NO_TIMESTAMP:
+            # Older transactions ended below the log start, or in an older topic of that name.
             found = [each for each in found if each.stop > data.not_before]
             found = [each for each in found if each.stop > data.timestamp] or found
         for started, stop, states in found[:1]:

@@ -129,14 +129,15 @@ def test_the_abort_of_a_fenced_producer_is_its_transactions_end() -> None:
     assert not only(surveys, [state(Status.COMPLETE_ABORT, epoch=6, bumps=False)]).commits
 
 
-def test_data_behind_a_raised_log_start_is_not_of_an_older_transaction() -> None:
-    # Where the log starts at 0, a producer without an earlier end there is in its first transaction.
+@pytest.mark.parametrize(("at", "commits"), [(30, True), (100, False)])
+def test_data_without_an_earlier_end_is_not_of_a_transaction_before_it(
+    at: int, commits: bool
+) -> None:
+    # The ends of older ones were deleted with records below the log start, or with an older topic.
     states = [
         state(Status.PREPARE_COMMIT, epoch=5, bumps=False, started=20),
         state(Status.COMPLETE_COMMIT, epoch=5, bumps=False, started=20, partitions=()),
         state(Status.ONGOING, epoch=5, bumps=False, started=90),
     ]
-    found = surveyed(A, open_epoch=5, at=100)
-    assert [each.commits for each in decide([found], states) if each.open] == [True]
-    found.start = 40
-    assert [each.commits for each in decide([found], states) if each.open] == [False]
+    decided = decide([surveyed(A, open_epoch=5, at=at)], states)
+    assert [each.commits for each in decided if each.open] == [commits]
