@@ -74,7 +74,7 @@ class Case:
             no_power_loss=self.keeps_power, metadata=None if self.has_metadata else FOLDERS
         )
         with opened(paths) as sources:
-            plan = plan_recovery(read_cluster(sources, options, lambda *_: None), options)
+            plan = plan_recovery(read_cluster(sources, options, lambda *_: None), options, 1)
             return problems(self.model, self.disks, plan, self.expected)
 
     def _happens(self, chance: float, kind: str) -> bool:
