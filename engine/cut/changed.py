@@ -63,7 +63,7 @@ def _facts(source: LogSource) -> dict[str, Mapping[str, Any]]:
         }
     for table in _TABLES:
         rows = {} if image is None else image.table(table)
-        found[table] = {_name(key): _open(item.facts) for key, item in rows.items()}
+        found[table] = {_name(key): item.facts for key, item in rows.items()}
     groups: dict[str, Any] = {}
     if state.has_groups:
         known = state.known_groups()
@@ -77,8 +77,3 @@ def _facts(source: LogSource) -> dict[str, Mapping[str, Any]]:
 
 def _name(key: Any) -> str:  # noqa: ANN401 - the key of a table
     return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-
-
-def _open(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts without keys of passwords."""
-    return {name: value for name, value in facts.items() if "ey" not in name and name != "salt"}

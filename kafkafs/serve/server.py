@@ -178,7 +178,7 @@ async def _serve(
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
             nursery.start_soon(connections.gone.watch)
             if registry is not None:
-                schemas = registry_server(logs, options.before, cluster.cluster_id)
+                schemas = registry_server(logs, cluster.cluster_id)
                 nursery.start_soon(trio.serve_listeners, schemas.serve, registry_listeners)
                 logger.info("schemas: served on http://%s", place_of(*registry))
             nursery.start_soon(ProblemLog(logger, lambda: source_problems(logs.source)).follow)

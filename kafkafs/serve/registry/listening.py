@@ -7,11 +7,9 @@ from functools import partial
 
 import trio
 
-from engine.units import Timestamp
 from engine.version import __version__
 from kafkafs.api.source_logs import SourceLogs
 from kafkafs.schemas.sources.source_schemas import SourceSchemas
-from kafkafs.schemas.store import SchemaStore
 from kafkafs.serve.network.http import HttpAnswer, HttpRequest, HttpServer
 from kafkafs.serve.registry.rest import RestApi
 
@@ -20,23 +18,15 @@ logger = logging.getLogger(__name__)
 _THREADS = 4
 
 
-def registry_server(
-    logs: SourceLogs, before: Timestamp | None, cluster_id: str | None
-) -> HttpServer:
+def registry_server(logs: SourceLogs, cluster_id: str | None) -> HttpServer:
     """Return a server of the schemas in a source.
 
     Args:
-        logs: the open source.
-        before: show the schemas and settings as they were before this time; None for those of now.
+        logs: the open source, as of a moment or now.
         cluster_id: id of the cluster; None if it is not known.
     """
     schemas = SourceSchemas(logs.source)
-
-    def store() -> SchemaStore:
-        found = schemas.store()
-        return found if before is None else found.as_of(before - 1)
-
-    api = RestApi(store, cluster_id, f"kafkafs {__version__}")
+    api = RestApi(schemas.store, cluster_id, f"kafkafs {__version__}")
     limiter = trio.CapacityLimiter(_THREADS)
 
     async def answer(request: HttpRequest) -> HttpAnswer:
