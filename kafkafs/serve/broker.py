@@ -28,8 +28,8 @@ from kafkafs.serve.handlers.producer_ids import new_producer_id, wants_id_alone
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import HowRefused, refuse
 from kafkafs.serve.protocol.api import Api
+from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
-from kafkafs.serve.refusal_log import RefusalLog
 from kafkafs.serve.request import Fields, Request
 
 Handler: TypeAlias = Callable[[Request], Awaitable["Fields | None"]]
@@ -55,6 +55,11 @@ LOOK_UPS: Mapping[Api, LookUp] = {
 }
 """Answers that look up offsets in logs, in a thread."""
 
+_ELEMENTS = 20_000
+"""Elements that a request may have in any case; reading and answering them takes some hundredths of a second."""
+_ELEMENTS_OF_PARTITION = 4
+"""Elements more for each partition of the source."""
+
 
 class Broker:
     """The handlers of all APIs.
@@ -78,8 +83,10 @@ class Broker:
         coordinator: Coordinator,
     ) -> None:
         self._cluster = cluster
+        self._most_elements = budgets.request_elements
         self._limiter = trio.CapacityLimiter(budgets.workers)
-        self._refusals = RefusalLog()
+        self._rare = RareLines()
+        self._counted: tuple[object, int] = None, 0
         self.coordinator = coordinator
         partitions = PartitionFetch(cluster, rules)
         self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter)
@@ -100,6 +107,13 @@ class Broker:
         handlers |= {api: partial(answer, groups) for api, answer in GROUP_ANSWERS.items()}
         self._handlers = handlers
 
+    def most_elements(self) -> int:
+        """Return how many elements a request may have: those of an honest one depend on the partitions there are."""
+        topics = self._cluster.topics()
+        if self._counted[0] is not topics:
+            self._counted = topics, sum(len(topic.logs) for topic in topics.values())
+        return min(self._most_elements, _ELEMENTS + _ELEMENTS_OF_PARTITION * self._counted[1])
+
     def handler(self, api_key: int) -> Handler | None:
         """Return the handler of an API; None for one that the server does not have."""
         return self._handlers.get(api_key)
@@ -110,7 +124,10 @@ class Broker:
         async def handle(request: Request) -> Fields | None:
             if api is Api.INIT_PRODUCER_ID and wants_id_alone(request):
                 return new_producer_id()
-            self._refusals.add(api.title, request)
+            self._rare.warn(
+                (request.client_host, request.client_id, api),
+                f"{request.client}: {api.title} refused: the server is read-only",
+            )
             return refuse(refusal, request)
 
         return handle

@@ -17,7 +17,7 @@ class ServeBudgets:
     request_bytes: int = 4 * MiB
     """Largest request; a larger one closes the connection."""
     request_elements: int = 200_000
-    """Most elements of all arrays of a request, such as the partitions that it names."""
+    """Most elements of all arrays of a request, such as the partitions that it names; see Broker.most_elements."""
     pending_bytes: int = 64 * MiB
     """Most bytes of all requests that are being read or answered."""
     fetch_bytes: int = 64 * MiB
@@ -26,6 +26,10 @@ class ServeBudgets:
     """Largest request of a client that has not logged in."""
     connections: int = 2000
     """Most clients that are connected at the same time."""
+    connections_per_address: int = 500
+    """Most of them from one address."""
+    groups: int = 10_000
+    """Most groups with members; those without, or whose members are silent, make room first."""
     frame_seconds: int = 30
     """Time for the rest of a request after its first byte, for a TLS handshake, and for a login."""
     idle_seconds: int = 600

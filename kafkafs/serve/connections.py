@@ -8,8 +8,10 @@ in.
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.fetch_sessions import Begun
 from kafkafs.serve.file_slice import Piece, ShortFileError, size_of
 from kafkafs.serve.handlers.api_versions import versions
-from kafkafs.serve.handlers.fetch import WaitingFetch
+from kafkafs.serve.handlers.fetch import LARGE_REQUEST, WaitingFetch
 from kafkafs.serve.network.byte_budget import ByteBudget
 from kafkafs.serve.network.exchange import Exchange, new_exchange
 from kafkafs.serve.network.following import new_turn
@@ -38,6 +40,7 @@ from kafkafs.serve.network.polling import Polling
 from kafkafs.serve.network.sending import ClientStream, Following, Sender, forget
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
+from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.request import Fields, Request
 from kafkafs.serve.security.login import Login, Logins
 from kafkafs.serve.security.mechanisms import LoginRefused
@@ -45,7 +48,6 @@ from kafkafs.serve.security.tls import why_no_handshake
 
 logger = logging.getLogger(__name__)
 
-_SMALL_REQUEST = 64 * 1024
 _FETCH = Api.FETCH  # looked up once: each Fetch needs it
 _SMALL_ANSWERS = {_FETCH, Api.API_VERSIONS, Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE}
 """APIs whose answers take microseconds to write, the batches of Fetch being in files."""
@@ -124,6 +126,8 @@ class Connections:
         self._polling = Polling(budgets.connections)
         self.gone = GoneClients()
         self.counters = Counters()
+        self._open_of: Counter[str] = Counter()
+        self._rare = RareLines()
 
     def close(self) -> None:
         """End the threads that clients share. No connection may be served any more."""
@@ -137,22 +141,27 @@ class Connections:
         except OSError:  # the client is gone already
             return
         counters = self.counters
+        address = name.rpartition(":")[0]
         if counters.open >= self._budgets.connections:
-            logger.warning("%s: refused: %d connections are open", name, counters.open)
-            counters.refused += 1
+            self._refuse(address, f"{name}: refused: {counters.open} connections are open")
+            return
+        if self._open_of[address] >= self._budgets.connections_per_address:
+            self._refuse(
+                address, f"{name}: refused: {self._open_of[address]} of its address are open"
+            )
             return
         host, port = self._advertised or (here[0], here[1])
         login = None if self._logins is None else Login(self._logins)
         until = trio.current_time() + self._budgets.frame_seconds
-        shown = f"/{name.rpartition(':')[0]}"
-        client = _Client(name, stream.socket, host, port, shown, login, until=until)
+        client = _Client(name, stream.socket, host, port, f"/{address}", login, until=until)
         counters.enter()
+        self._open_of[address] += 1
         _set_buffer(stream)
         try:
             await self._answer_all(await self._secured(stream), client)
         except (MalformedRequest, CorruptMessageError) as error:
             counters.malformed += 1
-            logger.warning("%s: connection closed: %s", name, error)
+            self._warn(address, f"{name}: connection closed", str(error))
         except trio.TooSlowError:
             counters.too_slow += 1
             logger.info("%s: connection closed: the client is too slow", name)
@@ -165,6 +174,19 @@ class Connections:
             logger.exception("%s: connection closed: %s", name, error)
         finally:
             counters.leave()
+            self._open_of[address] -= 1
+            if not self._open_of[address]:
+                del self._open_of[address]
+
+    def _refuse(self, address: str, sentence: str) -> None:
+        self.counters.refused += 1
+        self._rare.warn((address, "refused"), sentence)
+
+    def _warn(self, address: str, what: str, reason: str) -> None:
+        """Log why a connection ends: of an address and a cause, numbers aside, a line a minute."""
+        self._rare.warn(
+            (address, re.sub(r"[0-9]+|; it begins .*", "", reason)), f"{what}: {reason}"
+        )
 
     async def _secured(self, stream: trio.SocketStream) -> ClientStream:
         """Return the connection after the TLS handshake, if there is one."""
@@ -189,7 +211,7 @@ class Connections:
             await self._answer_each(reader, sender, client)
         except _LoginFailed as failed:
             self.counters.failed_logins += 1
-            logger.warning("%s: login failed: %s", client.name, failed)
+            self._warn(client.shown_host, f"{client.name}: login failed", str(failed))
             await trio.sleep(self._budgets.failed_login_milliseconds / 1000)
             await sender.send(failed.answer)
 
@@ -284,7 +306,9 @@ class Connections:
         """Answer a Fetch in the caller's thread; None for another request."""
         if client.login is not None or read_int16(frame, 0) != _FETCH:
             return None
-        most = self._budgets.request_elements
+        if len(frame) > LARGE_REQUEST:
+            return None
+        most = self._broker.most_elements()
         _, version, correlation, client_id, fields = read_request(frame, most)
         if fields is None:
             return None
@@ -339,18 +363,21 @@ class Connections:
             statistics.errors += is_failed
         if found is None:
             return None
-        if key in _SMALL_ANSWERS:
+        is_large = len(frame) > LARGE_REQUEST
+        if key in _SMALL_ANSWERS and not is_large:
             return write_response(key, version, correlation, found)
+        limiter = self._broker.fetches.large if is_large else self._threads
         return await trio.to_thread.run_sync(
-            write_response, key, version, correlation, found, limiter=self._threads
+            write_response, key, version, correlation, found, limiter=limiter
         )
 
     async def _read(self, frame: bytes) -> ReceivedRequest:
         """Return a request; a large one is read in a thread, so that others are answered meanwhile."""
-        most = self._budgets.request_elements
-        if len(frame) <= _SMALL_REQUEST:
+        most = self._broker.most_elements()
+        if len(frame) <= LARGE_REQUEST:
             return read_request(frame, most)
-        return await trio.to_thread.run_sync(read_request, frame, most, limiter=self._threads)
+        limiter = self._broker.fetches.large
+        return await trio.to_thread.run_sync(read_request, frame, most, limiter=limiter)
 
     def _statistics(self, api: Api) -> OperationStatistics:
         return self.counters.operations[api.title]

@@ -131,6 +131,7 @@ async def serve(
         waiting = min(DEFAULT_GROUP_LIMITS.waiting_bytes, options.budgets.pending_bytes // 4)
         limits = replace(
             DEFAULT_GROUP_LIMITS,
+            groups=options.budgets.groups,
             waiting_bytes=waiting,
             first_rebalance_seconds=options.budgets.first_rebalance_milliseconds / 1000,
         )

@@ -99,8 +99,8 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
 @click.option(
     "--skip-damaged",
     is_flag=True,
-    help="Pass over damaged batches as over compacted ones; without it a consumer gets the error "
-    "CORRUPT_MESSAGE there.",
+    help="Leave damaged batches out, as if compacted: a fetch there gets the next good batch. "
+    "Without it a consumer gets the error CORRUPT_MESSAGE there.",
 )
 @click.option(
     "--old-formats",

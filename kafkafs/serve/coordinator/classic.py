@@ -266,6 +266,8 @@ class ClassicCoordinator:
         """Answer Heartbeat."""
         fields = request.fields
         group = self._table.get(fields["groupId"])
+        if group is not None:
+            self._table.hear(group)
         if isinstance(group, ConsumerGroup):
             return self._in_consumer_groups.heartbeat(request, group)
         if not isinstance(group, ClassicGroup):
@@ -281,6 +283,7 @@ class ClassicCoordinator:
 
     def keep_alive(self, group: ClassicGroup, member_id: str) -> None:
         """Count a commit as a heartbeat, while members have their partitions."""
+        self._table.hear(group)
         member = group.members.get(member_id)
         if member is not None and group.state in (STABLE, PREPARING):
             self._rebalances.keep_alive(group, member)

@@ -100,6 +100,7 @@ class ClassicGroup:
         pending: ids that were given to clients that have not come back with them.
         pending_sync: members that have not asked for their assignment.
         has_newcomer: whether a member came during the first rebalance.
+        heard: time of the last heartbeat or commit of a member; 0 before the first one.
     """
 
     group_id: str
@@ -115,6 +116,7 @@ class ClassicGroup:
     pending: set[str] = field(default_factory=set)
     pending_sync: set[str] = field(default_factory=set)
     has_newcomer: bool = False
+    heard: float = 0.0
     _supported: Counter[str] = field(default_factory=Counter)
 
     @property

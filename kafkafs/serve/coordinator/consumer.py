@@ -107,6 +107,8 @@ class ConsumerCoordinator:
         name, member_id = fields["groupId"], fields["memberId"]
         group = self._table.get(name)
         if isinstance(group, ConsumerGroup):
+            if fields["memberEpoch"]:
+                self._table.hear(group)
             return group
         if fields["memberEpoch"]:
             if group is not None:

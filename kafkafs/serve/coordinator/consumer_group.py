@@ -31,6 +31,7 @@ class ConsumerGroup:
         assignment_epoch: the epoch of `target`.
         target: what each member is to have.
         owners: who has a partition, or has still to give it up.
+        heard: time of the last heartbeat of a member; 0 before the second one.
         subscriptions: the topics of its members.
     """
 
@@ -42,6 +43,7 @@ class ConsumerGroup:
     static: dict[str, str] = field(default_factory=dict)
     target: Assignment = field(default_factory=dict)
     owners: dict[Place, str] = field(default_factory=dict)
+    heard: float = 0.0
     subscriptions: Subscriptions = field(init=False)
     _most: int = 0
 

@@ -14,7 +14,7 @@ from kafkafs.serve.coordinator.consumer import ConsumerCoordinator
 from kafkafs.serve.coordinator.consumer_group import ConsumerGroup
 from kafkafs.serve.coordinator.consumer_member import ConsumerMember
 from kafkafs.serve.coordinator.consumer_sessions import ConsumerSessions
-from kafkafs.serve.coordinator.group_table import GroupTable
+from kafkafs.serve.coordinator.group_table import GroupTable, LiveGroup
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from kafkafs.serve.coordinator.migration.classic_members import ClassicMembers
 from kafkafs.serve.error_codes import ErrorCode
@@ -47,6 +47,8 @@ class Coordinator:
         rebalances = ClassicRebalances(self.table)
         sessions = ConsumerSessions(self.table, rebalances)
         in_consumer_groups = ClassicMembers(limits, sessions)
+        self._rebalances, self._sessions = rebalances, sessions
+        self.table.release = self._release
         self.classic = ClassicCoordinator(self.table, rebalances, in_consumer_groups)
         self.consumer = ConsumerCoordinator(self.table, rebalances, sessions)
         self.commits = Commits(self.table.account)
@@ -55,6 +57,18 @@ class Coordinator:
     async def run(self) -> None:
         """Keep the deadlines of members, for ever."""
         await self.table.timers.run()
+
+    def _release(self, group: LiveGroup) -> None:
+        """Answer those who wait in a group that makes room for others, and give back what it holds."""
+        if isinstance(group, ClassicGroup):
+            for classic in list(group.members.values()):
+                self._rebalances.remove(group, classic)
+            self._rebalances.forget_all(group)
+            group.release()
+        elif isinstance(group, ConsumerGroup):
+            for member in group.members.values():
+                self._sessions.forget(group, member)
+            group.release()
 
     def why_no_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Return why a member may not ask for offsets; NONE if it may."""

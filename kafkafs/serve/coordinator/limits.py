@@ -12,7 +12,7 @@ class GroupLimits:
     """Limits on groups and times of rebalances."""
 
     groups: int = 10_000
-    """Most groups in memory; groups without members make room first."""
+    """Most groups in memory; groups without members, or with silent ones, make room first."""
     members: int = 2_000
     """Most members of a group."""
     protocols: int = 100

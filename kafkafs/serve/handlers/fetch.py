@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 IDS_SINCE = 13
 _LEADERS_SINCE = 16
+LARGE_REQUEST = 64 * 1024
+"""Bytes; a request with more, such as one of thousands of partitions, takes milliseconds of every step."""
 POLL_SECONDS = 0.1
 """Time between two looks at the logs while a client waits for records."""
 _NO_REPLICA = -1
@@ -57,6 +59,7 @@ class Fetches:
 
     Attributes:
         quick: answers requests of which all is known; None without the extension.
+        large: limits the threads that work at requests above LARGE_REQUEST to one, as they take turns with all others.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Fetches:
         self._budgets = budgets
         self._limiter = limiter
         self._sessions = FetchSessions()
+        self.large = trio.CapacityLimiter(1)
         self.quick: QuickFetches | None = None
         if extension is not None:
             self.quick = extension.QuickFetches(
@@ -91,7 +95,8 @@ class Fetches:
 
     async def answer(self, request: Request) -> Fields:
         """Return the answer to a request."""
-        found = await trio.to_thread.run_sync(self.answer_now, request, limiter=self._limiter)
+        limiter = self._limiter_of(request)
+        found = await trio.to_thread.run_sync(self.answer_now, request, limiter=limiter)
         return await self.finish(found) if isinstance(found, WaitingFetch) else found
 
     def answer_now(self, request: Request, session: Begun = None) -> Fields | WaitingFetch:
@@ -114,9 +119,13 @@ class Fetches:
         """Return the answer to a request as soon as there are enough records, or its time is over."""
         while True:
             await trio.sleep(min(max(waiting.end - monotonic(), 0), POLL_SECONDS))
-            found = await trio.to_thread.run_sync(self._look, *waiting, limiter=self._limiter)
+            limiter = self._limiter_of(waiting.request)
+            found = await trio.to_thread.run_sync(self._look, *waiting, limiter=limiter)
             if found is not None:
                 return found
+
+    def _limiter_of(self, request: Request) -> trio.CapacityLimiter:
+        return self.large if request.size > LARGE_REQUEST else self._limiter
 
     def _look(self, session: FetchSession, request: Request, end: float) -> Fields | None:
         """Read all partitions once; return None to wait for records. Runs in a thread."""

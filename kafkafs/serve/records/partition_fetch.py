@@ -46,6 +46,8 @@ from kafkafs.serve.records.partition_look import (
 logger = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN = 60
+_MOST_LOSSES = 1000
+"""Places with lost offsets that one answer leaves out; behind more of them a batch without records is sent."""
 
 
 class WantedBatches(NamedTuple):
@@ -96,7 +98,7 @@ class FetchRules(NamedTuple):
     """What the operator chose.
 
     Attributes:
-        skip_damaged: answer a batch without records in place of damage, not an error.
+        skip_damaged: leave damage out: answer with the batches behind it, or at the log end with one without records.
         old_formats: what becomes of batches of magic 0 and 1.
     """
 
@@ -131,7 +133,7 @@ class PartitionFetch:
 
     Attributes:
         looks: what is known of the partitions.
-        damage_answers: answers with an error, or with a batch without records, for lost or damaged offsets.
+        damage_answers: answers that tell of lost or damaged offsets by an error, or that leave them out.
     """
 
     def __init__(self, cluster: ClusterView, rules: FetchRules) -> None:
@@ -245,12 +247,42 @@ class PartitionFetch:
         most: int,
         min_one_batch: bool,
     ) -> FetchedBatches:
+        """Return the batches from an offset below `bound` on; lost offsets are an error, or left out."""
+        sought = offset
+        for _ in range(_MOST_LOSSES):
+            batches = find_batches(look, sought, most, min_one_batch=min_one_batch)
+            if batches is None and sought == offset:
+                return answer
+            found = (
+                self._good(look, sought, bound, batches, answer, most, min_one_batch)
+                if isinstance(batches, GoodBatches)
+                else batches
+            )
+            if isinstance(found, FetchedBatches):
+                return found
+            if sought == offset:
+                with self._counting:
+                    self.damage_answers += 1
+            if not self._rules.skip_damaged:
+                return FetchedBatches(ErrorCode.CORRUPT_MESSAGE)
+            sought = bound if found is None else found.next_offset
+            if sought >= bound:
+                break
+        answer.pieces = (_empty_batch(look.view, offset, sought),)
+        return answer
+
+    def _good(
+        self,
+        look: PartitionLook,
+        offset: Offset,
+        bound: Offset,
+        found: GoodBatches,
+        answer: FetchedBatches,
+        most: int,
+        min_one_batch: bool,
+    ) -> FetchedBatches | DamagedOffsets:
+        """Return the answer with the good batches that were found, or the damage where they cannot be converted."""
         view = look.view
-        found = find_batches(look, offset, most, min_one_batch=min_one_batch)
-        if found is None:
-            return answer
-        if isinstance(found, DamagedOffsets):
-            return self._without_lost(view, offset, found, answer)
         segment, file, start, first_size, stop = found
         limit = position_of(view, segment, bound)
         most = max(most, first_size) if min_one_batch else most
@@ -282,37 +314,31 @@ class PartitionFetch:
         answer: FetchedBatches,
         most: int,
         min_one_batch: bool,
-    ) -> FetchedBatches:
-        """Return batches of magic 2 in place of those of magic 0 and 1, or the error."""
+    ) -> FetchedBatches | DamagedOffsets:
+        """Return batches of magic 2 in place of those of magic 0 and 1, or the error or damage."""
         if self._rules.old_formats is OldFormats.REFUSE:
             return FetchedBatches(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
         made = self._conversions.convert(view, found.segment, found.start, end)
         if made.failed is not None and not made.batches:
-            return self._without_lost(view, offset, made.failed, answer)
+            return made.failed
         if len(made.batches[0]) > most and not min_one_batch:
             return answer
         answer.pieces = (made.up_to(most),)
         return answer
 
-    def _without_lost(
-        self, view: LogView, offset: Offset, lost: DamagedOffsets, answer: FetchedBatches
-    ) -> FetchedBatches:
-        """Return the error of damage, or a batch without records that takes its place."""
-        with self._counting:
-            self.damage_answers += 1
-        if not self._rules.skip_damaged:
-            return FetchedBatches(ErrorCode.CORRUPT_MESSAGE)
-        empty = encode_empty_batch(
-            base_offset=offset,
-            last_offset=lost.next_offset - 1,
-            producer_id=NO_PRODUCER_ID,
-            producer_epoch=NO_PRODUCER_EPOCH,
-            base_sequence=NO_SEQUENCE,
-            partition_leader_epoch=max(view.leader_epochs.epoch_for(offset) or 0, 0),
-            timestamp_type=TimestampType.CREATE_TIME,
-            timestamp=NO_TIMESTAMP,
-            is_transactional=False,
-            is_control=False,
-        )
-        answer.pieces = (bytes(empty),)
-        return answer
+
+def _empty_batch(view: LogView, offset: Offset, end: Offset) -> bytes:
+    """Return a batch without records for the offsets of [offset, end), as compaction leaves them."""
+    empty = encode_empty_batch(
+        base_offset=offset,
+        last_offset=end - 1,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        partition_leader_epoch=max(view.leader_epochs.epoch_for(offset) or 0, 0),
+        timestamp_type=TimestampType.CREATE_TIME,
+        timestamp=NO_TIMESTAMP,
+        is_transactional=False,
+        is_control=False,
+    )
+    return bytes(empty)

@@ -27,7 +27,9 @@ from tests.fixtures_data import (
     truth_partitions,
     truth_records,
 )
+from tests.kafkafs.serve.connection import Connection
 from tests.kafkafs.serve.consumed import Consumer, FetchError, bytes_of
+from tests.kafkafs.serve.serving import serving
 
 PARTITIONS = [(kind, name) for kind in WITH_TRUTH for name in truth_partitions(kind)]
 each_partition = pytest.mark.parametrize(("kind", "name"), PARTITIONS)
@@ -177,6 +179,21 @@ def test_with_skip_damaged_every_other_record_is_served(hurt):
     consumer = Consumer(source, rules=FetchRules(skip_damaged=True))
     got = plain(facts(consumer.records("orders-0")))
     assert got == [each for each in truth("current", "orders-0") if not first <= each[0] <= last]
+
+
+def test_with_skip_damaged_a_fetch_at_damage_gets_the_next_good_batch_on_the_wire(hurt, tmp_path):
+    """Clients that read on from the last record they got, such as kafka-go, ask for ever after an empty batch."""
+    source, first, last = hurt
+    with serving(source, tmp_path, "--skip-damaged") as served, Connection(served) as client:
+        for offset in (first, last):
+            partition = {"partition": 0, "fetchOffset": offset, "partitionMaxBytes": 1}
+            answer = client.ask(
+                1, 12, replicaId=-1, maxWaitMs=0, minBytes=1, maxBytes=1 << 20, sessionEpoch=-1,
+                topics=[{"topic": "orders", "partitions": [partition]}],
+            )  # fmt: skip
+            records = answer["responses"][0]["partitions"][0]["records"]
+            got = next(iter(MemoryRecords(bytes(records)).batches()))
+            assert (got.base_offset, bool(got.record_count)) == (last + 1, True)
 
 
 def test_a_lost_segment_end_is_passed_over_to_the_next_segment(tmp_path):

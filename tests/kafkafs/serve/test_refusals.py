@@ -10,12 +10,13 @@ import pytest
 
 from engine.topics.message.decoding import read_message
 from engine.topics.message.schema import Array, Field, Struct, empty
-from kafkafs.serve import refusal_log
+from kafkafs.serve import rare_lines
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.handlers.refusals import REFUSALS
 from kafkafs.serve.handlers.refused import READ_ONLY, refuse
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import read_request, write_response
+from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.request import Request
 from tests.fixtures_data import copy_of
 from tests.kafkafs.serve.connection import Connection, request
@@ -103,30 +104,27 @@ def test_a_producer_that_wants_no_answer_gets_none():
 
 def test_the_log_tells_a_refused_client_once_and_later_how_often(caplog, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(refusal_log, "monotonic", lambda: clock[0])
-    log = refusal_log.RefusalLog()
-    asked = Request(
-        13, {"acks": 0, "topicData": []}, "", 0, client="1.2.3.4:5 (app)", client_id="app"
-    )
+    monkeypatch.setattr(rare_lines, "monotonic", lambda: clock[0])
+    lines = RareLines()
     for _ in range(1000):
-        log.add("Produce", asked)
-    log.add("CreateTopics", asked)
+        lines.warn("Produce", "1.2.3.4:5 (app): Produce refused")
+    lines.warn("CreateTopics", "1.2.3.4:5 (app): CreateTopics refused")
     clock[0] = 61.0
-    log.add("Produce", asked)
+    lines.warn("Produce", "1.2.3.4:6 (app): Produce refused")
     assert [each.getMessage() for each in caplog.records] == [
-        "1.2.3.4:5 (app): Produce refused: the server is read-only",
-        "1.2.3.4:5 (app): CreateTopics refused: the server is read-only",
-        "1.2.3.4:5 (app): Produce refused, 1000 since the last line",
+        "1.2.3.4:5 (app): Produce refused",
+        "1.2.3.4:5 (app): CreateTopics refused",
+        "1.2.3.4:6 (app): Produce refused, 1000 since the last line",
     ]
 
 
 def test_a_log_of_many_refused_clients_keeps_the_last_ones(caplog):
-    log = refusal_log.RefusalLog()
+    lines = RareLines()
     for number in range(3000):
-        log.add("Produce", Request(13, {}, "", 0, client_id=f"app-{number}"))
+        lines.warn(number, "refused")
     assert len(caplog.records) == 3000
-    log.add("Produce", Request(13, {}, "", 0, client_id="app-2999"))
-    log.add("Produce", Request(13, {}, "", 0, client_id="app-0"))
+    lines.warn(2999, "refused")
+    lines.warn(0, "refused")
     assert len(caplog.records) == 3001
 
 

@@ -33,7 +33,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     before = state_of(source)
-    with serving(source, tmp_path_factory.mktemp("log")) as found:
+    many = "connections_per_address=2000"
+    with serving(source, tmp_path_factory.mktemp("log"), "-o", many) as found:
         yield found
     assert state_of(source) == before
 

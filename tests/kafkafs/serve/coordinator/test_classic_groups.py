@@ -342,18 +342,48 @@ async def test_a_member_has_a_limit_of_strategies(script: Script) -> None:
 
 def test_unused_groups_make_room_for_others():
     async def many(script: Script) -> None:
+        await trio.sleep(1)
         for name in ("a", "b"):
             joined = await script.join(version=3, groupId=name)
             assert joined["errorCode"] == 0
+            heartbeat(script, name, joined["memberId"])
         assert (await script.join(version=3, groupId="c"))["errorCode"] == GROUP_IS_FULL
         fields = {"groupId": "a", "memberId": joined["memberId"]}
         assert script.coordinator.classic.leave(asked(0, fields))["errorCode"] == UNKNOWN_MEMBER
         fields["groupId"] = "b"
         assert script.coordinator.classic.leave(asked(0, fields))["errorCode"] == 0
+        await trio.sleep(1.1)  # a search for room that was in vain is not repeated at once
         assert (await script.join(version=3, groupId="c"))["errorCode"] == 0
         assert script.coordinator.table.get("b") is None
 
     scripted(many, GroupLimits(groups=2, first_rebalance_seconds=0))()
+
+
+def heartbeat(script: Script, group: str, member_id: str) -> int:
+    fields = {"groupId": group, "memberId": member_id, "groupInstanceId": None, "generationId": 1}
+    return int(script.coordinator.classic.heartbeat(asked(4, fields))["errorCode"])
+
+
+def test_members_that_never_come_back_make_room_for_others_first():
+    async def many(script: Script) -> None:
+        await trio.sleep(1)
+        joined = await script.join(version=3, groupId="at work")
+        heartbeat(script, "at work", joined["memberId"])
+        table = script.coordinator.table
+        for number in range(50):  # half of them only promised
+            await script.join(version=3 + number % 2 * 6, groupId=str(number))
+            assert (table.get(str(number)) is None, table.get("at work") is None) == (False, False)
+        assert len(table.all()) == 10
+        assert table.account.held < 25_000
+        assert len(script.coordinator.table.timers) < 60
+        await trio.sleep(11)  # without a heartbeat
+        for number in range(50, 70):
+            await script.join(version=3, groupId=str(number))
+            heartbeat(script, str(number), "")
+        assert table.get("at work") is None
+        assert heartbeat(script, "at work", joined["memberId"]) == UNKNOWN_MEMBER
+
+    scripted(many, GroupLimits(groups=10, first_rebalance_seconds=0))()
 
 
 # The account of bytes
