@@ -133,6 +133,10 @@ class Connections:
         """End the threads that clients share. No connection may be served any more."""
         self._polling.close()
 
+    def renew(self, tls: ssl.SSLContext | None, logins: Logins | None) -> None:
+        """Change TLS and logins for clients that connect from now on."""
+        self._tls, self._logins = tls, logins
+
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve a connection until it ends."""
         try:

@@ -27,10 +27,12 @@ from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS, ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.connections import Connections
 from kafkafs.serve.control.control_server import ControlServer, control_listener
+from kafkafs.serve.control.metrics import Metrics
 from kafkafs.serve.control.status import ServerStatus
 from kafkafs.serve.coordinator.commits.commit_file import CommitFile
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS
+from kafkafs.serve.network.http import HttpServer
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules
 from kafkafs.serve.registry.listening import registry_server
 from kafkafs.serve.security.login import Logins
@@ -39,6 +41,10 @@ logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 5.0
 """Time for threads that answer requests when the server ends."""
+
+
+class ReloadError(Exception):
+    """Files of passwords or certificates cannot be used; those that were read before are."""
 
 
 class ListenError(Exception):
@@ -52,6 +58,7 @@ class ServeOptions:
     Attributes:
         host, port: address to listen on; port 0 for a free one.
         advertised: host and port that clients are told; None for the address that each one used.
+        metrics: host and port for monitors; None for none.
         choice: partitions to serve.
         renames: new names of topics and partitions by their old ones.
         snapshot: show the files as they are at the start.
@@ -64,6 +71,7 @@ class ServeOptions:
         commit_to: absolute path of a file for commits of groups; None to keep them in memory alone.
         tls: settings of TLS; None without.
         logins: how clients log in; None if they need not.
+        reload: reads the files of TLS and logins again; may raise ReloadError.
         foreground: stay with the terminal, which gets the log.
         log_file: path of a file for the log.
         debug: log also connections that end.
@@ -73,6 +81,7 @@ class ServeOptions:
     host: str = "127.0.0.1"
     port: int = 9092
     advertised: tuple[str, int] | None = None
+    metrics: tuple[str, int] | None = None
     choice: PartitionChoice | None = None
     renames: Mapping[str, str] = field(default_factory=dict)
     snapshot: bool = False
@@ -85,6 +94,7 @@ class ServeOptions:
     commit_to: str | None = None
     tls: ssl.SSLContext | None = None
     logins: Logins | None = None
+    reload: Callable[[], tuple[ssl.SSLContext | None, Logins | None]] = lambda: (None, None)
     foreground: bool = True
     log_file: str | None = None
     debug: bool = False
@@ -168,15 +178,19 @@ async def _serve(
     )
     listeners = await _listeners((options.host, options.port), "--listen")
     host, port = _address(listeners)
+    monitors = [] if options.metrics is None else await _listeners(options.metrics, "--metrics")
     registry = options.schema_registry
     registry_listeners = [] if registry is None else await _listeners(registry, "--schema-registry")
     if registry_listeners:
         registry = _address(registry_listeners)
     facts = _facts(options, Listening(host, port, registry))
     status = ServerStatus(logs, connections.counters, broker.fetches, facts, log_text)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
+            if monitors:
+                metrics = _metrics(logs, connections, broker)
+                nursery.start_soon(trio.serve_listeners, HttpServer(metrics.answer).serve, monitors)
             nursery.start_soon(connections.gone.watch)
             if registry is not None:
                 schemas = registry_server(logs, cluster.cluster_id)
@@ -193,12 +207,35 @@ async def _serve(
             ready(Listening(host, port, registry), sentence)
             notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
             async for number in signals:
+                if number == signal.SIGHUP:
+                    await _reload(connections, options)
+                    continue
                 logger.info("%s: ending", signal.Signals(number).name)
                 notify(STOPPING=1)
                 _end_later()
                 nursery.cancel_scope.cancel()
                 break
     connections.close()
+
+
+def _metrics(logs: SourceLogs, connections: Connections, broker: Broker) -> Metrics:
+    return Metrics(
+        logs,
+        connections.counters,
+        lambda: broker.fetches.damage_answers,
+        lambda: len(broker.coordinator.table.all()),
+    )
+
+
+async def _reload(connections: Connections, options: ServeOptions) -> None:
+    """Read the files of TLS and logins again, for clients that connect from now on."""
+    try:
+        tls, logins = await trio.to_thread.run_sync(options.reload)
+    except ReloadError as error:
+        logger.error("SIGHUP: %s; the files that were read before are used", error)
+        return
+    connections.renew(tls, logins)
+    logger.info("SIGHUP: passwords and certificates are read again")
 
 
 def _end_later() -> None:

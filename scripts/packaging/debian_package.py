@@ -42,18 +42,63 @@ exec(compile(open("/usr/lib/kafkafs/kafkafs.py").read(), "/usr/lib/kafkafs/kafka
 FSTAB = """# Lines of /etc/fstab. The source must be mounted before it.
 /var/lib/kafka/data  /mnt/kafka  fuse.kafkafs  ro,allow_other,nofail,x-systemd.requires-mounts-for=/var/lib/kafka  0 0
 """
-UNIT = """# /etc/systemd/system/kafkafs.service
-[Unit]
-Description=Kafka's log directory as files
-RequiresMountsFor=/var/lib/kafka/data
+MOUNT_UNIT = """[Unit]
+Description=Kafka's log directories as files
+Documentation=man:kafkafs-mount(1)
+ConditionPathExists=/etc/default/kafkafs-mount
 
+# No ProtectSystem= and the like: a service with a mount namespace of its own mounts for nobody else.
 [Service]
-ExecStart=/usr/bin/kafkafs mount -f -o allow_other /var/lib/kafka/data /mnt/kafka
-ExecStop=/usr/bin/kafkafs umount /mnt/kafka
+Type=notify
+EnvironmentFile=/etc/default/kafkafs-mount
+ExecStart=/usr/bin/kafkafs mount -f $OPTIONS $SOURCES $MOUNTPOINT
+ExecStop=/usr/bin/kafkafs umount $MOUNTPOINT
 Restart=on-failure
+User=root
+MemoryMax=2G
 
 [Install]
 WantedBy=multi-user.target
+"""
+SERVE_UNIT = """[Unit]
+Description=Kafka's log directories as a read-only broker
+Documentation=man:kafkafs-serve(1)
+ConditionPathExists=/etc/default/kafkafs-serve
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=notify
+EnvironmentFile=/etc/default/kafkafs-serve
+ExecStart=/usr/bin/kafkafs serve -f $OPTIONS $SOURCES
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+User=kafka
+StateDirectory=kafkafs
+MemoryMax=2G
+LimitNOFILE=65536
+ProtectSystem=strict
+ReadOnlyPaths=/
+ReadWritePaths=/var/lib/kafkafs
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+
+[Install]
+WantedBy=multi-user.target
+"""
+MOUNT_DEFAULTS = """# Copy this file to /etc/default/kafkafs-mount, then: systemctl enable --now kafkafs-mount
+SOURCES=/var/lib/kafka/data
+MOUNTPOINT=/mnt/kafka
+OPTIONS="-o allow_other"
+"""
+SERVE_DEFAULTS = """# Copy this file to /etc/default/kafkafs-serve, then: systemctl enable --now kafkafs-serve
+# The server has the user kafka, who can read the sources; another one: systemctl edit kafkafs-serve
+SOURCES=/var/lib/kafka/data
+OPTIONS="--listen 127.0.0.1:9092 --metrics 127.0.0.1:9308 --commit-to /var/lib/kafkafs/commits"
 """
 SHELLS = {
     "bash": "usr/share/bash-completion/completions/kafkafs",
@@ -99,7 +144,10 @@ def _documents(tree: Path, home: Path) -> None:
     _write(documents / "copyright", (ROOT / "LICENSE").read_text(encoding="utf-8"))
     _write(documents / "changelog.gz", (ROOT / "CHANGELOG.md").read_bytes())
     _write(documents / "examples/fstab", FSTAB)
-    _write(documents / "examples/kafkafs.service", UNIT)
+    _write(documents / "examples/kafkafs-mount", MOUNT_DEFAULTS)
+    _write(documents / "examples/kafkafs-serve", SERVE_DEFAULTS)
+    _write(tree / "usr/lib/systemd/system/kafkafs-mount.service", MOUNT_UNIT)
+    _write(tree / "usr/lib/systemd/system/kafkafs-serve.service", SERVE_UNIT)
     licences = sorted(home.glob("lib/python3.11/site-packages/*.dist-info/METADATA"))
     names = [f"{path.parent.name.removesuffix('.dist-info')}\n" for path in licences]
     notice = "Inside /usr/lib/kafkafs: Debian's Python (lib/python3.11/LICENSE), and, each with its licence in\nlib/python3.11/site-packages/*.dist-info:\n\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,9 +18,12 @@ from kafkafs.cli.printing.terminal.verbosity import verbosity
 from kafkafs.exit_codes import EXIT_CANNOT_READ, EXIT_USAGE
 
 if TYPE_CHECKING:
+    import ssl
+
     from engine.log.log_directory import LogSource
     from engine.log.partition_choice import PartitionChoice
     from kafkafs.serve.budgets import ServeBudgets
+    from kafkafs.serve.security.login import Logins
     from kafkafs.serve.server import Listening
 
 _STOP_SECONDS = 30.0
@@ -59,6 +63,13 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     metavar="HOST:PORT",
     help="Address that clients are told to connect to; by default the one under which each client "
     "reached the server.",
+)
+@click.option(
+    "--metrics",
+    type=Address(),
+    metavar="HOST:PORT",
+    help="Address for monitors: /metrics in the text format of Prometheus, and /healthz. Whoever reaches it reads "
+    "names of partitions and numbers, no records.",
 )
 @click.option(
     "-f/-b",
@@ -161,6 +172,7 @@ def serve(
     kafkafs serve /var/lib/kafka/data
     kafkafs serve /disk1/kafka /disk2/kafka --listen 127.0.0.1:19092
     kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
+    kafkafs serve /var/lib/kafka/data --metrics 127.0.0.1:9308
     kafkafs serve mailed/payments.log --rename payments=orders-3
     kafkafs serve /var/lib/kafka/data --schema-registry 127.0.0.1:8081
     kafkafs serve /var/lib/kafka/data -b --print-config > client.properties
@@ -197,6 +209,7 @@ def serve(
         schema_registry=schema_registry,
         tls=security.tls,
         logins=security.logins,
+        reload=partial(_reload, security),
         quiet=verbosity().is_quiet,
         **chosen,
     )
@@ -218,6 +231,16 @@ def serve(
             ready=ready,
         )
     )
+
+
+def _reload(security: ClientSecurity) -> tuple[ssl.SSLContext | None, Logins | None]:
+    from kafkafs.serve.server import ReloadError
+
+    try:
+        found = security.again()
+    except click.ClickException as error:
+        raise ReloadError(error.format_message()) from None
+    return found.tls, found.logins
 
 
 def _check(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import wraps
+import os
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -52,11 +54,13 @@ class ClientSecurity(NamedTuple):
         tls: settings of TLS; None without.
         logins: how clients log in; None if they need not.
         is_open: whether everybody who reaches the address may read.
+        again: reads the files again. Raises click.ClickException.
     """
 
     tls: ssl.SSLContext | None
     logins: Logins | None
     is_open: bool
+    again: Callable[[], ClientSecurity]
 
     def warn_if_open(self, host: str, port: int) -> None:
         """Warn if everybody may read who reaches the address from another machine."""
@@ -106,14 +110,29 @@ def security_options(command: Command) -> Command:
         mechanisms: tuple[str, ...],
         **named: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        tls = _tls(tls_cert, tls_key, tls_client_ca)
-        logins = _logins(password_file, mechanisms, has_tls=tls is not None)
-        is_open = logins is None and tls_client_ca is None
-        return command(*given, security=ClientSecurity(tls, logins, is_open), **named)
+        certificate, key, client_ca, passwords = (
+            None if path is None else os.path.abspath(path)  # a daemon reads them again elsewhere
+            for path in (tls_cert, tls_key, tls_client_ca, password_file)
+        )
+        security = _security(certificate, key, client_ca, passwords, mechanisms)
+        return command(*given, security=security, **named)
 
     for option in reversed(_OPTIONS):
         with_security = option(with_security)
     return with_security  # type: ignore[return-value]
+
+
+def _security(
+    certificate: str | None,
+    key: str | None,
+    client_ca: str | None,
+    passwords: str | None,
+    mechanisms: tuple[str, ...],
+) -> ClientSecurity:
+    tls = _tls(certificate, key, client_ca)
+    logins = _logins(passwords, mechanisms, has_tls=tls is not None)
+    again = partial(_security, certificate, key, client_ca, passwords, mechanisms)
+    return ClientSecurity(tls, logins, logins is None and client_ca is None, again)
 
 
 def _tls(certificate: str | None, key: str | None, client_ca: str | None) -> ssl.SSLContext | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import signal
 import struct
 import time
 from collections.abc import Iterator
@@ -263,3 +264,17 @@ def test_a_password_file_of_another_form_is_refused_without_a_password(tmp_path,
 def test_a_password_has_everything_behind_the_first_colon(tmp_path):
     path = password_file(tmp_path, "a: b:c #d\r\n")
     assert read_password_file(path) == {"a": " b:c #d"}
+
+
+def test_sighup_reads_the_passwords_again_and_keeps_them_where_the_file_is_broken(source, tmp_path):
+    path = password_file(tmp_path, "alice:old\n")
+    with serving(source, tmp_path, "--password-file", path) as served:
+        password_file(tmp_path, "alice:new\n")
+        served.process.send_signal(signal.SIGHUP)
+        assert served.warned("SIGHUP: passwords and certificates are read again")
+        password_file(tmp_path, "no colon\n")
+        served.process.send_signal(signal.SIGHUP)
+        assert served.warned("SIGHUP: ", "not NAME:PASSWORD; the files that were read before")
+        with Connection(served) as connection:
+            log_in(connection, "SCRAM-SHA-256", "alice", "new")
+            assert is_served(connection)
