@@ -4,7 +4,8 @@ A block of another place of the log, or of another log, holds whole batches with
 offset, which no checksum covers, moves a batch. In both cases offsets go back somewhere in the file. In their place
 are the batches of the chain: ascending offsets that do not overlap, in file order, with the most records. Of chains
 with equally many, the one counts with the most batches that continue a neighbour in the file. A batch that continues
-none, and would if one bit of its base offset were another, was hit there: its records do not count.
+none, and would, or would be continued, if one bit of its base offset were another, was hit there: its records do not
+count.
 """
 
 from __future__ import annotations
@@ -114,8 +115,18 @@ def _neighbours(
     before = np.concatenate(([expected], last[:-1] + 1))
     links = touches & (base == before)
     fits = links | np.append(links[1:], False)
-    other = base ^ before
-    return fits, touches & ~fits & (other & (other - 1) == 0)
+    # The batch before may be the one that was hit, where damage hides what it continues.
+    touched = np.append(touches[1:], False)
+    wanted = np.append(base[1:], 0) - (last - base + 1)
+    is_hit = touches & _differ_in_a_bit(base, before) | touched & _differ_in_a_bit(base, wanted)
+    return fits, ~fits & is_hit
+
+
+def _differ_in_a_bit(
+    one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    bits = one ^ other
+    return bits & (bits - 1) == 0
 
 
 def heaviest_chain(batches: Ranges, weights: Sequence[int]) -> list[int]:

@@ -13,10 +13,7 @@ from engine import kernel
 from engine.arrays import npt
 from engine.columns.batch_table import holds_control
 from engine.errors import KafkaStorageError
-from engine.files.file_names import (
-    FileState,
-    log_file_name,
-)
+from engine.files.file_names import FileKind, FileState, log_file_name, parse_file_name
 from engine.log.folder_listing import FolderListing
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
@@ -38,11 +35,18 @@ _MANY = 10
 
 
 def orphans_without_log(listing: FolderListing) -> tuple[Offset, ...]:
-    """Return base offsets of indexes whose records file is not there, not even renamed for deletion."""
+    """Return base offsets of indexes whose records file is not there, not even renamed for deletion, and of ``.swap``
+    files that a start deletes as parts of an unfinished replacement, without the records file that they replace."""
+    found = set(orphan_indexes(listing))
+    for file, _ in listing.leftovers:
+        name = parse_file_name(file)
+        if name is not None and name.kind is FileKind.LOG and name.state is FileState.SWAP:
+            found.add(int(file[:20]))
     return tuple(
         base
-        for base in orphan_indexes(listing)
-        if not listing.has_file(log_file_name(base, FileState.DELETED))
+        for base in sorted(found)
+        if base not in listing.base_offsets
+        and not listing.has_file(log_file_name(base, FileState.DELETED))
     )
 
 

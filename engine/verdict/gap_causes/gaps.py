@@ -41,7 +41,7 @@ class Evidence:
             a delete horizon; -1 without one.
         keyless: offset of the first data record without a key, which compaction would have removed.
         breaks: places where producers' sequences are interrupted.
-        orphans: base offsets of indexes without a records file.
+        orphans: base offsets of indexes and .swap files without a records file.
         find_indexed: returns what an index states of batches in a gap, in words; None without a log to look into.
         find_keyless: looks for `keyless` when it is needed; None if it is known.
         repeated: the first repeated key, which compaction would not have left below a gap.
@@ -114,7 +114,9 @@ def classify(gap: OffsetGap, evidence: Evidence) -> Verdict:
         return Verdict("gap-retention", True, "below the log start")
     for orphan in evidence.orphans:
         if gap.first_offset <= orphan < gap.next_offset:
-            return Verdict("gap-loss", True, f"segment {orphan} has an index but no records file")
+            return Verdict(
+                "gap-loss", True, f"segment {orphan} has an index or a .swap, but no records file"
+            )
     indexed = None if evidence.find_indexed is None else evidence.find_indexed(gap)
     if indexed is not None:
         return Verdict("gap-loss", True, indexed)

@@ -83,6 +83,8 @@ FOUND = {
     70091: "a wrong offset beside damage hides no good batch",
     200042: "an impossible offset behind a damaged batch loses nothing before it",
     200047: "without metadata nobody knows a lost segment of keyed records from compaction",
+    200781: "records that are only in a .swap which a start deletes are lost, not compacted",
+    201427: "a batch with a flipped bit in its offset, behind damage, hides no batch after it",
 }
 
 
