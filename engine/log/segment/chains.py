@@ -126,7 +126,8 @@ def _differ_in_a_bit(
     one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     bits = one ^ other
-    return bits & (bits - 1) == 0
+    is_one: npt.NDArray[np.bool_] = bits & (bits - 1) == 0
+    return is_one
 
 
 def heaviest_chain(batches: Ranges, weights: Sequence[int]) -> list[int]:

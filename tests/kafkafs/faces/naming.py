@@ -312,9 +312,9 @@ def _fetch_all(
         pieces = consumer.fetch(name, offset).pieces
         following = offset
         for batch in MemoryRecords(bytes_of(pieces)).batches():
-            if batch.base_offset > following:
-                if strict.fetch(name, following).error == ErrorCode.CORRUPT_MESSAGE:
-                    lost |= between(following, batch.base_offset)
+            skips = batch.base_offset > following
+            if skips and strict.fetch(name, following).error == ErrorCode.CORRUPT_MESSAGE:
+                lost |= between(following, batch.base_offset)
             try:
                 offsets = {each.offset for each in batch.records()}
             except KafkaStorageError:
