@@ -40,6 +40,7 @@ class Screen:
         self.raw = ""
         self.pid, self.fd = pty.fork()
         if not self.pid:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
             os.environ.pop("NO_COLOR", None)
             os.environ.update({"TERM": "xterm", "LC_ALL": "C.UTF-8"} | environment)
             os.execv(sys.executable, [sys.executable, "-m", "kafkafs", "browse", *arguments])
