@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from engine.cut.moment import Moment as CutMoment
 from engine.replay.groups.group import Group
 from engine.replay.groups.known_groups import KnownGroups
 from engine.replay.groups.share_rows import ShareRow
 from engine.replay.partition_records import Unreadable
-from engine.replay.source_state import GroupRow
+from engine.replay.source_state import GroupRow, SourceState
 from engine.replay.transactions import OpenTransaction, Transaction, TransactionsImage
-from engine.units import Timestamp
-from kafkafs.api.moments import Moment, milliseconds
+from kafkafs.api.moments import Moment, moment_of
 from kafkafs.api.source_logs import SourceLogs
 
 
@@ -20,15 +20,18 @@ class Groups(Mapping[str, Group]):
 
     Args:
         logs: the open source.
-        until: only records with timestamps up to this count; None for all.
+        moment: the moment that they are shown as of; None for that of the source.
     """
 
-    def __init__(self, logs: SourceLogs, until: Timestamp | None = None) -> None:
+    def __init__(self, logs: SourceLogs, moment: CutMoment | None = None) -> None:
         self._logs = logs
-        self._until = until
+        self._moment = moment
+
+    def _state(self) -> SourceState:
+        return self._logs.state_at(self._moment)
 
     def _known(self) -> KnownGroups:
-        return self._logs.state.known_groups(self._until)
+        return self._state().known_groups()
 
     def __getitem__(self, name: str) -> Group:
         found = self._known().group(name)
@@ -46,8 +49,8 @@ class Groups(Mapping[str, Group]):
         return f"<{len(self)} groups>"
 
     def at(self, moment: Moment) -> Groups:
-        """Return the groups as they were at a moment."""
-        return Groups(self._logs, milliseconds(moment))
+        """Return the groups as they were at a moment, the same as of a source that is opened at it."""
+        return Groups(self._logs, moment_of(moment))
 
     def lag(self, name: str) -> list[GroupRow | ShareRow]:
         """Return the partitions of a group with committed offset, log end and lag, as `kafkafs groups` shows them.
@@ -55,7 +58,7 @@ class Groups(Mapping[str, Group]):
         Raises:
             KeyError: the source has no such group.
         """
-        return list(self._logs.state.lag_rows(self[name], self._known()))
+        return list(self._state().lag_rows(self[name], self._known()))
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -66,13 +69,16 @@ class Groups(Mapping[str, Group]):
 class Transactions(Mapping[str, Transaction]):
     """Transactional ids with their states; see `Groups` for the arguments."""
 
-    def __init__(self, logs: SourceLogs, until: Timestamp | None = None) -> None:
+    def __init__(self, logs: SourceLogs, moment: CutMoment | None = None) -> None:
         self._logs = logs
-        self._until = until
+        self._moment = moment
+
+    def _state(self) -> SourceState:
+        return self._logs.state_at(self._moment)
 
     def _image(self) -> TransactionsImage | None:
-        replay = self._logs.state.transactions
-        return replay.image(self._until) if replay.exists else None
+        replay = self._state().transactions
+        return replay.image() if replay.exists else None
 
     def __getitem__(self, name: str) -> Transaction:
         image = self._image()
@@ -93,12 +99,12 @@ class Transactions(Mapping[str, Transaction]):
         return f"<{len(self)} transactional ids>"
 
     def at(self, moment: Moment) -> Transactions:
-        """Return the transactional ids as they were at a moment."""
-        return Transactions(self._logs, milliseconds(moment))
+        """Return the transactional ids as they were at a moment, the same as of a source that is opened at it."""
+        return Transactions(self._logs, moment_of(moment))
 
     def open(self) -> list[OpenTransaction]:
         """Return the transactions in the logs that have no end."""
-        return list(self._logs.state.open_transactions(self._until))
+        return list(self._state().open_transactions())
 
     def hanging(self) -> list[OpenTransaction]:
         """Return the open transactions that no coordinator will end, or of which this is not known."""

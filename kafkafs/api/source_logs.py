@@ -21,6 +21,7 @@ from kafkafs.tree.errors import MaskedError
 from kafkafs.tree.tree import Tree
 
 if TYPE_CHECKING:
+    from engine.cut.moment import Moment
     from engine.replay.source_state import SourceState
     from kafkafs.records.row_mask import RowMask
 
@@ -178,6 +179,13 @@ class SourceLogs:
     def state(self) -> SourceState:
         """What Kafka's own topics add up to."""
         return self.tree.context.state
+
+    def state_at(self, moment: Moment | None) -> SourceState:
+        """Return what Kafka's own topics added up to at a moment.
+
+        Raises MomentError, SourceError, OSError.
+        """
+        return self.state if moment is None else self.tree.context.then(moment).state
 
 
 def _with_absolute_paths(options: TreeOptions) -> TreeOptions:

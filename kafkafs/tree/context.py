@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from engine.clock import SYSTEM_CLOCK
 from engine.log.log_directory import LogSource
 from engine.replay.internal_logs import InternalLogs
 from kafkafs.decode.chunk_cache import ChunkCache
@@ -35,6 +38,8 @@ TTL_AT_REST = 0.75
 _BATCHES_SHARE = 16 * MiB
 """Part of the cached bytes for single records."""
 _MADE_SHARE = 8 * MiB
+_MOST_MOMENTS = 8
+"""Moments that are kept open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +105,24 @@ class Context:
         return SourceState(self.source, logs=self.internal_logs)
 
     @made_once
+    def moments(self) -> OpenMoments:
+        """The source at the moments that were asked for last."""
+        return OpenMoments()
+
+    def then(self, moment: Moment) -> Context:
+        """Return the context of a moment; this one if the source is not shown any later.
+
+        Raises MomentError, SourceError, OSError.
+        """
+        cut = self.source.cut
+        last = SYSTEM_CLOCK.now_ms() if cut is None else cut.time
+        if moment.time is not None and moment.time >= last:
+            return self
+        found = self.moments.context(moment, self)
+        then = found.source.cut
+        return self if then is None or (cut is not None and then.time > last) else found
+
+    @made_once
     def key_maps(self) -> KeyMaps:
         """The newest offsets of keys, of partitions where several are looked up."""
         # Imported here: most trees search for no key.
@@ -156,3 +179,27 @@ class Context:
             if self._root_owner is None:
                 raise
         return self._root_owner
+
+
+class OpenMoments:
+    """The sources of the moments that were looked up last. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[Moment, Context] = OrderedDict()
+
+    def context(self, moment: Moment, now: Context) -> Context:
+        """Return the context of a moment's tree. Raises MomentError, SourceError, OSError."""
+        # Imported here: most trees are asked for no moment.
+        from engine.cut.opening import open_at
+
+        with self._lock:
+            known = self._known.pop(moment, None)
+            if known is None:
+                paths = [root.path for root in now.source.roots]
+                source = open_at(paths, moment, snapshot=now.is_snapshot, budgets=now.budgets)
+                known = Context(source, replace(now.options, at=moment), None)
+            self._known[moment] = known
+            while len(self._known) > _MOST_MOMENTS:
+                self._known.popitem(last=False)[1].source.close()
+            return known

@@ -82,9 +82,6 @@ def schemas(
     if context is not None and id_ is None:
         raise click.UsageError("--context needs --id: the context is that of the id")
     store = _opened(source, registry_topic)
-    at = moment_then()
-    if at is not None and at.time is not None:
-        store = store.as_of(at.time)
     if id_ is not None:
         is_fine = _show_id(store.by_id(context, id_), id_, as_json=as_json)
     elif subject is not None:
@@ -110,7 +107,7 @@ def _opened(source: str, registry_topic: str | None) -> SchemaStore:
     topic = registry_topic or SCHEMAS_TOPIC
     paths = source_paths((source,))
     files = [path for path in paths if not is_log_source(path)]
-    stores = [read_schema_files(path) for path in files]
+    stores = [_then(read_schema_files(path)) for path in files]
     if len(files) < len(paths):
         log_dirs = [path for path in paths if path not in files]
         with open_log_source((",".join(log_dirs),)) as logs, replaying() as advance:
@@ -119,6 +116,16 @@ def _opened(source: str, registry_topic: str | None) -> SchemaStore:
                 _nothing(f"there is no topic {topic}; --registry-topic names another")
             stores.insert(0, found.store())
     return SchemaStore.union(stores)
+
+
+def _then(store: SchemaStore) -> SchemaStore:
+    """Return the schemas of files at the moment of --at."""
+    at = moment_then()
+    if at is None:
+        return store
+    if at.time is None:
+        raise click.UsageError("--at is a time where SOURCE is files of schemas")
+    return store.as_of(at.time)
 
 
 def _list(found: Iterable[Schema], *, as_json: bool) -> None:

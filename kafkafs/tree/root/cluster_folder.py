@@ -10,7 +10,6 @@ from engine.checkpoint.meta_properties import MetaProperties
 from engine.errors import OffsetOutOfRangeError
 from engine.replay.cluster import ClusterImage
 from engine.replay.cluster_tables import Item
-from engine.units import Timestamp
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.node import Directory
 from kafkafs.tree.root.documents import Document, Documents, Folders, with_times
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 ABOUT = "cluster.json"
 
 
-def transactions_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
-    """Return `/transactions/`: a file for each transactional id, now or as of a time."""
+def transactions_folder(path: str, context: Context) -> Directory:
+    """Return `/transactions/`: a file for each transactional id."""
     replay = context.state.transactions
 
     def find(name: str) -> Document | None:
-        image = replay.image(until)
+        image = replay.image()
         found = image.transaction(name)
         if found is None:
             return None
@@ -38,16 +37,16 @@ def transactions_folder(path: str, context: Context, until: Timestamp | None) ->
     return Documents(
         path,
         context,
-        lambda: replay.image(until).names,
+        lambda: replay.image().names,
         find,
-        lambda: [each.facts() for each in replay.image(until).unreadable],
+        lambda: [each.facts() for each in replay.image().unreadable],
     )
 
 
-def cluster_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
-    """Return `/cluster/`, now or as of a time. Raises NotFound for a time before all snapshots and the log."""
-    image = _image(path, context, until)
-    fetch = partial(_image, path, context, until)
+def cluster_folder(path: str, context: Context) -> Directory:
+    """Return `/cluster/`. Raises NotFound for a time before all snapshots and the log."""
+    image = _image(path, context)
+    fetch = partial(_image, path, context)
     tables: dict[str, Callable[[ClusterImage], Mapping[str, Item]]] = {
         "brokers": partial(_by_number, table="brokers"),
         "controllers": partial(_by_number, table="controllers"),
@@ -68,9 +67,9 @@ def cluster_folder(path: str, context: Context, until: Timestamp | None) -> Dire
     return Folders(path, context, folders, {ABOUT: lambda: _about(context, fetch())})
 
 
-def _image(path: str, context: Context, until: Timestamp | None) -> ClusterImage:
+def _image(path: str, context: Context) -> ClusterImage:
     try:
-        return context.state.cluster.image(until)
+        return context.state.cluster.image()
     except OffsetOutOfRangeError as error:
         raise NotFound(path, str(error)) from None
 

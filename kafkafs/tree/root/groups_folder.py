@@ -12,7 +12,6 @@ from engine.replay.groups.group import CommittedOffset, Group
 from engine.replay.groups.known_groups import SHARE, KnownGroups
 from engine.replay.groups.share_rows import SharePlace, ShareRows
 from engine.replay.log_ends import lag
-from engine.units import Timestamp
 from kafkafs.escaped_names import escaped, name_of
 from kafkafs.tree.errors import NotFound
 from kafkafs.tree.listing import entry
@@ -27,13 +26,9 @@ MOST_SHOWN = 100
 
 
 class GroupsFolder(StateDirectory):
-    """`/groups/`: now, or from the records with timestamps up to a time."""
+    """`/groups/`."""
 
-    __slots__ = ("_until",)
-
-    def __init__(self, path: str, context: Context, until: Timestamp | None) -> None:
-        super().__init__(path, context)
-        self._until = until
+    __slots__ = ()
 
     def xattrs(self) -> dict[str, bytes]:
         return damage_xattrs([each.facts() for each in self._image().unreadable])
@@ -52,7 +47,7 @@ class GroupsFolder(StateDirectory):
             yield entry(self, name, Kind.DIRECTORY, cookie)
 
     def _image(self) -> KnownGroups:
-        return self.context.state.known_groups(self._until)
+        return self.context.state.known_groups()
 
 
 class GroupFolder(StateDirectory):
@@ -104,7 +99,7 @@ class GroupFolder(StateDirectory):
         return Document(facts, -1 if row.state is None else row.state.record_timestamp)
 
     def _document(self, offset: CommittedOffset) -> Document:
-        end = self.context.state.ends.end_of(offset.topic, offset.partition, self._known.until)
+        end = self.context.state.ends.end_of(offset.topic, offset.partition)
         facts: dict[str, Any] = {
             "group": self._group.group_id,
             **with_times(offset.facts()),
@@ -119,6 +114,6 @@ def damaged(damage: Sequence[Any]) -> dict[str, Any]:
     return {"damage": list(damage[:MOST_SHOWN])} if damage else {}
 
 
-def groups_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
-    """Return `/groups/`, now or as of a time."""
-    return GroupsFolder(path, context, until)
+def groups_folder(path: str, context: Context) -> Directory:
+    """Return `/groups/`."""
+    return GroupsFolder(path, context)

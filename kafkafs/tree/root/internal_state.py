@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.cut.moment import Moment
 from engine.topics.topic_names import (
     CLUSTER_METADATA,
     CONSUMER_OFFSETS,
@@ -62,6 +63,10 @@ def state_folder(
     masked = _masked(context, name)
     if masked is not None:
         raise context.mask.refused(path, REPLAYED.format(masked))
+    if until is not None:
+        context = context.then(Moment(time=until))
+        if not _exists(context, name):
+            return None
     # Imported here because the replays are large, and most commands need none.
     from kafkafs.tree.root.cluster_folder import cluster_folder, transactions_folder
     from kafkafs.tree.root.groups_folder import groups_folder
@@ -73,7 +78,7 @@ def state_folder(
         "cluster": cluster_folder,
         "schemas": schemas_folder,
     }
-    return folders[name](path, context, until)
+    return folders[name](path, context)
 
 
 def as_of(period: Period) -> Timestamp | None:

@@ -13,7 +13,7 @@ from kafkafs.tree.partition.partition import Partition
 from kafkafs.tree.partition.partition_folder import PartitionFolder
 from kafkafs.tree.plain_files import BytesFile
 from kafkafs.tree.root.internal_state import NAMES, has_state, state_folder
-from kafkafs.tree.root.moments_folder import MomentsFolder, OpenMoments
+from kafkafs.tree.root.moments_folder import MomentsFolder
 from kafkafs.tree.root.readme import readme
 from kafkafs.tree.root.root_state import RootStateFolder
 from kafkafs.tree.root.root_time import RootTimeFolder
@@ -87,13 +87,12 @@ def own_name(name: str) -> str:
 class RootFolder(Directory):
     """Root folder of the mount."""
 
-    __slots__ = ("_context", "_moments", "partitions")
+    __slots__ = ("_context", "partitions")
 
     def __init__(self, context: Context, path: str = "") -> None:
         super().__init__(path)
         self._context = context
         self.partitions = Partitions(context)
-        self._moments = OpenMoments()
 
     def attrs(self) -> Attrs:
         context = self._context
@@ -129,7 +128,7 @@ class RootFolder(Directory):
             case "time":
                 return RootTimeFolder(path, context, self.partitions)
             case "at" if not self.path:
-                return MomentsFolder(path, context, self._moments, RootFolder)
+                return MomentsFolder(path, context, RootFolder)
         folder = state_folder(path, context, name)
         if folder is not None:
             return folder

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.units import Timestamp
 from kafkafs.escaped_names import escaped, name_of
 from kafkafs.schemas.catalog import facts
 from kafkafs.schemas.schema import DEFAULT_CONTEXT, Schema
@@ -32,14 +31,9 @@ _SUFFIX = "@1"
 _JSON = ".json"
 
 
-def schemas_folder(path: str, context: Context, until: Timestamp | None) -> Directory:
-    """Return `/schemas/`, now or as of a time."""
-
-    def store() -> SchemaStore:
-        found = context.schemas.source_store()
-        return found if until is None else found.as_of(until)
-
-    return SchemasFolder(path, context, store)
+def schemas_folder(path: str, context: Context) -> Directory:
+    """Return `/schemas/`."""
+    return SchemasFolder(path, context, context.schemas.source_store)
 
 
 class SchemasFolder(StateDirectory):

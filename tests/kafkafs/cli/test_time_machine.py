@@ -79,3 +79,25 @@ def test_a_deleted_topic_is_read_from_the_folder_that_is_set_aside() -> None:
     assert "doomed-0" in source.partitions()
     assert source.partitions()["doomed-0"].view().log_end_offset > 0
     source.close()
+
+
+def test_groups_and_transactions_in_python_and_of_a_period_are_those_of_the_cut() -> None:
+    with kafkafs.open(CURRENT) as source:
+        stamps = [each.record_timestamp for each in source.transactions.values()]
+        for moment in (int(sum(stamps) / len(stamps)), "orders-0@500"):
+            with kafkafs.open(CURRENT, at=moment) as then:
+                assert dict(source.groups.at(moment)) == dict(then.groups)
+                assert dict(source.transactions.at(moment)) == dict(then.transactions)
+                for name in then.groups:
+                    assert source.groups.at(moment).lag(name) == then.groups.lag(name)
+        for folder in ("groups", "transactions"):
+            period, now = f"time/2030/{folder}", folder
+            names = [each.name for each in source.tree.resolve(period).entries()]
+            assert names == [each.name for each in source.tree.resolve(now).entries()]
+
+
+def test_schemas_are_those_before_a_record() -> None:
+    source = str(log_dir("schemas-confluent"))
+    rows = run("schemas", source, "--json", "--at", "_schemas-0@10").stdout.splitlines()
+    assert len(rows) == 8
+    assert run("schemas", source, "--at", "before-delete:orders").exit_code
