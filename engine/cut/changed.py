@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from engine.log.log_directory import LogSource
@@ -16,7 +16,7 @@ class Changed(NamedTuple):
     """Something that differs.
 
     Attributes:
-        kind: records, topic, group, or a table of the cluster: configs, acls, users, quotas, features.
+        kind: records, topic, group, schemas, or a table of the cluster: configs, acls, users, quotas, features.
         name: what differs, such as orders-0, or a group and a partition.
         before, after: the values; None if it is not there.
     """
@@ -31,12 +31,18 @@ class Changed(NamedTuple):
         return self._asdict()
 
 
-def differences(before: LogSource, after: LogSource) -> Iterator[Changed]:
+def differences(
+    before: LogSource, after: LogSource, schemas: Callable[[LogSource], Mapping[str, Any]]
+) -> Iterator[Changed]:
     """Yield what differs, by kind and name. Secrets of users are left out.
+
+    Args:
+        before, after: the sources.
+        schemas: returns the schemas of a source by name.
 
     Raises LimitExceededError, OSError, UnsupportedCodecError.
     """
-    one, other = _facts(before), _facts(after)
+    one, other = (_facts(each) | {"schemas": schemas(each)} for each in (before, after))
     for kind, values in one.items():
         for name in sorted(values.keys() | other[kind].keys()):
             old, new = values.get(name), other[kind].get(name)

@@ -180,8 +180,11 @@ class ClusterCut:
                 floors[log] = min(floor, tails[log].log_end)
         return Decisions(tails, floors, prepared(self._views(TRANSACTION_STATE), self.time))
 
-    def facts(self) -> dict[str, Any]:
-        """Return the cut with the evidence of each end, as a JSON object. Raises OSError, UnsupportedCodecError."""
+    def facts(self, takes: Callable[[PartitionLog], bool] = lambda _: True) -> dict[str, Any]:
+        """Return the cut with the evidence of the ends of some logs, as a JSON object.
+
+        Raises OSError, UnsupportedCodecError.
+        """
         logs = [
             {
                 "topic": log.topic_partition.topic,
@@ -192,6 +195,7 @@ class ClusterCut:
                 "gone": end.gone,
             }
             for log, end in self.ends()
+            if takes(log)
         ]
         return {
             "time": self.time,

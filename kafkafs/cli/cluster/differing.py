@@ -17,6 +17,10 @@ from kafkafs.exit_codes import EXIT_FINDINGS
 if TYPE_CHECKING:
     from engine.cut.changed import Changed
     from engine.cut.moment import Moment
+    from engine.log.log_directory import LogSource
+
+
+_KEYS = ("id", "schemaType", "state", "schema")
 
 
 @click.command()
@@ -35,8 +39,8 @@ def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> N
 
     One --at is compared with now. With two SOURCEs the first is compared with the second, at the same moment
     if there is one --at. Log dirs of one source are separated by commas.
-    Compared are topics with their ids, log starts and ends, configs, ACLs, users, quotas, features and
-    committed offsets of groups.
+    Compared are topics with their ids, log starts and ends, configs, ACLs, users, quotas, features,
+    committed offsets of groups and schemas of the topic _schemas.
 
     Exit status: 0 nothing differs, 1 something does, 2 usage, 3 a source cannot be read.
     """
@@ -53,7 +57,7 @@ def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> N
         closing(open_at(paths[0], ats[0])) as before,
         closing(open_at(paths[-1], ats[-1])) as after,
     ):
-        found = list(differences(before, after))
+        found = list(differences(before, after, _schemas))
     if as_json:
         for change in found:
             print_json(change.facts())
@@ -61,6 +65,16 @@ def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> N
         _print(found)
     if found:
         click.get_current_context().exit(EXIT_FINDINGS)
+
+
+def _schemas(source: LogSource) -> dict[str, dict[str, object]]:
+    """Return the schemas of a source by subject and version."""
+    from kafkafs.schemas.catalog import facts
+    from kafkafs.schemas.sources.source_schemas import SourceSchemas
+
+    schemas = SourceSchemas(source).store().schemas
+    rows = map(facts, sorted(schemas, key=lambda each: not each.is_gone))  # one in use wins
+    return {f"{row['subject']} {row['version']}": {key: row[key] for key in _KEYS} for row in rows}
 
 
 def _print(found: list[Changed]) -> None:

@@ -26,6 +26,7 @@ from engine.log.view.proven_end import LostEnd, lost_end
 from engine.topics.topic_names import KAFKA_TOPICS
 from kafkafs.cli.arguments import (
     json_option,
+    moment_then,
     open_log_source,
     source_argument,
 )
@@ -108,6 +109,9 @@ def views_of(logs: Iterable[PartitionLog]) -> Iterator[tuple[PartitionLog, LogVi
 @internal_option(is_default=True)
 @committed_option("Use isolation level read_committed: latest is the last stable offset.")
 @json_option
+@click.option(
+    "--explain", is_flag=True, help="With --at, print what the end of each log is known by."
+)
 @moment_option
 @verbosity_options
 def offsets(
@@ -118,6 +122,7 @@ def offsets(
     internal: bool,
     committed: bool,
     as_json: bool,
+    explain: bool,
 ) -> None:
     """Print topic:partition:offset for each partition, as GetOffsetShell does from a broker.
 
@@ -125,6 +130,7 @@ def offsets(
     kafkafs offsets /var/lib/kafka/data
     kafkafs offsets /var/lib/kafka/data --time earliest -t orders -p 0..2
     kafkafs offsets /var/lib/kafka/data --time 2024-01-01T10:30:00Z --json
+    kafkafs offsets /var/lib/kafka/data --at before-delete:orders --explain
 
     A partition without an offset at or after the time is left out. Exit status 1: no partition is
     left, or the records files of a log end before the log end that its checkpoints or snapshots prove
@@ -134,6 +140,8 @@ def offsets(
     kafkas = None if topic_partitions is None else "--topic-partitions"
     if topic_partitions is not None:
         choice = kafkas_choice(choice, topic_partitions)
+    if explain and (moment_then() is None or committed or time != SPECS["latest"]):
+        raise click.UsageError("--explain is about --at; it takes no --time and no --committed")
     shown = short = 0
     with open_log_source(sources) as source, Progress("looked up") as progress:
         copy_of = _copies(source) if as_json and source.nodes else None
@@ -144,6 +152,9 @@ def offsets(
             for log in map(logs.__getitem__, proper_logs(logs))
             if (internal or log.topic_partition.topic not in KAFKA_TOPICS) and choice.takes(log)
         ]
+        if explain:
+            _explain(source, chosen, as_json=as_json)
+            return
         for log, view in views_of(sorted(chosen, key=attrgetter("topic_partition"))):
             if time == SPECS["latest"] and view.unread_end is not None:
                 progress.clear()
@@ -177,6 +188,17 @@ def offsets(
             sys.exit(EXIT_FINDINGS)
         if is_lost:
             sys.exit(EXIT_FINDINGS)
+
+
+def _explain(source: LogSource, chosen: Iterable[PartitionLog], *, as_json: bool) -> None:
+    # Imported here: it is seldom asked for.
+    from engine.cut.opening import cut_of
+    from kafkafs.cli.cluster.cut_evidence import print_evidence
+
+    cut, names = cut_of(source), {log.name for log in chosen}
+    assert cut is not None
+    if not print_evidence(cut, lambda log: log.name in names, as_json=as_json):
+        sys.exit(EXIT_FINDINGS)
 
 
 def _copies(source: LogSource) -> Callable[[PartitionLog], dict[str, Any]]:

@@ -101,3 +101,25 @@ def test_schemas_are_those_before_a_record() -> None:
     rows = run("schemas", source, "--json", "--at", "_schemas-0@10").stdout.splitlines()
     assert len(rows) == 8
     assert run("schemas", source, "--at", "before-delete:orders").exit_code
+
+
+def test_explain_prints_the_evidence_of_each_end_and_what_is_gone_since() -> None:
+    words = ("offsets", CURRENT, "-t", "orders,retained", *AT, "--explain")
+    orders, retained = json.loads(run(*words, "--json").stdout)["partitions"]
+    assert (orders["end"], orders["evidence"]) == (END, "the moment names this offset")
+    assert retained["gone"].startswith("all of it")
+    text = run(*words).stdout
+    assert "the moment names this offset" in text
+    assert "clocks" in text
+    for wrong in (words[:-3], (*words, "--committed"), (*words, "--time", "earliest")):
+        assert run(*wrong, "--explain").exit_code == 2
+
+
+def test_diff_has_the_schemas_that_were_registered_since() -> None:
+    source = str(log_dir("schemas-confluent"))
+    result = run("diff", source, "--at", "_schemas-0@10", "--at", "_schemas-0@11", "--json")
+    assert result.exit_code == 1
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    [row] = [row for row in rows if row["kind"] == "schemas"]
+    assert row["before"] is None
+    assert row["after"].keys() == {"id", "schemaType", "state", "schema"}
