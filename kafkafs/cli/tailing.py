@@ -19,6 +19,7 @@ from kafkafs.cli.arguments import (
     LostRead,
     clean_path,
     format_option,
+    moment_then,
     one_source_argument,
     open_log_source,
     schemas_option,
@@ -125,6 +126,10 @@ def tail(
     extent: LogRange = given["extent"]
     if follow and extent.stop is not None:
         raise click.UsageError("-f goes on with what comes: leave out the end of the range")
+    if follow and moment_then() is not None:
+        raise click.UsageError(
+            "-f goes on with what comes, and nothing does at --at: leave one out"
+        )
     if follow and any("/" in clean_path(path) for path in paths):
         raise click.UsageError("-f follows whole partitions: name these, or choose them by --topic")
     with _Printing.opened(source, paths, may_be_empty=follow, **given) as printing:
