@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import json_option, source_argument, source_paths
+from kafkafs.cli.arguments import json_option, source_argument, source_paths, told_source
 from kafkafs.cli.options.times import MOMENT_HELP, moment_of, zone_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.table import print_json
@@ -56,6 +56,8 @@ def diff(sources: tuple[str, ...], moments: tuple[str, ...], as_json: bool) -> N
     with (
         closing(open_at(paths[0], ats[0])) as before,
         closing(open_at(paths[-1], ats[-1])) as after,
+        told_source(before),
+        told_source(after),
     ):
         found = list(differences(before, after, _schemas))
     if as_json:
