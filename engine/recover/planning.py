@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +10,7 @@ from engine.rebuild.assembly.pieces import Piece
 from engine.record.control_records import ControlRecordType, EndTransactionMarker
 from engine.record.encoding.building import end_transaction_marker
 from engine.recover.coordinators.coordinator_log import KeyedValue, appended_batch
-from engine.recover.coordinators.decisions import Decision, decide
+from engine.recover.coordinators.decisions import Decision, decide, lost_ends
 from engine.recover.coordinators.former_topics import FormerTopics
 from engine.recover.coordinators.group_offsets import (
     FormerOffset,
@@ -35,7 +36,7 @@ from engine.recover.isr_history import Acknowledged, IsrHistory
 from engine.recover.metadata.cluster_metadata import KnownPartition
 from engine.recover.metadata.records import PartitionPlacement
 from engine.recover.options import RecoverOptions
-from engine.recover.partitions.saved_pieces import CopyFiles
+from engine.recover.partitions.saved_pieces import CopyFiles, SavedPiece
 from engine.recover.partitions.survey import PartitionSurvey, readable
 from engine.recover.placing import Placer, ReplicaPlace, directories
 from engine.recover.reading import ClusterSurvey
@@ -174,6 +175,7 @@ class _Planner:
     def plan(self) -> RecoveryPlan:
         """Return the plan."""
         decided = decide(self.surveys, self.states)
+        self._put_back_markers()
         ended = [each for each in decided if each.is_proven or not self.options.leaves_open]
         left_open = [each for each in decided if each not in ended]
         self._append_markers(ended)
@@ -249,21 +251,46 @@ class _Planner:
             )
         ]
 
+    def _put_back_markers(self) -> None:
+        """Put end markers where damage has taken them, if another disk or the coordinator tells them."""
+        for partition, lost, commits, evidence in lost_ends(self.surveys, self.states):
+            survey = self.partitions[partition].survey
+            at = bisect_left(survey.pieces, lost.offset, key=lambda each: each.piece.base_offset)
+            before = survey.pieces[at - 1].piece
+            if at == 0 or before.next_offset > lost.offset:
+                continue
+            marker = _marker(
+                commits=commits,
+                coordinator_epoch=max(survey.coordinator_epoch, 0),
+                producer=(lost.producer_id, lost.epoch + 1),
+                timestamp=lost.timestamp,
+                base_offset=lost.offset,
+                leader_epoch=before.epoch,
+            )
+            following = lost.offset + 1
+            piece = Piece(
+                None, 0, len(marker), lost.offset, following, before.epoch, 1, 1, data=marker
+            )
+            survey.pieces.insert(at, SavedPiece(None, piece))
+            kind = "COMMIT" if commits else "ABORT"
+            survey.notes.append(
+                f"offset {lost.offset} gets the {kind} marker that was damaged: {evidence}"
+            )
+
     def _append_markers(self, ended: Sequence[Decision]) -> None:
         coordinator_epoch = max((each.coordinator_epoch for each in self.surveys), default=-1)
         for each in ended:
-            kind = ControlRecordType.COMMIT if each.commits else ControlRecordType.ABORT
             for partition in each.open:
                 planned = self.partitions[partition]
-                made = end_transaction_marker(
-                    EndTransactionMarker(kind, max(coordinator_epoch, 0)),
-                    producer_id=each.producer_id,
-                    producer_epoch=each.marker_epoch,
+                marker = _marker(
+                    commits=each.commits,
+                    coordinator_epoch=max(coordinator_epoch, 0),
+                    producer=(each.producer_id, each.marker_epoch),
                     timestamp=self.now,
                     base_offset=planned.end,
-                    partition_leader_epoch=planned.leader_epoch,
+                    leader_epoch=planned.leader_epoch,
                 )
-                planned.append(bytes(made.buffer), 1)
+                planned.append(marker, 1)
 
     def _append_completions(self, ended: Sequence[Decision]) -> None:
         records: dict[int, list[KeyedValue]] = {}
@@ -357,3 +384,25 @@ class _Planner:
         if given is not None:
             ids.append(given.facts["nextProducerId"])
         return (max(ids, default=-1) // _ID_BLOCK + 2) * _ID_BLOCK
+
+
+def _marker(
+    *,
+    commits: bool,
+    coordinator_epoch: int,
+    producer: tuple[int, int],
+    timestamp: Timestamp,
+    base_offset: Offset,
+    leader_epoch: int,
+) -> bytes:
+    """Return an end marker of a producer's id and epoch."""
+    kind = ControlRecordType.COMMIT if commits else ControlRecordType.ABORT
+    made = end_transaction_marker(
+        EndTransactionMarker(kind, coordinator_epoch),
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        timestamp=timestamp,
+        base_offset=base_offset,
+        partition_leader_epoch=leader_epoch,
+    )
+    return bytes(made.buffer)

@@ -23,7 +23,7 @@ from engine.replay.partition_records import ReplayedRecord
 from engine.units import TopicPartition
 from tests.disasters.disks import NodeDisk, held
 from tests.disasters.model import COMPACTED, GROUPS, KEYS, MADE_ANEW, Model
-from tests.disasters.replication import Partition
+from tests.disasters.replication import Partition, Replica
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class _Judge:
         for partition, part in self.model.partitions.items():
             planned = self.plan.partitions.get(partition)
             if planned is None or not planned.has_log:
-                if any(partition in each.replicas for each in self.disks) and self._is_same(
-                    part, planned
-                ):
+                if self._replicas(partition) and self._is_same(part, planned):
                     yield f"{partition}: a disk has a copy of it, and it has no log"
                 continue
             if not self._is_same(part, planned):
@@ -117,8 +115,13 @@ class _Judge:
 
     def _started(self, partition: TopicPartition) -> int:
         """Return the largest log start in the checkpoints of the disks."""
-        mine = (each.replicas.get(partition) for each in self.disks)
-        return max((found[1].started for found in mine if found), default=0)
+        return max((each.started for each in self._replicas(partition)), default=0)
+
+    def _replicas(self, partition: TopicPartition) -> list[Replica]:
+        """Return the replicas of the disks, without those of an older topic of that name."""
+        wanted = self.model.partitions[partition].topic_id
+        found = (each.replicas.get(partition, ("", None)) for each in self.disks)
+        return [each for topic_id, each in found if each is not None and topic_id == wanted]
 
     def _lost(
         self, part: Partition, planned: PlannedPartition, log: Mapping[int, ReplayedRecord]
@@ -158,7 +161,7 @@ class _Judge:
         """Yield keys whose deletion was acknowledged, and that are back."""
         newest = {entry.key: entry for _, entry in sorted(part.acknowledged.items())}
         shown = {record.key: record for _, record in sorted(log.items())}
-        replicas = [d.replicas[KEYS][1] for d in self.disks if KEYS in d.replicas]
+        replicas = self._replicas(KEYS)
         for key, entry in newest.items():
             record = None if key is None or entry.value is not None else shown.get(key)
             is_known = entry.data in self.held or any(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from engine.recover.coordinators.transaction_states import Status, TransactionalState
-from engine.recover.partitions.survey import OpenData, PartitionSurvey, SeenMarker
+from engine.recover.partitions.survey import LostEnd, OpenData, PartitionSurvey, SeenMarker
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Timestamp, TopicPartition
 
 NO_EVIDENCE = "no disk shows that it was committed"
@@ -197,6 +197,22 @@ def decide(
     taken = {each.state.transactional_id for each in decisions if each.state is not None}
     decisions += _without_data(known, taken)
     return sorted(decisions, key=lambda each: (each.producer_id, each.marker_epoch))
+
+
+def lost_ends(
+    surveys: Sequence[PartitionSurvey], states: Sequence[TransactionalState]
+) -> Iterator[tuple[TopicPartition, LostEnd, bool, str]]:
+    """Yield how transactions ended whose marker was in damage: partition, place, whether it commits, evidence.
+
+    Without it, the end of the producer's next transaction would count for their data. It is known only for those whose
+    end has an epoch of its own.
+    """
+    known = _Known(surveys, states)
+    for survey in surveys:
+        for each in survey.lost_ends:
+            found = known.by_epoch(each.producer_id, each.epoch)
+            if found is not None:
+                yield survey.partition, each, *found
 
 
 def _decided(

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count, takewhile
+from typing import TypeAlias
 
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.errors import DamagedFileError, KafkaStorageError
@@ -105,6 +107,26 @@ class OpenData:
 
 
 @dataclass(frozen=True, slots=True)
+class LostEnd:
+    """A transaction whose end marker was in damage: the producer's next transaction follows.
+
+    Attributes:
+        producer_id, epoch: of its data.
+        offset: of the damage, between its data and the next transaction's.
+        timestamp: the largest one of its data.
+    """
+
+    producer_id: int
+    epoch: int
+    offset: Offset
+    timestamp: Timestamp
+
+
+_Followed: TypeAlias = tuple[OpenData, Offset, Offset]
+"""Data without an end, the base offset of its last batch, and where the producer's next transaction is."""
+
+
+@dataclass(frozen=True, slots=True)
 class AsideTail:
     """Records of a copy that lost against those of a newer leader.
 
@@ -140,6 +162,7 @@ class PartitionSurvey:
         largest_producer_id: of all batches and snapshots; -1 without one.
         max_timestamp: of all batches; -1 without one.
         open: transactions without an end marker.
+        lost_ends: transactions whose end marker was in damage.
         markers: end markers in the log and in losing tails.
         data_epochs: epochs of each producer's transactional data.
         missing: offsets that may have had records.
@@ -162,6 +185,7 @@ class PartitionSurvey:
     largest_producer_id: int = -1
     max_timestamp: Timestamp = -1
     open: list[OpenData] = field(default_factory=list)
+    lost_ends: list[LostEnd] = field(default_factory=list)
     markers: list[SeenMarker] = field(default_factory=list)
     data_epochs: dict[int, set[int]] = field(default_factory=dict)
     missing: list[Loss] = field(default_factory=list)
@@ -312,26 +336,58 @@ def _note_transactions(
 ) -> None:
     """Follow the transactions through the log, and note the markers of losing tails, too."""
     known: dict[int, OpenData] = {}
-    for marker in _walk(pieces, known, found.data_epochs):
+    lost: list[_Followed] = []
+    for marker in _walk(pieces, known, found.data_epochs, lost):
         found.markers.append(marker)
+    found.lost_ends = list(_in_damage(lost, found.missing))
     found.open = sorted(known.values(), key=lambda each: each.first_offset)
     for piece in diverged:
         found.markers += [
-            replace(each, is_aside=True) for each in _walk([piece], {}, found.data_epochs)
+            replace(each, is_aside=True) for each in _walk([piece], {}, found.data_epochs, [])
         ]
     del found.markers[:-MOST_MARKERS]
 
 
+def _in_damage(lost: Iterable[_Followed], missing: Sequence[Loss]) -> Iterator[LostEnd]:
+    """Yield transactions whose end marker was in damage, with an offset of the damage for each."""
+    taken: set[Offset] = set()
+    for data, last, until in lost:
+        for loss in missing:
+            at = max(loss.first_offset, last + 1)
+            at += sum(1 for _ in takewhile(taken.__contains__, count(at)))
+            if at < min(loss.next_offset, until):
+                taken.add(at)
+                yield LostEnd(data.producer_id, data.epoch, at, data.timestamp)
+                break
+
+
 def _walk(
-    pieces: Sequence[Piece], known: dict[int, OpenData], epochs: dict[int, set[int]]
+    pieces: Sequence[Piece],
+    known: dict[int, OpenData],
+    epochs: dict[int, set[int]],
+    lost: list[_Followed],
 ) -> Iterator[SeenMarker]:
-    """Yield the end markers of pieces; `known` has the open transactions by producer, `epochs` those of the data."""
+    """Yield the end markers of pieces.
+
+    Args:
+        pieces: parts of a log.
+        known: gets the open transactions by producer.
+        epochs: gets the epochs of the data.
+        lost: gets the transactions without an end that the producer's next one follows.
+    """
     newest = -1
+    last: dict[int, Offset] = {}
     for piece in pieces:
         for run in piece.runs():
             for event in events(run):
                 stamp = int(run.table["max_timestamp"][event.row])
                 producer = event.producer_id
+                before = known.get(producer)
+                own = event.producer_epoch - (event.ended is not None)
+                if before is not None and own > before.epoch:
+                    lost.append((before, last[producer], event.base_offset))
+                    del known[producer]
+                last[producer] = event.base_offset
                 if event.ended is None:
                     epochs.setdefault(producer, set()).add(event.producer_epoch)
                     before = known.get(producer)
