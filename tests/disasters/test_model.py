@@ -22,6 +22,7 @@ MENDED = {
     113: "the markers of older transactions were deleted with records below the log start",
     228: "they were, and the coordinator's newest record was lost",
     703: "older transactions were in a topic that was made anew",
+    927: "the only transaction that the coordinator knew had ended before the data",
     1708: "an end marker was damaged, and that of the producer's next transaction counted",
     1726: "a disk of an earlier moment had an older topic of the same name",
     1827: "an end marker was damaged, and the coordinator knew how the transaction ended",

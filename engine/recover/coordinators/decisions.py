@@ -62,6 +62,12 @@ class _Period(NamedTuple):
     stop: Timestamp
     states: list[TransactionalState]
 
+    @property
+    def data_stop(self) -> Timestamp:
+        """When its end was decided: data is not later."""
+        decided = (each.updated for each in self.states if each.status.commits is not None)
+        return min([self.stop, *decided])
+
 
 class _Known:
     """Markers and states of all disks, by producer."""
@@ -71,7 +77,9 @@ class _Known:
     ) -> None:
         self.markers: dict[int, list[tuple[TopicPartition, SeenMarker]]] = defaultdict(list)
         self.data_epochs: dict[int, set[int]] = defaultdict(set)
+        self.ahead: set[int] = set()
         for each in surveys:
+            self.ahead |= each.clocks_ahead
             for marker in each.markers:
                 self.markers[marker.producer_id].append((each.partition, marker))
             for producer, epochs in each.data_epochs.items():
@@ -115,7 +123,8 @@ class _Known:
         """Return how the transaction of some data ended whose producer keeps its epoch.
 
         It is the first one with this partition that began after the producer's last end in the partition; if no record of
-        the coordinator names it, the first end after the data counts.
+        the coordinator names it, the first end after the data counts. Without such an end, the producer's clock tells
+        which of several it is. If that clock ran ahead of the brokers' and not all commit, it stays undecided.
         """
         ended = max(
             (
@@ -135,18 +144,30 @@ class _Known:
         if ended == NO_TIMESTAMP:
             # Older transactions ended below the log start, or in an older topic of that name.
             found = [each for each in found if each.stop > data.not_before]
-            found = [each for each in found if each.stop > data.timestamp] or found
-        for started, stop, states in found[:1]:
-            ends = [
-                (commits, _state_words(each))
-                for each in states
-                if (commits := each.status.commits) is not None
-            ]
-            ends += self._markers_between(data.producer_id, data.epoch, started, stop)[:1]
-            return _Vote(started, _first_commit(ends))
+            earlier = [each for each in found if each.data_stop < data.timestamp]
+            found = found[len(earlier) :]
+            if earlier:
+                ends = [self._end_of(data, each) for each in (*earlier, *found[:1])]
+                is_safe = data.producer_id not in self.ahead or all(end and end[0] for end in ends)
+                end = ends[-1] if found and is_safe else None
+                return _Vote(found[0].started if found else None, end)
+        for each in found[:1]:
+            return _Vote(each.started, self._end_of(data, each))
         stop = next((each.started for each in periods if each.started > after), MAX_INT64)
         ends = self._markers_between(data.producer_id, data.epoch, after, stop)
-        return _Vote(None, ends[0] if ends else None)
+        skipped = self._markers_between(data.producer_id, data.epoch, data.not_before, after)
+        is_safe = data.producer_id not in self.ahead or all(commits for commits, _ in skipped)
+        return _Vote(None, ends[0] if ends and (is_safe or not ends[0][0]) else None)
+
+    def _end_of(self, data: OpenData, period: _Period) -> _End | None:
+        ends = [
+            (commits, _state_words(each))
+            for each in period.states
+            if (commits := each.status.commits) is not None
+        ]
+        start, stop = period.started, period.stop
+        ends += self._markers_between(data.producer_id, data.epoch, start, stop)[:1]
+        return _first_commit(ends)
 
     def _periods(self, producer_id: int, epoch: int) -> list[_Period]:
         """Return the transactions of a producer's epoch by the time when they began."""

@@ -165,6 +165,7 @@ class PartitionSurvey:
         lost_ends: transactions whose end marker was in damage.
         markers: end markers in the log and in losing tails.
         data_epochs: epochs of each producer's transactional data.
+        clocks_ahead: producers with data of a later time than the broker's that ended it.
         missing: offsets that may have had records.
         dropped: parts of copies that are left out.
         aside: losing tails.
@@ -188,6 +189,7 @@ class PartitionSurvey:
     lost_ends: list[LostEnd] = field(default_factory=list)
     markers: list[SeenMarker] = field(default_factory=list)
     data_epochs: dict[int, set[int]] = field(default_factory=dict)
+    clocks_ahead: set[int] = field(default_factory=set)
     missing: list[Loss] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     aside: list[AsideTail] = field(default_factory=list)
@@ -337,13 +339,15 @@ def _note_transactions(
     """Follow the transactions through the log, and note the markers of losing tails, too."""
     known: dict[int, OpenData] = {}
     lost: list[_Followed] = []
-    for marker in _walk(pieces, known, found.data_epochs, lost):
+    ahead = found.clocks_ahead
+    for marker in _walk(pieces, known, found.data_epochs, lost, ahead):
         found.markers.append(marker)
     found.lost_ends = list(_in_damage(lost, found.missing))
     found.open = sorted(known.values(), key=lambda each: each.first_offset)
     for piece in diverged:
         found.markers += [
-            replace(each, is_aside=True) for each in _walk([piece], {}, found.data_epochs, [])
+            replace(each, is_aside=True)
+            for each in _walk([piece], {}, found.data_epochs, [], ahead)
         ]
     del found.markers[:-MOST_MARKERS]
 
@@ -353,6 +357,8 @@ def _in_damage(lost: Iterable[_Followed], missing: Sequence[Loss]) -> Iterator[L
     taken: set[Offset] = set()
     for data, last, until in lost:
         for loss in missing:
+            if loss.first_offset is None or loss.next_offset is None:
+                continue
             at = max(loss.first_offset, last + 1)
             at += sum(1 for _ in takewhile(taken.__contains__, count(at)))
             if at < min(loss.next_offset, until):
@@ -366,6 +372,7 @@ def _walk(
     known: dict[int, OpenData],
     epochs: dict[int, set[int]],
     lost: list[_Followed],
+    ahead: set[int],
 ) -> Iterator[SeenMarker]:
     """Yield the end markers of pieces.
 
@@ -374,6 +381,7 @@ def _walk(
         known: gets the open transactions by producer.
         epochs: gets the epochs of the data.
         lost: gets the transactions without an end that the producer's next one follows.
+        ahead: gets the producers whose clock ran ahead of the brokers'.
     """
     newest = -1
     last: dict[int, Offset] = {}
@@ -399,6 +407,8 @@ def _walk(
                     )
                     continue
                 data = known.pop(producer, None)
+                if data is not None and data.timestamp > stamp:
+                    ahead.add(producer)
                 newest = max(newest, stamp)
                 yield SeenMarker(
                     producer,

@@ -141,3 +141,15 @@ def test_data_without_an_earlier_end_is_not_of_a_transaction_before_it(
     ]
     decided = decide([surveyed(A, open_epoch=5, at=at)], states)
     assert [each.commits for each in decided if each.open] == [commits]
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_a_producers_clock_that_ran_ahead_commits_nothing(is_ahead: bool) -> None:
+    states = [
+        state(Status.COMPLETE_ABORT, epoch=5, bumps=False, started=20),
+        state(Status.PREPARE_COMMIT, epoch=5, bumps=False, started=90),
+    ]
+    found = surveyed(A, open_epoch=5, at=100)
+    found.clocks_ahead = {PRODUCER} if is_ahead else set()
+    [decided] = [each for each in decide([found], states) if each.open]
+    assert (decided.commits, decided.is_proven) == (not is_ahead, not is_ahead)
