@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from engine.recover.coordinators.transaction_states import Status, TransactionalState
-from engine.recover.partitions.survey import LostEnd, OpenData, PartitionSurvey, SeenMarker
+from engine.recover.partitions.survey import LostEndMarker, OpenData, PartitionSurvey, SeenMarker
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Timestamp, TopicPartition
 
 NO_EVIDENCE = "no disk shows that it was committed"
@@ -147,9 +147,9 @@ class _Known:
             earlier = [each for each in found if each.data_stop < data.timestamp]
             found = found[len(earlier) :]
             if earlier:
-                ends = [self._end_of(data, each) for each in (*earlier, *found[:1])]
-                is_safe = data.producer_id not in self.ahead or all(end and end[0] for end in ends)
-                end = ends[-1] if found and is_safe else None
+                fates = [self._end_of(data, each) for each in (*earlier, *found[:1])]
+                is_safe = data.producer_id not in self.ahead or all(end and end[0] for end in fates)
+                end = fates[-1] if found and is_safe else None
                 return _Vote(found[0].started if found else None, end)
         for each in found[:1]:
             return _Vote(each.started, self._end_of(data, each))
@@ -222,7 +222,7 @@ def decide(
 
 def lost_ends(
     surveys: Sequence[PartitionSurvey], states: Sequence[TransactionalState]
-) -> Iterator[tuple[TopicPartition, LostEnd, bool, str]]:
+) -> Iterator[tuple[TopicPartition, LostEndMarker, bool, str]]:
     """Yield how transactions ended whose marker was in damage: partition, place, whether it commits, evidence.
 
     Without it, the end of the producer's next transaction would count for their data. It is known only for those whose

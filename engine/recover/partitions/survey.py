@@ -107,7 +107,7 @@ class OpenData:
 
 
 @dataclass(frozen=True, slots=True)
-class LostEnd:
+class LostEndMarker:
     """A transaction whose end marker was in damage: the producer's next transaction follows.
 
     Attributes:
@@ -186,7 +186,7 @@ class PartitionSurvey:
     largest_producer_id: int = -1
     max_timestamp: Timestamp = -1
     open: list[OpenData] = field(default_factory=list)
-    lost_ends: list[LostEnd] = field(default_factory=list)
+    lost_ends: list[LostEndMarker] = field(default_factory=list)
     markers: list[SeenMarker] = field(default_factory=list)
     data_epochs: dict[int, set[int]] = field(default_factory=dict)
     clocks_ahead: set[int] = field(default_factory=set)
@@ -352,7 +352,7 @@ def _note_transactions(
     del found.markers[:-MOST_MARKERS]
 
 
-def _in_damage(lost: Iterable[_Followed], missing: Sequence[Loss]) -> Iterator[LostEnd]:
+def _in_damage(lost: Iterable[_Followed], missing: Sequence[Loss]) -> Iterator[LostEndMarker]:
     """Yield transactions whose end marker was in damage, with an offset of the damage for each."""
     taken: set[Offset] = set()
     for data, last, until in lost:
@@ -363,7 +363,7 @@ def _in_damage(lost: Iterable[_Followed], missing: Sequence[Loss]) -> Iterator[L
             at += sum(1 for _ in takewhile(taken.__contains__, count(at)))
             if at < min(loss.next_offset, until):
                 taken.add(at)
-                yield LostEnd(data.producer_id, data.epoch, at, data.timestamp)
+                yield LostEndMarker(data.producer_id, data.epoch, at, data.timestamp)
                 break
 
 
