@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import time
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -68,8 +69,11 @@ def test_a_recovery_keeps_what_a_disk_holds_and_takes_new_records(disaster: Disa
         cluster.end(signal.SIGKILL)
         cluster.start(NODES)
         cluster.describe_when_led()
-        again = judge(cluster.bootstrap, replace(more, offsets={}))
-        assert (again.lost, again.torn, again.gone) == ([], 0, 0)
+        # A coordinator that was killed after the answer to a commit writes the markers after its next start.
+        until = time.monotonic() + 60
+        more = replace(more, offsets={})
+        while (again := judge(cluster.bootstrap, more)).lost or again.torn or again.gone:
+            assert time.monotonic() < until, again
 
 
 def test_a_mere_start_loses_what_the_disks_hold(disaster: Disaster) -> None:
