@@ -18,7 +18,7 @@ from tests.kafkafs.serve.consumed import Consumer, FetchError
 from tests.replica_clusters import START, MadeCluster, MadePartition, make_cluster
 
 FIRST_SEED = int(os.environ.get("KAFKAFS_FACES_FIRST_SEED", "0"))
-SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get("KAFKAFS_REPLICA_SEEDS", "50")))
+SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get("KAFKAFS_REPLICA_SEEDS", "20")))
 
 
 @pytest.fixture(params=SEEDS, scope="module")
