@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.view.log_view import LogView
-from engine.replay.cluster import ClusterChange, cluster_changes, read_snapshot
-from engine.replay.partition_records import replayed_records
 from engine.topics.topic_names import CLUSTER_METADATA
 from engine.units import Offset, Timestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from engine.replay.cluster import ClusterChange
 
 METADATA = TopicPartition(CLUSTER_METADATA, 0)
 
@@ -97,6 +98,9 @@ def _before_deletion(source: LogSource, topic: str) -> FoundMoment:
 
 
 def _changes(view: LogView) -> Iterator[ClusterChange]:
+    from engine.replay.cluster import cluster_changes, read_snapshot
+    from engine.replay.partition_records import replayed_records
+
     for each in view.kraft_snapshots[:1]:
         snapshot = read_snapshot(view.log, each, [])
         yield from () if snapshot is None else snapshot.changes

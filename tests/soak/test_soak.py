@@ -258,7 +258,7 @@ def test_the_time_is_split_between_groups_and_then_between_their_parts() -> None
 def test_each_group_has_a_time_of_its_own() -> None:
     share = main.shares(main.PARTS, 0.0, each=60.0)
     groups = {part.group for part in main.PARTS}
-    assert len(groups) == 10
+    assert len(groups) == 11
     for group in groups:
         of_parts = [share[part.name] for part in main.PARTS if part.group == group]
         assert sum(of_parts) == pytest.approx(60.0)

@@ -33,6 +33,7 @@ SEVERAL = {
     "--clean": "in plan the default is what the log dir says, in rebuild it is about a mode",
     "--unclean": "as --clean",
     "--cluster-id": "kept or new, or one that is given",
+    "--explain": "how a query runs, what the end of a log is known by",
     "--nodes": "those of a new cluster, or all that clients are shown",
     "--committed": "offsets says what it means for an offset",
     "--debug": "what is logged differs",

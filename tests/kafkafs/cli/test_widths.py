@@ -20,6 +20,7 @@ RUNS: dict[str, list[str]] = {
     "check": ["check", "SOURCE"],
     "check a replica": ["check", "SOURCE", "--replica", str(log_dir("current"))],
     "check the rules": ["check", "--list-rules"],
+    "diff": ["diff", "SOURCE", "--at", "@0", "--at", "@0"],
     "du": ["du", "SOURCE"],
     "export": ["export", "SOURCE", "TARGET", "--on-corrupt", "skip", "--format", "jsonl"],
     "get": ["get", "SOURCE", "orders", "nobody"],

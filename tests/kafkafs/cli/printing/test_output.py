@@ -40,6 +40,7 @@ WRITING = {
     "completion": ("bash",),
     "cp": ("--help",),
     "dump": (ORDERS,),
+    "diff": (CURRENT, "--at", "@0"),
     "du": (CURRENT,),
     "export": (ORDERS, "TARGET", "--format", "jsonl"),
     "get": (CURRENT, "orders", "k341", "--quiet"),
