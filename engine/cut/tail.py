@@ -6,7 +6,6 @@ timestamps of the records count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.columns.batch_table import holds_control
@@ -167,10 +166,3 @@ class _Reading:
         if pinned is not None:
             end, evidence = pinned, "the moment names this offset"
         return Tail(end, log_end, evidence, [*self._ended, *self._open.values()], self._skew)
-
-
-def straddling(tail: Tail, end: Offset) -> Iterator[TransactionPart]:
-    """Yield the transactions that have data below an offset, and their end not."""
-    for each in tail.pieces:
-        if each.marker is None or each.marker >= end:
-            yield each

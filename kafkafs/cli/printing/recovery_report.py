@@ -146,9 +146,9 @@ def _expires(report: dict[str, Any]) -> Iterator[str]:
         return
     listed = ", ".join(going)
     if report["hold"]:
-        yield f"held, as START.txt says how to lift it; else minutes after the start go: {listed}"
+        yield f"held (START.txt says how to lift it), else lost minutes after the start: {listed}"
     else:
-        yield f"minutes after the start go: {listed}; --hold keeps them until you lift it"
+        yield f"lost minutes after the start: {listed}; --hold keeps them until you lift it"
     for each in found["partitions"]:
         yield (
             f"  {each['partition']}: offsets {each['first']} to {each['next']}"
