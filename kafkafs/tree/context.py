@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -200,6 +201,7 @@ class OpenMoments:
                 source = open_at(paths, moment, snapshot=now.is_snapshot, budgets=now.budgets)
                 known = Context(source, replace(now.options, at=moment), None)
             self._known[moment] = known
-            while len(self._known) > _MOST_MOMENTS:
-                self._known.popitem(last=False)[1].source.close()
+            if len(self._known) > _MOST_MOMENTS:
+                self._known.popitem(last=False)
+                gc.collect()  # closes the files that no reader holds; a source is a circle of objects
             return known

@@ -49,6 +49,14 @@ def test_the_folder_of_a_moment_has_its_tree_and_is_not_listed() -> None:
         assert "at" not in [each.name for each in source.tree.root().entries()]
 
 
+def test_a_folder_of_a_moment_is_read_on_after_many_other_moments() -> None:
+    with kafkafs.open(CURRENT) as source:
+        folder = source.tree.resolve("at/orders-0@500/orders-0/offset")
+        for offset in range(600, 612):
+            source.tree.resolve(f"at/orders-0@{offset}/orders-0")
+        assert folder.lookup("100").open().read(0, 1 << 20)
+
+
 def test_diff_prints_what_was_written_since(tmp_path: Path) -> None:
     result = run("diff", CURRENT, *AT, "--json")
     assert result.exit_code == 1
