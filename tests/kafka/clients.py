@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 
 from tests.fixtures_data import TruthRecord
 
-ANSWER_SECONDS = 30
+ANSWER_SECONDS = 120
 NO_OFFSET = -1
 STARTING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
