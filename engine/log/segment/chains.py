@@ -115,10 +115,11 @@ def _neighbours(
     before = np.concatenate(([expected], last[:-1] + 1))
     links = touches & (base == before)
     fits = links | np.append(links[1:], False)
-    # The batch before may be the one that was hit, where damage hides what it continues.
-    touched = np.append(touches[1:], False)
-    wanted = np.append(base[1:], 0) - (last - base + 1)
-    is_hit = touches & _differ_in_a_bit(base, before) | touched & _differ_in_a_bit(base, wanted)
+    # Where damage hides what a batch continues, the one behind it, which it reaches, tells.
+    after = np.append(base[1:], MAX_INT64)
+    reaches = ~touches & np.append(touches[1:], False) & (last >= after)
+    is_hit = touches & _differ_in_a_bit(base, before)
+    is_hit |= reaches & _differ_in_a_bit(base, after - (last - base + 1))
     return fits, ~fits & is_hit
 
 
