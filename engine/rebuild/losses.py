@@ -179,7 +179,10 @@ class Holes(NamedTuple):
             at = first  # the first records file has lost its records, too
         damage = self._damage_in(at, following) or other
         if damage is not None:
-            yield self._loss(LossKind.BYTES, at, following, "", is_certain=sure, bytes_in=damage)
+            base = self._segment_of(damage, at)
+            if base > at:  # what is missing before the damaged segment has a cause of its own
+                yield from self._gap(at, base, named, may_be_empty)
+            yield self._loss(LossKind.BYTES, base, following, "", is_certain=sure, bytes_in=damage)
             return
         lost = next((base for base in named if at <= base < following), None)
         if lost is not None:
@@ -187,6 +190,12 @@ class Holes(NamedTuple):
             yield self._loss(LossKind.GAP, first, following, named[lost], is_certain=sure)
         elif not may_be_empty and (reason := self._why_lost(at, following)):
             yield self._loss(LossKind.GAP, at, following, reason)
+
+    def _segment_of(self, damage: Dropped, at: Offset) -> Offset:
+        """Return the base offset of the segment that damage behind an offset is in; `at` if it begins below that."""
+        bases = self.merged.view.base_offsets
+        place = bisect_right(bases, damage.first_offset or at) - 1
+        return max(at, bases[place]) if place >= 0 else at
 
     def _why_lost(self, at: Offset, following: Offset) -> str:
         """Return what shows to the verdict on the leading copy that a gap is a loss, in words; "" if nothing does."""

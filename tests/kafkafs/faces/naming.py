@@ -296,6 +296,17 @@ def serve(node: Damaged) -> Said:
     return said._replace(lost=lost, status=int(bool(said.status or any(lost.values()))))
 
 
+def _damaged_from(strict: Consumer, name: str, offset: int) -> int:
+    """The offset, from one on, from which the server's log names damage: a gap before the damaged segment is none."""
+    files = [
+        Path(each["file"]).name
+        for each in strict.cluster.logs.source.problems
+        if each["partition"] == name
+    ]
+    bases = [int(file[:20]) for file in files if file[:20].isdigit()]
+    return min((max(base, offset) for base in bases), default=offset)
+
+
 def _fetch_all(
     log: PartitionLog,
     consumer: Consumer,
@@ -316,7 +327,7 @@ def _fetch_all(
                 base = batch.base_offset
                 skips = base > following
                 if skips and strict.fetch(name, following).error == ErrorCode.CORRUPT_MESSAGE:
-                    lost |= between(following, base)
+                    lost |= between(_damaged_from(strict, name, following), base)
             try:
                 offsets = {each.offset for each in batch.records()}
             except KafkaStorageError:

@@ -85,6 +85,7 @@ FOUND = {
     200047: "without metadata nobody knows a lost segment of keyed records from compaction",
     200781: "records that are only in a .swap which a start deletes are lost, not compacted",
     201427: "a batch with a flipped bit in its offset, behind damage, hides no batch after it",
+    300199: "a gap that nothing explains, before a segment that begins with damage, is no loss",
 }
 
 
