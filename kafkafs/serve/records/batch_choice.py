@@ -79,7 +79,8 @@ def find_batches(
                 return found
         sought = _seek(look.view, segment, offset)
         if isinstance(sought, DamagedOffsets):
-            return sought
+            is_below = offset < segment.base_offset  # a segment before the damaged one may be lost
+            return (_lost(look.view, segment, offset) if is_below else None) or sought
         if sought is not None:
             base, position, size = sought
             lost = _lost(look.view, segment, offset) if base > offset else None

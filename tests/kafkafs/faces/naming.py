@@ -296,15 +296,18 @@ def serve(node: Damaged) -> Said:
     return said._replace(lost=lost, status=int(bool(said.status or any(lost.values()))))
 
 
-def _damaged_from(strict: Consumer, name: str, offset: int) -> int:
-    """The offset, from one on, from which the server's log names damage: a gap before the damaged segment is none."""
-    files = [
-        Path(each["file"]).name
-        for each in strict.cluster.logs.source.problems
-        if each["partition"] == name
-    ]
+def _lost_before(strict: Consumer, name: str, offset: int, base: int) -> set[int]:
+    """The offsets before a batch that a server calls lost where one is fetched.
+
+    A gap before a segment that begins with damage is none of them: the log of the server tells.
+    """
+    before = list(strict.cluster.logs.source.problems)
+    if strict.fetch(name, offset).error != ErrorCode.CORRUPT_MESSAGE:
+        return set()
+    new = [each for each in strict.cluster.logs.source.problems if each not in before]
+    files = [Path(each["file"]).name for each in new if each["kind"] != "missing"]
     bases = [int(file[:20]) for file in files if file[:20].isdigit()]
-    return min((max(base, offset) for base in bases), default=offset)
+    return between(max(offset, min(bases, default=offset)), base)
 
 
 def _fetch_all(
@@ -325,9 +328,8 @@ def _fetch_all(
         for batch in MemoryRecords(bytes_of(pieces)).batches():
             with suppress(KafkaStorageError):  # a wrapper that cannot be opened
                 base = batch.base_offset
-                skips = base > following
-                if skips and strict.fetch(name, following).error == ErrorCode.CORRUPT_MESSAGE:
-                    lost |= between(_damaged_from(strict, name, following), base)
+                if base > following:
+                    lost |= _lost_before(strict, name, following, base)
             try:
                 offsets = {each.offset for each in batch.records()}
             except KafkaStorageError:

@@ -86,6 +86,7 @@ FOUND = {
     200781: "records that are only in a .swap which a start deletes are lost, not compacted",
     201427: "a batch with a flipped bit in its offset, behind damage, hides no batch after it",
     300199: "a gap that nothing explains, before a segment that begins with damage, is no loss",
+    301192: "serve tells a lost segment where the next one begins with damage",
 }
 
 
