@@ -167,32 +167,34 @@ class UnreadableError(OSError):
     Attributes:
         path: path of the file, for messages.
         position, length: unreadable stretch of the file, in whole blocks except at the end of the file.
-        reason: one sentence with the stretch and the system's error.
+        cause: why, if that tells more than the errno.
+        reason: one sentence with the stretch and the cause, or else the system's error.
     """
 
-    def __init__(self, errno: int, path: str, position: int, length: int) -> None:
-        reason = self.sentence(position, length, errno)
+    def __init__(self, errno: int, path: str, position: int, length: int, cause: str = "") -> None:
+        reason = self.sentence(position, length, errno, cause)
         super().__init__(errno, reason, path)
         self.path = path
         self.position = position
         self.length = length
+        self.cause = cause
         self.reason = reason
 
     @staticmethod
-    def sentence(position: int, length: int, errno: int) -> str:
-        """Return the reason, for a stretch and an errno.
+    def sentence(position: int, length: int, errno: int, cause: str = "") -> str:
+        """Return the reason, for a stretch, an errno and a cause.
 
         One byte is all of a file whose size is not known; devices fail by larger blocks.
         """
         if (position, length) == (0, 1):
             return f"the file cannot be read, nor its size ({os.strerror(errno)})"
-        return f"{length} bytes at byte {position} cannot be read ({os.strerror(errno)})"
+        return f"{length} bytes at byte {position} cannot be read ({cause or os.strerror(errno)})"
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
 
-    def __reduce__(self) -> tuple[type[UnreadableError], tuple[int | None, str, int, int]]:
-        return type(self), (self.errno, self.path, self.position, self.length)
+    def __reduce__(self) -> tuple[type[UnreadableError], tuple[int | None, str, int, int, str]]:
+        return type(self), (self.errno, self.path, self.position, self.length, self.cause)
 
 
 class SourceGoneError(OSError):

@@ -12,7 +12,7 @@ from engine.errors import SourceRefusedError
 
 
 class EntryKind(Enum):
-    """Kind of a folder's entry, links not followed; only a source of tiered copies has the last two."""
+    """Kind of a folder's entry, links not followed; only a source of tiered copies has the last three."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -20,6 +20,7 @@ class EntryKind(Enum):
     OTHER = "other"
     FURTHER_COPY = "further copy"
     ENCODED_COPY = "encoded copy"
+    UNDONE_COPY = "undone copy"
 
 
 class SourceEntry(NamedTuple):

@@ -162,7 +162,7 @@ class SourceFile(Closable):
     def _refuse_unreadable(self, position: int, size: int) -> None:
         bad = self.unreadable_in(position, position + size)
         if bad is not None:
-            raise UnreadableError(bad.errno, self.path, bad.position, bad.length)
+            raise UnreadableError(bad.errno, self.path, bad.position, bad.length, bad.cause)
 
     def _explain(self, error: OSError, position: int, size: int) -> None:
         """Raise the error of a failed read, with the unreadable stretch; return if all can be read now."""

@@ -48,11 +48,14 @@ _MOST_DOUBLINGS = 14
 
 
 class Stretch(NamedTuple):
-    """Bytes [position, position + length) of a file that cannot be read, and the errno of the attempt."""
+    """Bytes [position, position + length) of a file that cannot be read, the errno of the attempt, and its cause if
+    that tells more.
+    """
 
     position: int
     length: int
     errno: int
+    cause: str = ""
 
     @property
     def end(self) -> int:
@@ -62,7 +65,7 @@ class Stretch(NamedTuple):
     @property
     def reason(self) -> str:
         """Sentence with position and length of the stretch."""
-        return UnreadableError.sentence(self.position, self.length, self.errno)
+        return UnreadableError.sentence(*self)
 
 
 class Stretches:
@@ -342,7 +345,7 @@ def readable_parts(file: ReadsAt, position: int, size: int) -> Iterator[bytes | 
 
 def stretch_of(error: UnreadableError) -> Stretch:
     """Return the stretch that an error names."""
-    return Stretch(error.position, error.length, error.errno or errno.EIO)
+    return Stretch(error.position, error.length, error.errno or errno.EIO, error.cause)
 
 
 class FilledFile:

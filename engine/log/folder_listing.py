@@ -35,7 +35,8 @@ _NO_FILE = {
     EntryKind.DIRECTORY: "a directory, where only files belong",
     EntryKind.OTHER: "not a regular file",
     EntryKind.FURTHER_COPY: "a tiered copy of offsets that others hold for the log",
-    EntryKind.ENCODED_COPY: "a tiered copy that is compressed by chunks or encrypted",
+    EntryKind.ENCODED_COPY: "a tiered copy that cannot be read without its manifest",
+    EntryKind.UNDONE_COPY: "a tiered copy of which a part is missing",
 }
 _IN_PARTITIONS = {
     *(FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA),

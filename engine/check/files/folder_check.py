@@ -50,7 +50,7 @@ def _no_file(under: PartitionUnderCheck, entry: SourceEntry) -> Finding:
         return under.found("file-link", name, "a symbolic link; its target was not checked")
     if kind is EntryKind.FURTHER_COPY:
         return under.found("tiered-copy", name, under.root.remark(under.relative(name)))
-    if kind is EntryKind.ENCODED_COPY:
+    if kind in {EntryKind.ENCODED_COPY, EntryKind.UNDONE_COPY}:
         return under.found("file-unreadable", name, under.root.remark(under.relative(name)))
     if kind is EntryKind.OTHER:
         return under.found("file-kind", name, "a device, FIFO or socket; it was not opened")

@@ -96,7 +96,11 @@ class OffsetLookUps(SegmentBytes):
         return last_offset - offset > MAX_INT32 or self.bounds.is_above(last_offset)
 
     def _leads_by_frames(self, opened: OpenSegment, start: Position, end: Position) -> bool:
-        """Return whether a look-up may follow frames: no batch is known to be out of place, nor bytes as unreadable."""
+        """Return whether a look-up may follow frames: by a descriptor, with no batch known to be out of place, nor
+        bytes as unreadable.
+        """
+        if opened.fd < 0:
+            return False
         if opened.in_order != orders.disordered and not self.is_in_order(opened):
             return False
         return not opened.file.unreadable or opened.can_be_read(start, end)

@@ -267,7 +267,7 @@ class OpenSegment:
     """The open records file of a segment, and its hints.
 
     Attributes:
-        file, fd: the records file.
+        file, fd: the records file; -1 if no descriptor leads to its bytes.
         hints: positions of batches.
         size: size of the file when it was opened.
         in_order, sound: `orders.disordered` when no batch was known to be out of place, for a look-up and for a scan.
@@ -291,7 +291,7 @@ class OpenSegment:
         self, start: Position, end: Position, offset: Offset, scratch: bytearray, largest: int
     ) -> Location | None:
         """Locate a batch as `kernel.locate` does; return None also for wrong frames and unreadable bytes."""
-        if self.file.unreadable and not self.can_be_read(start, end):
+        if self.fd < 0 or (self.file.unreadable and not self.can_be_read(start, end)):
             return None
         try:
             return kernel.locate(self.fd, start, end, offset, scratch, largest=largest)

@@ -8,11 +8,10 @@ the log. Copies that contradict the lineage, or that another copy covers, are le
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
@@ -20,10 +19,12 @@ from engine.errors import DamagedFileError
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.index.offset_index import OffsetIndex
 from engine.log.segment.scan import BatchRun, scan
+from engine.log.tiered.decoded_file import decoded_status, opened_part
+from engine.log.tiered.manifest import INDEXES, MANIFEST, Manifest, parse_manifest
 from engine.record.batch_frame import MAGIC_POSITION, UP_TO_MAGIC
 from engine.units import MAX_INT64, EpochEntry, Offset, Position
 
-LOG, OFFSET_INDEX, MANIFEST = ".log", ".index", ".rsm-manifest"
+LOG, OFFSET_INDEX = ".log", ".index"
 LEADER_EPOCHS = ".leader_epoch_checkpoint"
 _LAST_FILES = (".snapshot", MANIFEST)
 """Files that are copied last: a copy with one is complete."""
@@ -36,11 +37,13 @@ class TieredCopy:
 
     Attributes:
         base_offset: base offset in the name.
-        files: paths by the suffix after the segment's id, `.log` among them.
+        files: paths by the suffix after the segment's id, `.log` among them; those in `.indexes` too.
         next_offset: one past the last good batch.
         last_epoch: leader epoch of that batch; -1 without one.
         is_whole: whether all files are there, and the last batch ends at the end of the `.log`.
         epochs: starts of its leader epochs, when known without its checkpoint.
+        manifest: its manifest, if it has one that can be read.
+        fault: why a manifest that it should have is not known; "" if it is.
     """
 
     base_offset: Offset
@@ -49,6 +52,8 @@ class TieredCopy:
     last_epoch: int
     is_whole: bool
     epochs: tuple[EpochEntry, ...] = ()
+    manifest: Manifest | None = None
+    fault: str = ""
 
     @property
     def path(self) -> str:
@@ -84,16 +89,57 @@ class Choice(NamedTuple):
 # Contents of a copy
 
 
-def encoding_of(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> str | None:
-    """Return why a copy's records file cannot be read as it is, None when it can. Raises OSError."""
-    manifest = _manifest(root, files)
-    if manifest.get("encryption"):
-        return "it is encrypted"
-    if manifest.get("compression"):
-        return "it is compressed by chunks"
-    if manifest or OFFSET_INDEX in files:
-        return None
-    with root.open_fresh(files[LOG]) as file:
+def is_encoded(manifest: Manifest | None, suffix: str) -> bool:
+    """Return whether a file of a copy is not an object of its own, with the same bytes."""
+    if manifest is None:
+        return False
+    return suffix in manifest.sections or (suffix == LOG and manifest.is_encoded)
+
+
+def object_path(path: str, suffix: str) -> str:
+    """Return the path of the object that has a file which `is_encoded`, by the path that it would have of its own."""
+    return path if suffix == LOG else path.removesuffix(suffix) + INDEXES
+
+
+def open_part(
+    root: SourceRoot,
+    path: str,
+    manifest: Manifest | None,
+    suffix: str,
+    *,
+    end: Position = MAX_INT64,
+) -> SourceFile:
+    """Return a file of a copy as a log dir would have it, up to a position if it is encoded. Raises OSError."""
+    if manifest is None or not is_encoded(manifest, suffix):
+        return root.open_fresh(path)
+    file = root.open_fresh(object_path(path, suffix))
+    status = decoded_status(file.opened_as, manifest, suffix)
+    return opened_part(file, status, manifest, suffix, end)
+
+
+def manifest_of(root: SourceRoot, files: Mapping[str, str]) -> tuple[Manifest | None, str]:
+    """Return the manifest that Aiven's plugin writes beside a segment, or why it is not known.
+
+    Copies of LocalTieredStorage have none, and need none.
+    """
+    path = files.get(MANIFEST)
+    if path is None:
+        if files.keys() - {LOG, INDEXES}:
+            return None, ""
+        return (
+            None,
+            "it has no manifest, which is written last: its copy was not finished, or it is lost",
+        )
+    try:
+        data = root.read(path, limit=DEFAULT_BUDGETS.checkpoint_bytes)
+        return parse_manifest(data, path=root.display(path)), ""
+    except (OSError, DamagedFileError) as error:
+        return None, str(error)
+
+
+def encoding_of(root: SourceRoot, base_offset: Offset, path: str) -> str | None:
+    """Return why a records file without a manifest cannot be read, None when it can. Raises OSError."""
+    with root.open_fresh(path) as file:
         head = file.read_at(0, UP_TO_MAGIC)
     if head.startswith(_ZSTD):
         return "it is compressed by chunks"
@@ -103,20 +149,29 @@ def encoding_of(root: SourceRoot, base_offset: Offset, files: Mapping[str, str])
     return "no batch is at its start: it is encrypted, or damaged there"
 
 
-def read_copy(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> TieredCopy:
+def read_copy(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> TieredCopy | str:
     """Return the contents of a copy, from its manifest, or from its end by the offset index, or else from all of it.
 
-    Raises OSError.
+    A copy that cannot be read without the manifest that it lacks is a sentence about that. Raises OSError.
     """
+    manifest, fault = manifest_of(root, files)
+    if fault and LOG in files:
+        encoding = encoding_of(root, base_offset, files[LOG])
+        if encoding is not None:
+            return f"{encoding}; {fault}"
+    if manifest is not None and INDEXES in files:
+        stem = files[LOG].removesuffix(LOG)
+        files = {**{suffix: stem + suffix for suffix in manifest.sections}, **files}
     is_complete = any(suffix in files for suffix in _LAST_FILES)
-    with root.open_fresh(files[LOG]) as file:
+    with open_part(root, files[LOG], manifest, LOG) as file:
+        if manifest is not None:
+            stated = _stated(manifest, base_offset, files, root.stat(files[LOG]).st_size)
+            if stated is not None:
+                return stated
         size = file.size()
-        stated = _stated(_manifest(root, files), base_offset, files, size)
-        if stated is not None:
-            return stated
         epochs: dict[int, Offset] = {}
         start, end, last = 0, 0, base_offset - 1
-        for run in _runs_near(file, _last_place(root, base_offset, files)):
+        for run in _runs_near(file, _last_place(root, base_offset, files, manifest)):
             start = start if end else run.position
             end, last = run.end_position, max(last, run.next_offset - 1)
             for epoch, offset in _epochs_in(run):
@@ -129,6 +184,8 @@ def read_copy(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -
         known[-1].epoch if known else -1,
         is_complete and end == size,
         known if not start else (),
+        manifest,
+        fault,
     )
 
 
@@ -157,43 +214,29 @@ def _epochs_in(run: BatchRun) -> Iterator[tuple[int, Offset]]:
     return zip(run.table["leader_epoch"].tolist(), run.table["base_offset"].tolist(), strict=True)
 
 
-def _last_place(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -> Position:
+def _last_place(
+    root: SourceRoot, base_offset: Offset, files: Mapping[str, str], manifest: Manifest | None
+) -> Position:
     """Return the position in the last entry of the offset index; 0 without one."""
     if OFFSET_INDEX not in files:
         return 0
     try:
-        with root.open_fresh(files[OFFSET_INDEX]) as index:
+        with open_part(root, files[OFFSET_INDEX], manifest, OFFSET_INDEX) as index:
             return OffsetIndex(index, base_offset).last_entry.position
     except OSError:
         return 0
 
 
-def _manifest(root: SourceRoot, files: Mapping[str, str]) -> dict[str, Any]:
-    """Return the JSON manifest that Aiven's plugin writes beside a segment; empty when it is missing or broken."""
-    if MANIFEST not in files:
-        return {}
-    try:
-        found = json.loads(root.read(files[MANIFEST], limit=DEFAULT_BUDGETS.checkpoint_bytes))
-    except (OSError, ValueError, RecursionError, DamagedFileError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _stated(
-    manifest: dict[str, Any], base_offset: Offset, files: Mapping[str, str], size: int
+    manifest: Manifest, base_offset: Offset, files: Mapping[str, str], size: int
 ) -> TieredCopy | None:
-    """Return the copy that the manifest describes; None when it has another size."""
-    try:
-        facts = manifest["remoteLogSegmentMetadata"]
-        last = int(facts["endOffset"])
-        starts = {int(epoch): int(at) for epoch, at in facts["segmentLeaderEpochs"].items()}
-        is_whole = int(manifest["chunkIndex"]["originalFileSize"]) == size
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    """Return the copy that the manifest describes; None for an object of another size, or another segment's."""
+    if size != manifest.chunks.object_size or manifest.start_offset != base_offset:
         return None
-    if not is_whole or not base_offset <= last < MAX_INT64 or not starts:
-        return None
-    epochs = tuple(EpochEntry(*entry) for entry in sorted(starts.items()))
-    return TieredCopy(base_offset, files, last + 1, epochs[-1].epoch, True, epochs)
+    epochs = manifest.epochs
+    return TieredCopy(
+        base_offset, files, manifest.end_offset + 1, epochs[-1].epoch, True, epochs, manifest
+    )
 
 
 # Choice of copies
@@ -222,7 +265,8 @@ def _epochs_of(root: SourceRoot, copy: TieredCopy) -> Sequence[EpochEntry]:
     if LEADER_EPOCHS in copy.files:
         try:
             path = copy.files[LEADER_EPOCHS]
-            data = root.read(path, limit=DEFAULT_BUDGETS.checkpoint_bytes)
+            with open_part(root, path, copy.manifest, LEADER_EPOCHS) as file:
+                data = file.read_at(0, min(file.size(), DEFAULT_BUDGETS.checkpoint_bytes))
             if found := sorted(parse_leader_epochs(data, path=path)):
                 return found
         except (OSError, DamagedFileError):
@@ -260,7 +304,7 @@ def _agreed_end(root: SourceRoot, copy: TieredCopy, lineage: Sequence[EpochEntry
     """Return the end of a copy's part in the lineage: logs that agree on an offset's epoch agree on all before it."""
     if copy.last_epoch < 0 or _epoch_at(lineage, copy.next_offset - 1) in (None, copy.last_epoch):
         return copy.end
-    with root.open_fresh(copy.path) as file:
+    with open_part(root, copy.path, copy.manifest, LOG) as file:
         for run in _runs(file, 0):
             for epoch, offset in _epochs_in(run):
                 if _epoch_at(lineage, offset) not in (None, epoch):
@@ -293,9 +337,9 @@ def cut_position(root: SourceRoot, chosen: ChosenCopy) -> Position:
     """Return the end of a copy's batches that are in the log. Raises OSError."""
     copy, hint = chosen.copy, 0
     if OFFSET_INDEX in copy.files:
-        with root.open_fresh(copy.files[OFFSET_INDEX]) as index:
+        with open_part(root, copy.files[OFFSET_INDEX], copy.manifest, OFFSET_INDEX) as index:
             hint = OffsetIndex(index, copy.base_offset).lookup(chosen.end - 1).position
-    with root.open_fresh(copy.path) as file:
+    with open_part(root, copy.path, copy.manifest, LOG) as file:
         for run in _runs_near(file, hint, below=chosen.end):
             behind = run.table["position"][run.table["base_offset"] >= chosen.end]
             if len(behind):

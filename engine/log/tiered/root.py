@@ -2,15 +2,15 @@
 
 LocalTieredStorage keeps `<topic>-<partition>-<topic id>/<offset>-<segment id>.log`, with an `.index`,
 `.timeindex`, `.txnindex`, `.leader_epoch_checkpoint` and `.snapshot` of the same name. Aiven's plugin keeps
-`<topic>-<topic id>/<partition>/<offset>-<segment id>.log`; of its other files only the manifest is read. A folder
+`<topic>-<topic id>/<partition>/<offset>-<segment id>.log`, a manifest, and all other files in `.indexes`. A folder
 is shown as `<topic>-<partition>`, and its files under their names in a log dir. Reads open the real file, and
-messages show its path.
+decode what is encoded; messages show its path.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import RLock
@@ -19,9 +19,11 @@ from engine.checkpoint.partition_metadata import PartitionMetadata, render_parti
 from engine.files.file_names import PARTITION_METADATA, parse_tiered_file_name
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceFile, SourceRoot
+from engine.log.tiered.decoded_file import decoded_status, opened_part, with_size
 from engine.log.tiered.folders import TieredFolder, list_partitions
+from engine.log.tiered.memory_file import memory_file
 from engine.log.tiered.shown_copies import ShownCopies, ShownFolder
-from engine.units import Position
+from engine.units import MAX_INT64, Position
 
 
 class TieredRoot(SourceRoot):
@@ -77,6 +79,11 @@ class TieredRoot(SourceRoot):
         """Return why a copy is not part of the log, or where a missing index is."""
         return self._copies.remarks.get(self.real(relative), "")
 
+    def display(self, relative: str) -> str:
+        """Return the path of an entry as shown to people: that of the object that has it."""
+        part = self._copies.parts.get(self.real(relative))
+        return super().display(relative if part is None else part.path)
+
     def _split(self, relative: str) -> tuple[TieredFolder | None, str]:
         """Return the partition that an entry belongs to, None for one of the log dir, and the name in its folder."""
         if self._only is not None:
@@ -119,9 +126,12 @@ class TieredRoot(SourceRoot):
             with self._made(relative) as file:
                 return file.stat()
         real = self.real(relative)
-        status = super().stat(real)
+        part = self._copies.parts.get(real)
+        status = super().stat(real if part is None else part.path)
+        if part is not None:
+            status = decoded_status(status, part.manifest, part.suffix)
         end = self._copies.ends.get(real)
-        return status if end is None else _shortened(status, end)
+        return status if end is None else with_size(status, min(end, status.st_size))
 
     def stat_files(self, folder: str, names: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
         for name in names:
@@ -132,8 +142,12 @@ class TieredRoot(SourceRoot):
         if self._is_made(relative):
             return self._made(relative)
         real = self.real(relative)
-        file = super().open_fresh(real, is_listed=is_listed)
-        end = self._copies.ends.get(real)
+        part, end = self._copies.parts.get(real), self._copies.ends.get(real)
+        file = super().open_fresh(real if part is None else part.path, is_listed=is_listed)
+        if part is not None:
+            status = decoded_status(file.opened_as, part.manifest, part.suffix)
+            end = MAX_INT64 if end is None else end
+            return opened_part(file, status, part.manifest, part.suffix, end)
         return file if end is None else _CutFile(file, end)
 
     def _shown_in(self, folder: str) -> ShownFolder:
@@ -156,17 +170,11 @@ class TieredRoot(SourceRoot):
         assert folder is not None
         assert folder.topic_id is not None
         data = render_partition_metadata(PartitionMetadata(0, folder.topic_id))
-        stamp = self._plain.stat(folder.path).st_mtime_ns
-        fd = os.memfd_create(PARTITION_METADATA, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        try:
-            os.write(fd, data)
-            os.fchmod(fd, 0o444)
-            os.utime(fd, ns=(stamp, stamp))
-            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK)
-            return SourceFile(fd, self.display(relative), os.fstat(fd))
-        except BaseException:
-            os.close(fd)
-            raise
+        above = self._plain.stat(folder.path)
+        fields = (stat.S_IFREG | 0o444, *above[1:3], 1, *above[4:])
+        named = {name: getattr(above, name) for name in ("st_mtime_ns", "st_ctime_ns")}
+        status = with_size(os.stat_result(fields, named), len(data))
+        return memory_file(data, self.display(relative), status)
 
 
 class _CutFile(SourceFile):
@@ -176,11 +184,13 @@ class _CutFile(SourceFile):
 
     def __init__(self, file: SourceFile, end: Position) -> None:
         fd, file.fd = file.fd, -1
-        super().__init__(fd, file.path, _shortened(file.opened_as, end))
+        status = file.opened_as
+        super().__init__(fd, file.path, with_size(status, min(end, status.st_size)))
         self._end = end
 
     def stat(self) -> os.stat_result:
-        return _shortened(super().stat(), self._end)
+        status = super().stat()
+        return with_size(status, min(self._end, status.st_size))
 
     def size(self) -> int:
         return min(super().size(), self._end)
@@ -191,12 +201,3 @@ class _CutFile(SourceFile):
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
         view = memoryview(buffer).cast("B")
         return super().read_into(view[: max(self._end - position, 0)], position)
-
-
-def _shortened(status: os.stat_result, end: Position) -> os.stat_result:
-    if status.st_size <= end:
-        return status
-    fields = list(status)
-    fields[6] = end
-    times = {name: getattr(status, name) for name in dir(status) if name.startswith("st_")}
-    return os.stat_result(fields, times | {"st_size": end})
