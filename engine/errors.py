@@ -186,6 +186,8 @@ class UnreadableError(OSError):
 
         One byte is all of a file whose size is not known; devices fail by larger blocks.
         """
+        if errno == _errno.ENOKEY:
+            return cause
         if (position, length) == (0, 1):
             return f"the file cannot be read, nor its size ({os.strerror(errno)})"
         return f"{length} bytes at byte {position} cannot be read ({cause or os.strerror(errno)})"

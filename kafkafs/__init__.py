@@ -28,7 +28,7 @@ if getattr(engine, "__distribution__", None) != "kafkafs":
 from engine.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.errors import DamagedFileError, KafkaStorageError, SourceError
     from kafkafs.api.consumer_record import ConsumerRecord
@@ -104,6 +104,7 @@ def open(  # noqa: A001
     mask: str | os.PathLike[str] | None = None,
     mask_strict: bool = False,
     below: bool = False,
+    tiered_keys: Mapping[str, str | os.PathLike[str]] | None = None,
     at: Moment | None = None,
 ) -> OpenedSource:
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
@@ -117,6 +118,8 @@ def open(  # noqa: A001
         mask: path of a policy of what is shown of records: `kafkafs help masks`. It is read once.
         mask_strict: whether a key or value that lacks a field of the policy is unreadable.
         below: take all log dirs below each folder that is no log dir itself, such as /var/lib/kafka.
+        tiered_keys: files of private RSA keys by the ids that encrypted tiered copies have for them, besides those in
+            the environment variable KAFKAFS_TIERED_KEYS; for the whole process.
         at: read the whole source as it was at this moment: a time (milliseconds, a datetime with a zone, or a text
             such as "-2h"), just before a record ("orders-0@500"), or "before-delete:TOPIC".
 
@@ -149,6 +152,11 @@ def open(  # noqa: A001
         mask=policy,
         at=None if at is None else moment_of(at),
     )
+    if tiered_keys:
+        from engine.log.tiered.data_keys import add_key_file
+
+        for key_id, path in tiered_keys.items():
+            add_key_file(f"{key_id}={os.fspath(path)}")
     named = [os.fspath(path) for path in paths]
     if below:
         from engine.log.source_identity import paths_below

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic
+from typing import NamedTuple
 
 from engine.closable import Closable
 from engine.errors import LimitExceededError, SourceRefusedError, UnreadableError
@@ -43,6 +44,15 @@ EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 """Errors of a process, or of a system, that has no descriptor left."""
 
 
+class StatedEnd(NamedTuple):
+    """What another file states of a segment that is not readable: one past its last offset, and its largest timestamp
+    in milliseconds.
+    """
+
+    next_offset: int
+    max_timestamp: int
+
+
 class SourceFile(Closable):
     """An open source file: positioned reads, no cursor; safe from several threads.
 
@@ -60,6 +70,8 @@ class SourceFile(Closable):
     """
 
     __slots__ = ("__weakref__", "device", "fd", "inode", "name", "opened_as", "path", "unreadable")
+    stated_end: StatedEnd | None = None
+    """What is known of a records file without a readable byte."""
 
     def __init__(self, fd: int, path: str, status: os.stat_result) -> None:
         self.fd = fd

@@ -176,13 +176,16 @@ class LogSource:
 
     def unread(self) -> list[Unread]:
         """Return the folders and files that could not be read so far."""
-        return self._unread() + [
+        found = self._unread() + [
             Unread(log.display(entry["file"]), entry["reason"], entry["errno"])
             for log in self._all_logs()
             if len(log.problems)
             for entry in log.problems.entries()
             if "errno" in entry
         ]
+        # A key that is missing is one fact, however many files it would open.
+        locked = {each.reason: each for each in reversed(found) if each.errno == "ENOKEY"}
+        return [each for each in found if each.errno != "ENOKEY"] + [*locked.values()]
 
     def unread_beside(self) -> list[Unread]:
         """Return the files beside the partitions, such as checkpoints, that could not be read so far."""

@@ -346,7 +346,8 @@ class PartitionLog:
 
     def display(self, file: str) -> str:
         """Return the path, as shown to people, of a file in `problems`."""
-        is_relative = file == self.folder or file.startswith(f"{self.folder}/")
+        folders = (self.folder, self.root.real(self.folder))
+        is_relative = file in folders or file.startswith(tuple(f"{each}/" for each in folders))
         inside = file if is_relative or not self.folder else f"{self.folder}/{file}"
         return self.root.display(inside)
 

@@ -44,17 +44,41 @@ def _note_below(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     context.meta[_BELOW] = is_wanted
 
 
-below_option = click.option(
-    "--below",
-    is_flag=True,
-    expose_value=False,
-    callback=_note_below,
-    help="Take all log dirs below SOURCE, a folder such as /var/lib/kafka.",
-)
+def _add_tiered_keys(_: click.Context, option: click.Parameter, texts: Sequence[str]) -> None:
+    if texts:
+        from engine.errors import SourceError
+        from engine.log.tiered.data_keys import add_key_file
+
+        try:
+            for text in texts:
+                add_key_file(text)
+        except SourceError as error:
+            raise click.BadParameter(str(error), param=option) from None
+
+
+def below_option(command: Command) -> Command:
+    """Add --below and --tiered-key, which say more of sources."""
+    below = click.option(
+        "--below",
+        is_flag=True,
+        expose_value=False,
+        callback=_note_below,
+        help="Take all log dirs below SOURCE, a folder such as /var/lib/kafka.",
+    )
+    keys = click.option(
+        "--tiered-key",
+        multiple=True,
+        expose_value=False,
+        callback=_add_tiered_keys,
+        metavar="ID=FILE.pem",
+        shell_complete=names.files,
+        help="Private RSA key of encrypted tiered copies; more in KAFKAFS_TIERED_KEYS.",
+    )
+    return below(keys(command))
 
 
 def source_argument(command: Command) -> Command:
-    """Add SOURCE..., one or more sources, and --below."""
+    """Add SOURCE..., one or more sources, --below and --tiered-key."""
     argument = click.argument(
         "sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files
     )
@@ -62,7 +86,7 @@ def source_argument(command: Command) -> Command:
 
 
 def one_source_argument(command: Command) -> Command:
-    """Add SOURCE, one source or a comma list, and --below."""
+    """Add SOURCE, one source or a comma list, --below and --tiered-key."""
     argument = click.argument("source", metavar="SOURCE", shell_complete=names.files)
     return argument(below_option(command))
 

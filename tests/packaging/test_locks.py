@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted((ROOT / "scripts" / "locks").glob("*.txt"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OF_PART = {
-    "base": ("fuse", "schemas", "serve", "where"),
+    "base": ("fuse", "schemas", "serve", "tiered", "where"),
     "dev": ("arrow", "test", "lint"),
     "spark": ("spark",),
     "kafka": ("kafka",),

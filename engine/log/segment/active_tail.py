@@ -76,6 +76,11 @@ class ActiveTail:
         self._find_end(status.st_size)
 
     def _find_end(self, size: Position) -> None:
+        stated = self._files.ensure_open().file.stated_end
+        if stated is not None:
+            self.next_offset = stated.next_offset
+            self.segment = LogSegment(self._files, size, size, budgets=self._budgets)
+            return
         if size <= LOOK_UP_CHUNK and self._take_whole(size):
             self.segment = LogSegment(self._files, size, size, budgets=self._budgets)
             return

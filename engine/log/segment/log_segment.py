@@ -58,6 +58,8 @@ class LogSegment(OffsetLookUps):
 
     def newest(self, *, records_only: bool = False) -> TimestampOffset:
         """Return `max_timestamp`, with `records_only` of batches that are not control batches."""
+        if (stated := self.file.stated_end) is not None:
+            return TimestampOffset(stated.max_timestamp, stated.next_offset - 1)
         known = self._largest_of_records if records_only else self._largest
         end = MAX_INT64 if self._end is None else self._end
         if known is None or known[1] < end:

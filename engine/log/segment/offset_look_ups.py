@@ -281,6 +281,8 @@ class OffsetLookUps(SegmentBytes):
     @property
     def next_offset(self) -> Offset:
         """One past the last offset of the last good batch; the base offset without one."""
+        if (stated := self.file.stated_end) is not None:
+            return stated.next_offset
         known = self._next_offset
         if known is None:
             known = self.base_offset

@@ -56,9 +56,10 @@ def add_key_file(text: str) -> None:
     if "," in path:
         raise SourceError(f"{path} has a comma: a key file's path must have none")
     absolute = f"{key_id}{separator}{os.path.abspath(path) if path else ''}"
-    known = os.environ.get(VARIABLE)
+    known = [entry for entry in os.environ.get(VARIABLE, "").split(",") if entry]
     _key_files(absolute)
-    os.environ[VARIABLE] = f"{known},{absolute}" if known else absolute
+    if absolute not in known:
+        os.environ[VARIABLE] = ",".join([*known, absolute])
 
 
 @lru_cache(maxsize=16)

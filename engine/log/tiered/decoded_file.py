@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from engine.budgets import DEFAULT_BUDGETS, MiB
 from engine.coding import zstd_frame
 from engine.errors import KafkaStorageError, UnreadableError
-from engine.files.source_files import SourceFile
+from engine.files.source_files import SourceFile, StatedEnd
 from engine.files.unreadable import Stretch, Stretches
 from engine.log.tiered.chunk_index import Chunk
 from engine.log.tiered.data_keys import DataKeyError, cipher_of
@@ -188,6 +188,13 @@ class DecodedFile(SourceFile):
                 self._cipher = cipher_of(manifest.encryption)
             except DataKeyError as error:
                 self.unreadable.add(Stretch(0, status.st_size, errno.ENOKEY, str(error)))
+
+    @property
+    def stated_end(self) -> StatedEnd | None:  # type: ignore[override]
+        """What the manifest states, of a segment whose key is missing."""
+        if self._cipher is not None or self._manifest.encryption is None:
+            return None
+        return StatedEnd(self._manifest.end_offset + 1, self._manifest.max_timestamp)
 
     def close(self) -> None:
         stored = getattr(self, "_stored", None)

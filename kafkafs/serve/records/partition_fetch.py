@@ -298,7 +298,9 @@ class PartitionFetch:
         elif stop > start:
             look.know_good(segment, file, start)
         if stop > start:
-            answer.pieces = (FileSlice(file, start, stop - start),)
+            piece = FileSlice(file, start, stop - start)
+            # Only a descriptor can be sent from.
+            answer.pieces = (piece if file.fd >= 0 else file.read_at(start, stop - start),)
         if answer.aborted is not None:
             has_transactions = look.proof(file).has_transactions
             fetched = FetchedRange(segment, offset, start, max(stop, start))
