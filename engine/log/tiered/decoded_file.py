@@ -136,7 +136,7 @@ def _section(stored: StoredObject, manifest: Manifest, suffix: str) -> bytes:
         raise UnreadableError(errno.ENOKEY, stored.path, position, size, str(error)) from None
     except ChunkError as error:
         cause = f"the {suffix} at byte {position} is damaged: {error}"
-        raise UnreadableError(errno.EBADMSG, stored.path, position, size, cause) from None
+        raise UnreadableError(errno.EPROTO, stored.path, position, size, cause) from None
 
 
 def _opened(box: bytes, cipher: AESGCM, encryption: Encryption) -> bytes:
@@ -148,9 +148,18 @@ def _opened(box: bytes, cipher: AESGCM, encryption: Encryption) -> bytes:
     try:
         return cipher.decrypt(box[:IV], box[IV:], encryption.aad)
     except InvalidTag:
-        raise ChunkError(
-            f"its tag is wrong: expected that of its bytes, found {box[-TAG:].hex()}"
-        ) from None
+        found, expected = box[-TAG:].hex(), _tag_of(box, cipher, encryption).hex()
+        raise ChunkError(f"its tag is wrong: expected {expected}, found {found}") from None
+
+
+def _tag_of(box: bytes, cipher: AESGCM, encryption: Encryption) -> bytes:
+    """Return the tag that the ciphertext in a box should have."""
+    iv, data = box[:IV], box[IV:-TAG]
+    size = len(data)
+    # Encrypted zeros are what the bytes are combined with.
+    stream = cipher.encrypt(iv, bytes(size), None)[:size]
+    plain = int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")
+    return cipher.encrypt(iv, plain.to_bytes(size, "big"), encryption.aad)[-TAG:]
 
 
 def _inflated(frame: bytes, size: int) -> bytes:
@@ -265,6 +274,6 @@ class DecodedFile(SourceFile):
                 f" is damaged: {error}"
             )
             assert self.unreadable is not None
-            self.unreadable.add(Stretch(chunk.start, chunk.size, errno.EBADMSG, cause))
+            self.unreadable.add(Stretch(chunk.start, chunk.size, errno.EPROTO, cause))
             self._refuse_unreadable(chunk.start, chunk.size)
             raise
