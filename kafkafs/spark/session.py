@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.log.tiered.data_keys import VARIABLE
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -81,6 +83,8 @@ def session(
         where = master or LOCAL
         builder = builder.master(where)
         wanted |= _of_this_process(where, quick)
+    if keys := os.environ.get(VARIABLE):
+        wanted[f"spark.executorEnv.{VARIABLE}"] = keys
     wanted |= dict(settings or {})
     if not submitted and "spark.pyspark.python" in wanted:
         # Only spark-submit reads this property; PySpark itself reads the environment.
