@@ -283,6 +283,15 @@ def tiered(folder: Path) -> None:
         writer.copy(partition, base_offset)
 
 
+def bucket(folder: Path) -> None:
+    """Objects of Aiven's plugin, compressed and encrypted, with a flipped bit in one; the key of the others."""
+    shutil.copytree(DATA / "aiven" / "both" / "backup", folder / "backup/bucket")
+    log = next((folder / "backup/bucket").glob(f"*/0/{557:020}-*.log"))
+    _flip(log, 9000)
+    (folder / "srv/keys").mkdir(parents=True)
+    shutil.copyfile(DATA / "aiven/keys/key-1.private.pem", folder / "srv/keys/key-1.pem")
+
+
 def schemas(folder: Path) -> None:
     """A log dir with the topic of a registry: a reference, a soft deletion and a hard one."""
     (folder / "srv").mkdir()
@@ -361,6 +370,7 @@ PREPARATIONS: dict[str, Callable[[Path], None]] = {
         died,
         sparked,
         tiered,
+        bucket,
         schemas,
         registered,
         typed,

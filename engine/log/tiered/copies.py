@@ -19,6 +19,7 @@ from engine.errors import DamagedFileError
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.index.offset_index import OffsetIndex
 from engine.log.segment.scan import BatchRun, scan
+from engine.log.tiered.data_keys import may_open
 from engine.log.tiered.decoded_file import decoded_status, opened_part
 from engine.log.tiered.manifest import INDEXES, MANIFEST, Manifest, parse_manifest
 from engine.record.batch_frame import MAGIC_POSITION, UP_TO_MAGIC
@@ -159,7 +160,7 @@ def read_copy(root: SourceRoot, base_offset: Offset, files: Mapping[str, str]) -
         encoding = encoding_of(root, base_offset, files[LOG])
         if encoding is not None:
             return f"{encoding}; {fault}"
-    if manifest is not None and INDEXES in files:
+    if manifest is not None and INDEXES in files and may_open(manifest.encryption):
         stem = files[LOG].removesuffix(LOG)
         files = {**{suffix: stem + suffix for suffix in manifest.sections}, **files}
     is_complete = any(suffix in files for suffix in _LAST_FILES)

@@ -75,6 +75,11 @@ def _key_files(text: str) -> dict[str, str]:
     return found
 
 
+def may_open(encryption: Encryption | None) -> bool:
+    """Return whether a copy is not encrypted, or its key is given. Raises SourceError."""
+    return encryption is None or encryption.key_id in key_files()
+
+
 def cipher_of(encryption: Encryption) -> AESGCM:
     """Return the cipher of a copy. Raises DataKeyError, SourceError."""
     files = key_files()

@@ -34,6 +34,7 @@ from engine.log.tiered.copies import (
     open_part,
     read_copy,
 )
+from engine.log.tiered.data_keys import may_open
 from engine.log.tiered.folders import TieredFolder
 from engine.log.tiered.manifest import INDEXES, MANIFEST, Manifest
 from engine.units import Offset, Position
@@ -195,10 +196,13 @@ class ShownCopies:
 
     def _note_elsewhere(self, copy: TieredCopy, name: str) -> None:
         folder, _, log = copy.path.rpartition("/")
-        if INDEXES in copy.files and copy.manifest is None:
-            path = f"{folder}/{name}" if folder else name
+        path = f"{folder}/{name}" if folder else name
+        self.remarks.pop(path, None)
+        manifest = copy.manifest
+        if INDEXES in copy.files and (manifest is None or not may_open(manifest.encryption)):
+            what = "manifest" if manifest is None else "key"
             beside = log.removesuffix(LOG) + INDEXES
-            self.remarks[path] = f"it is in {beside}, which cannot be read without its manifest"
+            self.remarks[path] = f"it is in {beside}, which cannot be read without its {what}"
 
     def _note_part(self, copy: TieredCopy, suffix: str) -> None:
         """Note that a file is decoded, or is not."""
