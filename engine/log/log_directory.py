@@ -29,11 +29,14 @@ from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.source_directory import NOT_FOLLOWED, OtherEntry, SourceDirectory
 from engine.log.source_identity import HINT, identify, readable
+from engine.log.tiered.root import TieredRoot
 
 if TYPE_CHECKING:
     from engine.log.joined_logs import Join, JoinedLog
 
 MAX_AGE = 0.2
+TIERED = "tiered"
+"""What tiered copies are called beside the nodes that hold the rest of a log."""
 _SPARE_DESCRIPTORS = 256
 _FILES_BESIDE = frozenset({"checkpoint", "meta_properties"})
 """Kinds of problems of files beside the partitions."""
@@ -150,6 +153,12 @@ class LogSource:
             if meta is not None and meta.cluster_id == cluster and meta.node_id is not None
         }
         return sorted(ids) if len(ids) > 1 else ()
+
+    @property
+    def _has_past(self) -> bool:
+        """Whether there are log dirs, and tiered copies of what was in them."""
+        kinds = {isinstance(each.root, TieredRoot) for each in self._directories}
+        return bool(self._metas) and len(kinds) > 1
 
     @property
     def is_one_log(self) -> bool:
@@ -298,7 +307,7 @@ class LogSource:
         others: list[OtherEntry] = []
         logs: dict[tuple[int, str], PartitionLog] = {}
         placed = [self._placed(directory) for directory in self._directories]
-        copies = self._copies(placed) if self.nodes else {}
+        copies = self._copies(placed) if self.nodes or self._has_past else {}
         replicas: dict[str, PartitionLog] = {}
         alone: list[tuple[int, Placed]] = []
         for place, directory in enumerate(self._directories):
@@ -346,18 +355,26 @@ class LogSource:
     def _copies(
         self, placed: Sequence[Sequence[Placed | OtherEntry]]
     ) -> dict[tuple[int, str], str]:
-        """Return the nodes of the folders of partitions that several nodes have, by place of the log dir and folder."""
+        """Return the nodes of the folders of partitions that several nodes have, by place of the log dir and folder.
+
+        Tiered copies count as a node.
+        """
         known = [meta.cluster_id for meta in self._metas if meta is not None]
         found: dict[str, list[tuple[int, str]]] = {}
+        nodes: list[str] = []
         for place, meta in enumerate(self._metas):
-            if meta is None or meta.node_id is None or meta.cluster_id != known[0]:
+            if isinstance(self._directories[place].root, TieredRoot):
+                nodes.append(TIERED)
+            elif meta is None or meta.node_id is None or meta.cluster_id != known[0]:
+                nodes.append("")
                 continue
+            else:
+                nodes.append(str(meta.node_id))
             for each in placed[place]:
                 if isinstance(each, Placed) and each.is_log and each.is_named:
                     found.setdefault(each.name, []).append((place, each.folder))
-        nodes = [None if meta is None else meta.node_id for meta in self._metas]
         return {
-            key: str(nodes[key[0]])
+            key: nodes[key[0]]
             for keys in found.values()
             if len({nodes[place] for place, _ in keys}) > 1
             for key in keys

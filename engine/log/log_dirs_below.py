@@ -8,7 +8,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from engine.errors import InvalidNameError, SourceRefusedError
-from engine.files.file_names import FileKind, FileState, parse_file_name, parse_folder_name
+from engine.files.file_names import (
+    FileKind,
+    FileState,
+    parse_file_name,
+    parse_folder_name,
+    parse_tiered_file_name,
+    parse_tiered_topic_name,
+)
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
 
@@ -62,11 +69,28 @@ def log_dirs_below(root: SourceRoot) -> LogDirsBelow:
 
 
 def is_log_dir(root: SourceRoot, folder: str, entries: Sequence[SourceEntry]) -> bool:
-    """Return whether a folder holds files of a log dir, or partitions' folders with files in them."""
+    """Return whether a folder holds files of a log dir, or partitions' folders with files in them, or tiered copies."""
     kinds = {kind_of(entry.name) for entry in entries if entry.kind is EntryKind.FILE}
     if kinds & (LOG_DIR_FILES - {FileKind.LOCK}):
         return True
-    return not kinds & PARTITION_FILES and holds_partitions(root, folder, entries)
+    if kinds & PARTITION_FILES:
+        return False
+    return holds_partitions(root, folder, entries) or _holds_copies(root, folder, entries)
+
+
+def _holds_copies(root: SourceRoot, folder: str, entries: Sequence[SourceEntry]) -> bool:
+    """Return whether one of the first folders with names of tiered storage, or a folder in it, has a tiered copy."""
+    names = (name for name, kind in entries if kind is EntryKind.DIRECTORY)
+    for name in islice(filter(parse_tiered_topic_name, sorted(names)), _MOST_PEEKS):
+        with suppress(OSError, SourceRefusedError):
+            path = f"{folder}/{name}" if folder else name
+            files, others = root.list_apart(path)
+            below = next((each for each, kind in others if kind is EntryKind.DIRECTORY), None)
+            if below is not None:
+                files = [*files, *islice(root.iterate_files(f"{path}/{below}"), _MOST_PEEKS)]
+            if any(map(parse_tiered_file_name, files)):
+                return True
+    return False
 
 
 def holds_partitions(root: SourceRoot, folder: str, entries: Sequence[SourceEntry]) -> bool:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
+from engine.budgets import DEFAULT_BUDGETS
+from engine.errors import DamagedFileError
 from engine.files.file_names import (
     FileKind,
     FolderState,
@@ -18,6 +20,7 @@ from engine.files.file_names import (
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
+from engine.log.tiered.manifest import MANIFEST, parse_manifest
 from engine.record.batch_frame import HEADER
 from engine.units import MAX_INT32, TopicPartition
 
@@ -153,10 +156,23 @@ def _folders_in(root: SourceRoot, name: str) -> Iterator[TieredFolder]:
     if topic is None:
         return
     numbers = numbered_in(root, name)
+    called = stated_topic(root, f"{name}/{numbers[0]}", topic[0]) if numbers else topic[0]
     for number in numbers:
-        yield TieredFolder(f"{name}/{number}", TopicPartition(topic[0], int(number)), topic[1])
+        yield TieredFolder(f"{name}/{number}", TopicPartition(called, int(number)), topic[1])
     if local is not None and not numbers:
         yield TieredFolder(name, *local)
+
+
+def stated_topic(root: SourceRoot, folder: str, name: str) -> str:
+    """Return the topic that a manifest in a folder states, if the name ends with it: keys may have a prefix before it."""
+    with suppress(OSError, DamagedFileError):
+        files = (each for each in root.iterate_files(folder) if each.endswith(MANIFEST))
+        for file in islice(files, 1):
+            path = f"{folder}/{file}" if folder else file
+            data = root.read(path, limit=DEFAULT_BUDGETS.checkpoint_bytes)
+            topic = parse_manifest(data, path=path).partition.topic
+            return topic if topic and name.endswith(topic) else name
+    return name
 
 
 def _named(

@@ -17,6 +17,7 @@ from engine.log.tiered.folders import (
     folder_called,
     folders_of_copies,
     is_copy,
+    stated_topic,
 )
 from engine.log.tiered.root import TieredRoot
 
@@ -45,7 +46,7 @@ def tiered_root(
         OSError: the folder cannot be read.
     """
     path = root.path
-    only = folder_called(path) if any(map(is_copy, files[:MOST_PEEKS])) else None
+    only = _named(root, folder_called(path)) if any(map(is_copy, files[:MOST_PEEKS])) else None
     below = (
         [""] if only is not None else folders_of_copies(root, candidates(path, others)[:MOST_PEEKS])
     )
@@ -53,6 +54,12 @@ def tiered_root(
         made = TieredRoot(path, only=only, open_files=open_files, cross_device=cross_device)
         return made, only
     return None
+
+
+def _named(root: SourceRoot, folder: TieredFolder) -> TieredFolder:
+    """Return a folder of copies with the topic that they state."""
+    topic = stated_topic(root, "", folder.partition.topic)
+    return folder._replace(partition=folder.partition._replace(topic=topic))
 
 
 def tiered_file_root(

@@ -17,8 +17,10 @@ import kafkafs
 from engine.check.log_dir_check import SourceCheck
 from engine.check.rules.finding import Finding
 from engine.columns.batch_table import BatchRows
+from engine.errors import SourceError
 from engine.log.log_directory import LogSource, open_source
 from engine.log.segment.scan import BatchRun
+from engine.log.source_identity import paths_below
 from engine.log.tiered.chunk_index import ChunkIndex, SizesError, variable_chunks
 from engine.log.tiered.data_keys import VARIABLE
 from engine.log.tiered.manifest import Manifest, parse_manifest
@@ -121,7 +123,7 @@ def transaction_indexes(view: Any) -> Iterator[Any]:
 def test_each_offset_is_found_by_the_index_as_by_a_scan(name: str) -> None:
     with kafkafs.open(bucket_of(name)) as source:
         (partition,) = source.partitions()
-        for each in list(partition.records())[::7]:
+        for each in list(partition.records())[::29]:
             assert next(partition.records(each.offset, each.offset + 1)) == each
 
 
@@ -295,6 +297,26 @@ def test_an_unfinished_copy_beside_a_whole_one_of_its_offsets_is_set_aside(copy:
     assert records_of(copy) == whole
     found = [each for each in findings(open_source(str(copy))) if each.file == str(again)]
     assert "its copy was not finished" in found[0].sentence
+
+
+# Prefixes
+
+
+def test_a_prefix_before_the_names_of_topics_is_none_of_their_names(tmp_path: Path) -> None:
+    folder = bucket_of("plain/tx-0")
+    copied = shutil.copytree(folder, tmp_path / "bucket" / f"prod-{folder.name}")
+    for path in (tmp_path / "bucket", copied, copied / "0"):
+        (log,) = open_source(str(path)).partitions().values()
+        assert log.name == "tx-0"
+        assert log.view().log_end_offset == TRUTH["plain/tx-0"]["end"]
+
+
+def test_a_folder_above_the_prefix_names_the_copies_below_it(tmp_path: Path) -> None:
+    folder = bucket_of("plain/tx-0")
+    shutil.copytree(folder, tmp_path / "prod" / "eu" / folder.name)
+    with pytest.raises(SourceError, match=f"log dirs below it: {tmp_path}/prod/eu$"):
+        open_source(str(tmp_path))
+    assert paths_below(str(tmp_path)) == [f"{tmp_path}/prod/eu"]
 
 
 # Keys
