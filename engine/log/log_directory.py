@@ -242,7 +242,9 @@ class LogSource:
                 raise
 
     def are_of_two_nodes(self, root: SourceRoot, other: SourceRoot) -> bool:
-        """Return whether the meta.properties of two roots' log dirs have different node ids."""
+        """Return whether the meta.properties of two roots' log dirs have different node ids, or one is tiered copies."""
+        if isinstance(root, TieredRoot) != isinstance(other, TieredRoot):
+            return True
         nodes = {each.node for each in self._directories if each.root in (root, other)}
         return len(nodes) > 1 and None not in nodes
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import OpenSegments, SegmentFiles
 from engine.log.segment.problems import Problems
+from engine.log.tiered.root import TieredRoot
 from engine.log.view.log_view import LogView
 from engine.replicas.choice import ReplicaChoice
 from engine.replicas.proof import Filler, LackedRange, found_in
@@ -198,6 +199,19 @@ class UnionView(LogView):
     @property
     def size(self) -> int:
         return sum(segment.size for segment, _ in self.union.whole.values())
+
+    @property
+    def tiers(self) -> tuple[Offset, Offset | None]:
+        copies = self.union.copies
+        local = [view for view in copies.views if not isinstance(view.log.root, TieredRoot)]
+        ends = [
+            view.log_end_offset
+            for view in copies.views
+            if view not in local and view.log_end_offset > view.log_start_offset
+        ]
+        starts = [view.base_offsets[0] for view in local if view.base_offsets]
+        start = max(self.log_start_offset, min(starts, default=self.log_end_offset))
+        return start, max(ends, default=None)
 
     @property
     def copy_folders(self) -> tuple[str, ...]:

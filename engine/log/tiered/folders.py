@@ -147,7 +147,8 @@ def _folders_in(root: SourceRoot, name: str) -> Iterator[TieredFolder]:
     """Yield the partitions with copies in a folder: one, all of a topic, or none."""
     topic = parse_tiered_topic_name(name_of(root.path))
     if topic is not None and is_number(name):
-        yield TieredFolder(name, TopicPartition(topic[0], int(name)), topic[1])
+        called = stated_topic(root, name, topic[0])
+        yield TieredFolder(name, TopicPartition(called, int(name)), topic[1])
         return
     local, topic = parse_tiered_folder_name(name), parse_tiered_topic_name(name)
     if local is not None and has_copies(root, name):

@@ -12,7 +12,7 @@ EARLIEST_LOCAL_TIMESTAMP = -4
 LATEST_TIERED_TIMESTAMP = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
-_TIERED = (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP)
+_TIERED = (EARLIEST_LOCAL_TIMESTAMP, LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP)
 
 
 def listed_offset(view: LogView, time: Timestamp, *, committed: bool) -> FoundTimestamp | None:
@@ -31,14 +31,24 @@ def listed_offset(view: LogView, time: Timestamp, *, committed: bool) -> FoundTi
     """
     if time == LATEST_TIMESTAMP:
         return _place(view.end(committed=committed))
-    if time in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+    if time == EARLIEST_TIMESTAMP:
         return _place(view.log_start_offset)
     if time in _TIERED:
-        return None
+        return _tiered_place(view, time)
     found = view.max_timestamp if time == MAX_TIMESTAMP else view.offset_for_time(time)
     if found is None or found.offset >= view.end(committed=committed):
         return None
     return found
+
+
+def _tiered_place(view: LogView, time: Timestamp) -> FoundTimestamp | None:
+    """Return where the local part of a log begins, or its tiered part ends; without that only the start is known."""
+    local_start, tiered_end = view.tiers
+    if time == EARLIEST_LOCAL_TIMESTAMP:
+        return _place(local_start)
+    if tiered_end is None:
+        return None
+    return _place(tiered_end - (time == LATEST_TIERED_TIMESTAMP))
 
 
 def _place(offset: Offset) -> FoundTimestamp:

@@ -259,6 +259,11 @@ class LogView(LogContents):
             return None
         return self._segment_with(offset).line(offset, options)
 
+    @property
+    def tiers(self) -> tuple[Offset, Offset | None]:
+        """The start of what is on local disks, and the end of what is in tiered copies; None without those."""
+        return self.log_start_offset, None
+
     # Look-ups by time
 
     def offset_for_time(
