@@ -29,14 +29,13 @@ from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.source_directory import NOT_FOLLOWED, OtherEntry, SourceDirectory
 from engine.log.source_identity import HINT, identify, readable
-from engine.log.tiered.root import TieredRoot
+from engine.log.tiered.root import is_tiered
 
 if TYPE_CHECKING:
     from engine.log.joined_logs import Join, JoinedLog
 
 MAX_AGE = 0.2
-TIERED = "tiered"
-"""What tiered copies are called beside the nodes that hold the rest of a log."""
+_TIERED = "tiered"
 _SPARE_DESCRIPTORS = 256
 _FILES_BESIDE = frozenset({"checkpoint", "meta_properties"})
 """Kinds of problems of files beside the partitions."""
@@ -155,12 +154,6 @@ class LogSource:
         return sorted(ids) if len(ids) > 1 else ()
 
     @property
-    def _has_past(self) -> bool:
-        """Whether there are log dirs, and tiered copies of what was in them."""
-        kinds = {isinstance(each.root, TieredRoot) for each in self._directories}
-        return bool(self._metas) and len(kinds) > 1
-
-    @property
     def is_one_log(self) -> bool:
         """Whether the operator named one partition's folder or one file, and not a log dir."""
         return len(self._directories) == 1 and self._directories[0].fixed is not None
@@ -243,10 +236,8 @@ class LogSource:
 
     def are_of_two_nodes(self, root: SourceRoot, other: SourceRoot) -> bool:
         """Return whether the meta.properties of two roots' log dirs have different node ids, or one is tiered copies."""
-        if isinstance(root, TieredRoot) != isinstance(other, TieredRoot):
-            return True
         nodes = {each.node for each in self._directories if each.root in (root, other)}
-        return len(nodes) > 1 and None not in nodes
+        return is_tiered(root) != is_tiered(other) or (len(nodes) > 1 and None not in nodes)
 
     def checkpoints(self, root: SourceRoot) -> SourceCheckpoints:
         """Return the offset checkpoints of a root's log dir."""
@@ -309,7 +300,7 @@ class LogSource:
         others: list[OtherEntry] = []
         logs: dict[tuple[int, str], PartitionLog] = {}
         placed = [self._placed(directory) for directory in self._directories]
-        copies = self._copies(placed) if self.nodes or self._has_past else {}
+        copies = self._copies(placed) if self._metas else {}
         replicas: dict[str, PartitionLog] = {}
         alone: list[tuple[int, Placed]] = []
         for place, directory in enumerate(self._directories):
@@ -363,15 +354,12 @@ class LogSource:
         """
         known = [meta.cluster_id for meta in self._metas if meta is not None]
         found: dict[str, list[tuple[int, str]]] = {}
-        nodes: list[str] = []
+        nodes = [_TIERED if is_tiered(root) else "" for root in self.roots]
         for place, meta in enumerate(self._metas):
-            if isinstance(self._directories[place].root, TieredRoot):
-                nodes.append(TIERED)
-            elif meta is None or meta.node_id is None or meta.cluster_id != known[0]:
-                nodes.append("")
+            if meta is not None and meta.node_id is not None and meta.cluster_id == known[0]:
+                nodes[place] = str(meta.node_id)
+            if not nodes[place]:
                 continue
-            else:
-                nodes.append(str(meta.node_id))
             for each in placed[place]:
                 if isinstance(each, Placed) and each.is_log and each.is_named:
                     found.setdefault(each.name, []).append((place, each.folder))

@@ -25,7 +25,7 @@ class SizesError(ValueError):
         self.expected, self.found = expected, found
 
 
-class Chunk(NamedTuple):
+class StoredChunk(NamedTuple):
     """A chunk: bytes [start, start + size) of the segment, [position, position + length) of the object."""
 
     number: int
@@ -54,12 +54,12 @@ class ChunkIndex:
         """Bytes of the object."""
         return self.ends[-1] if self.ends else 0
 
-    def chunk(self, number: int) -> Chunk:
+    def chunk(self, number: int) -> StoredChunk:
         """Return a chunk by its number. Raises IndexError."""
         start = number * self.chunk_size
         position = self.ends[number - 1] if number else 0
         size = min(self.chunk_size, self.file_size - start)
-        return Chunk(number, start, size, position, self.ends[number] - position)
+        return StoredChunk(number, start, size, position, self.ends[number] - position)
 
 
 def _count(chunk_size: int, file_size: int) -> int:

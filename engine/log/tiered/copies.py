@@ -21,7 +21,7 @@ from engine.index.offset_index import OffsetIndex
 from engine.log.segment.scan import BatchRun, scan
 from engine.log.tiered.data_keys import may_open
 from engine.log.tiered.decoded_file import decoded_status, opened_part
-from engine.log.tiered.manifest import INDEXES, MANIFEST, Manifest, parse_manifest
+from engine.log.tiered.manifest import INDEXES, MANIFEST, SegmentManifest, parse_manifest
 from engine.record.batch_frame import MAGIC_POSITION, UP_TO_MAGIC
 from engine.units import MAX_INT64, EpochEntry, Offset, Position
 
@@ -53,7 +53,7 @@ class TieredCopy:
     last_epoch: int
     is_whole: bool
     epochs: tuple[EpochEntry, ...] = ()
-    manifest: Manifest | None = None
+    manifest: SegmentManifest | None = None
     fault: str = ""
 
     @property
@@ -90,7 +90,7 @@ class Choice(NamedTuple):
 # Contents of a copy
 
 
-def is_encoded(manifest: Manifest | None, suffix: str) -> bool:
+def is_encoded(manifest: SegmentManifest | None, suffix: str) -> bool:
     """Return whether a file of a copy is not an object of its own, with the same bytes."""
     if manifest is None:
         return False
@@ -105,7 +105,7 @@ def object_path(path: str, suffix: str) -> str:
 def open_part(
     root: SourceRoot,
     path: str,
-    manifest: Manifest | None,
+    manifest: SegmentManifest | None,
     suffix: str,
     *,
     end: Position = MAX_INT64,
@@ -118,7 +118,7 @@ def open_part(
     return opened_part(file, status, manifest, suffix, end)
 
 
-def manifest_of(root: SourceRoot, files: Mapping[str, str]) -> tuple[Manifest | None, str]:
+def manifest_of(root: SourceRoot, files: Mapping[str, str]) -> tuple[SegmentManifest | None, str]:
     """Return the manifest that Aiven's plugin writes beside a segment, or why it is not known.
 
     Copies of LocalTieredStorage have none, and need none.
@@ -216,7 +216,10 @@ def _epochs_in(run: BatchRun) -> Iterator[tuple[int, Offset]]:
 
 
 def _last_place(
-    root: SourceRoot, base_offset: Offset, files: Mapping[str, str], manifest: Manifest | None
+    root: SourceRoot,
+    base_offset: Offset,
+    files: Mapping[str, str],
+    manifest: SegmentManifest | None,
 ) -> Position:
     """Return the position in the last entry of the offset index; 0 without one."""
     if OFFSET_INDEX not in files:
@@ -229,7 +232,7 @@ def _last_place(
 
 
 def _stated(
-    manifest: Manifest, base_offset: Offset, files: Mapping[str, str], size: int
+    manifest: SegmentManifest, base_offset: Offset, files: Mapping[str, str], size: int
 ) -> TieredCopy | None:
     """Return the copy that the manifest describes; None for an object of another size, or another segment's."""
     if size != manifest.chunks.object_size or manifest.start_offset != base_offset:

@@ -12,7 +12,9 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.errors import KafkaStorageError, SourceError
+from engine.errors import DamagedFileError, KafkaStorageError, SourceError
+from engine.files.read_failures import reason_of
+from engine.files.source_files import SourceRoot
 from engine.log.tiered.manifest import Encryption
 
 if TYPE_CHECKING:
@@ -116,11 +118,13 @@ def _private_key(path: str) -> _PrivateKey:
         raise DataKeyError(
             "it is encrypted, which needs the package cryptography: pip install 'kafkafs[tiered]'"
         ) from None
+    folder, name = os.path.split(os.path.realpath(path))
     try:
-        with open(path, "rb") as file:
-            pem = file.read(_MOST_PEM)
-    except OSError as error:
-        raise DataKeyError(f"the key file {path} cannot be read: {error.strerror}") from None
+        with SourceRoot(folder) as root:
+            pem = root.read(name, limit=_MOST_PEM)
+    except (OSError, DamagedFileError) as error:
+        reason = reason_of(error)
+        raise DataKeyError(f"the key file {path} cannot be read: {reason}") from None
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError):

@@ -19,9 +19,9 @@ from engine.coding import zstd_frame
 from engine.errors import KafkaStorageError, UnreadableError
 from engine.files.source_files import SourceFile, StatedEnd
 from engine.files.unreadable import Stretch, Stretches
-from engine.log.tiered.chunk_index import Chunk
+from engine.log.tiered.chunk_index import StoredChunk
 from engine.log.tiered.data_keys import DataKeyError, cipher_of
-from engine.log.tiered.manifest import Encryption, Manifest
+from engine.log.tiered.manifest import Encryption, SegmentManifest
 from engine.log.tiered.memory_file import memory_file
 from engine.units import Position
 
@@ -79,7 +79,9 @@ class _KeptChunks:
 _kept = _KeptChunks(_KEPT)
 
 
-def decoded_status(status: os.stat_result, manifest: Manifest, suffix: str) -> os.stat_result:
+def decoded_status(
+    status: os.stat_result, manifest: SegmentManifest, suffix: str
+) -> os.stat_result:
     """Return the status of a file of a copy, by that of the object that has it."""
     section = manifest.sections.get(suffix)
     if section is None:
@@ -100,7 +102,11 @@ def with_size(status: os.stat_result, size: int, inode: int | None = None) -> os
 
 
 def opened_part(
-    stored: StoredObject, status: os.stat_result, manifest: Manifest, suffix: str, end: Position
+    stored: StoredObject,
+    status: os.stat_result,
+    manifest: SegmentManifest,
+    suffix: str,
+    end: Position,
 ) -> SourceFile:
     """Return a file of a copy, up to a position. Raises OSError.
 
@@ -120,7 +126,7 @@ def opened_part(
     return memory_file(data, stored.path, with_size(status, len(data)))
 
 
-def _section(stored: StoredObject, manifest: Manifest, suffix: str) -> bytes:
+def _section(stored: StoredObject, manifest: SegmentManifest, suffix: str) -> bytes:
     """Return a file of an `.indexes` object."""
     position, size = manifest.sections[suffix]
     try:
@@ -185,7 +191,9 @@ class DecodedFile(SourceFile):
 
     __slots__ = ("_cipher", "_lock", "_manifest", "_stored")
 
-    def __init__(self, stored: StoredObject, status: os.stat_result, manifest: Manifest) -> None:
+    def __init__(
+        self, stored: StoredObject, status: os.stat_result, manifest: SegmentManifest
+    ) -> None:
         super().__init__(-1, stored.path, status)
         self._stored = stored
         self._manifest = manifest
@@ -252,7 +260,7 @@ class DecodedFile(SourceFile):
                     _kept.keep(known, data)
         return data
 
-    def _decoded(self, chunk: Chunk) -> bytes:
+    def _decoded(self, chunk: StoredChunk) -> bytes:
         """Return the bytes of a chunk; add those of a damaged one to the unreadable stretches."""
         try:
             if chunk.size > DEFAULT_BUDGETS.batch_bytes:

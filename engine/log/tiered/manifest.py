@@ -45,7 +45,7 @@ class Encryption(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class SegmentManifest:
     """A manifest.
 
     Attributes:
@@ -76,7 +76,7 @@ class Manifest:
         return self.is_compressed or self.encryption is not None
 
 
-def parse_manifest(data: bytes, *, path: str) -> Manifest:
+def parse_manifest(data: bytes, *, path: str) -> SegmentManifest:
     """Return the manifest. Raises CorruptCheckpointError with the field, or the byte that is no JSON."""
     try:
         found = json.loads(data)
@@ -129,14 +129,14 @@ class _Fields:
         reason = f"{self._name}{name} of the manifest is wrong"
         _refuse(self._path, reason, expected=expected, found=found)
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> SegmentManifest:
         if (version := self.value("version", str)) != "1":
             self.refuse("version", "1", version)
         facts = self.within("remoteLogSegmentMetadata")
         topic = facts.within("remoteLogSegmentId").within("topicIdPartition")
         partition = topic.within("topicPartition")
         start = facts.number("startOffset")
-        return Manifest(
+        return SegmentManifest(
             self.within("chunkIndex").chunks(),
             self.within("segmentIndexes").sections(),
             self.value("compression", bool),

@@ -36,7 +36,7 @@ from engine.log.tiered.copies import (
 )
 from engine.log.tiered.data_keys import may_open
 from engine.log.tiered.folders import TieredFolder
-from engine.log.tiered.manifest import INDEXES, MANIFEST, Manifest
+from engine.log.tiered.manifest import INDEXES, MANIFEST, SegmentManifest
 from engine.units import Offset, Position
 
 SNAPSHOT = ".snapshot"
@@ -52,7 +52,7 @@ class EncodedPart(NamedTuple):
     """A file of a copy that is decoded: the path of its object, the copy's manifest, and the file's suffix."""
 
     path: str
-    manifest: Manifest
+    manifest: SegmentManifest
     suffix: str
 
 

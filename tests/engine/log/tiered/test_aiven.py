@@ -23,7 +23,7 @@ from engine.log.segment.scan import BatchRun
 from engine.log.source_identity import paths_below
 from engine.log.tiered.chunk_index import ChunkIndex, SizesError, variable_chunks
 from engine.log.tiered.data_keys import VARIABLE
-from engine.log.tiered.manifest import Manifest, parse_manifest
+from engine.log.tiered.manifest import SegmentManifest, parse_manifest
 from kafkafs.api.consumer_record import ConsumerRecord
 from tests.builders import Rec, batch
 from tests.fixtures_data import DATA, log_dir
@@ -47,7 +47,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def bucket_of(name: str) -> Path:
     """The folder of a copied partition's topic."""
     kind, partition = name.split("/")
-    [folder] = (AIVEN / kind).glob(f"*/**/{partition.removesuffix('-0')}-*")
+    [folder] = (AIVEN / kind).glob(f"*/**/{partition.removesuffix('-0')}-{'?' * 22}")
     return folder
 
 
@@ -137,7 +137,7 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / folder.name))
 
 
-def objects(copy: Path, number: int = 0) -> tuple[Path, Manifest]:
+def objects(copy: Path, number: int = 0) -> tuple[Path, SegmentManifest]:
     """The .log of a segment, and its manifest."""
     log = sorted(copy.rglob("*.log"))[number]
     beside = log.with_suffix(".rsm-manifest")
