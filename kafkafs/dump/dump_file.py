@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from engine.errors import InvalidNameError
 from engine.files.file_names import FileKind, FileState, parse_file_name, parse_folder_name
 from engine.files.source_files import SourceFile, SourceRoot
+from engine.log.tiered.copies import open_decoded
 from engine.units import MAX_INT64, Offset
 
 _BY_SUFFIX = {
@@ -60,8 +61,8 @@ class DumpFile:
         return first, MAX_INT64 if self.last is None else self.last
 
     def open(self) -> SourceFile:
-        """Open the file. Raises OSError, SourceRefusedError."""
-        return self.root.open_fresh(self.name)
+        """Open the file; decode one of tiered copies. Raises OSError, SourceRefusedError."""
+        return open_decoded(self.root, self.name)
 
     @property
     def base_name(self) -> str:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from engine.budgets import DEFAULT_BUDGETS
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.errors import DamagedFileError
+from engine.files.file_names import parse_tiered_file_name
 from engine.files.source_files import SourceFile, SourceRoot
 from engine.index.offset_index import OffsetIndex
 from engine.log.segment.scan import BatchRun, scan
@@ -116,6 +117,16 @@ def open_part(
     file = root.open_fresh(object_path(path, suffix))
     status = decoded_status(file.opened_as, manifest, suffix)
     return opened_part(file, status, manifest, suffix, end)
+
+
+def open_decoded(root: SourceRoot, path: str) -> SourceFile:
+    """Open a file of a source as it is, or the `.log` of a tiered copy as its manifest says. Raises OSError."""
+    name = path.rpartition("/")[2]
+    manifest = None
+    if name.endswith(LOG) and parse_tiered_file_name(name) is not None:
+        beside = path.removesuffix(LOG) + MANIFEST
+        manifest, _ = manifest_of(root, {LOG: path, MANIFEST: beside})
+    return open_part(root, path, manifest, LOG)
 
 
 def manifest_of(root: SourceRoot, files: Mapping[str, str]) -> tuple[SegmentManifest | None, str]:

@@ -18,10 +18,12 @@ from engine.check.log_dir_check import SourceCheck
 from engine.check.rules.finding import Finding
 from engine.columns.batch_table import BatchRows
 from engine.errors import SourceError
+from engine.files.source_files import SourceRoot
 from engine.log.log_directory import LogSource, open_source
 from engine.log.segment.scan import BatchRun
 from engine.log.source_identity import paths_below
 from engine.log.tiered.chunk_index import ChunkIndex, SizesError, variable_chunks
+from engine.log.tiered.copies import open_decoded
 from engine.log.tiered.data_keys import VARIABLE
 from engine.log.tiered.manifest import SegmentManifest, parse_manifest
 from kafkafs.api.consumer_record import ConsumerRecord
@@ -393,3 +395,14 @@ def test_sizes_that_cannot_be_are_refused(data: bytes) -> None:
     with pytest.raises(SizesError):
         variable_chunks(10, 25, data)
     assert isinstance(variable_chunks(10, 0, compress(bytes(4))), ChunkIndex)
+
+
+def test_a_dump_shows_the_batches_of_an_encrypted_copy() -> None:
+    folder = bucket_of(BOTH) / "0"
+    with SourceRoot(str(folder)) as root:
+        name = sorted(folder.glob("*.log"))[0].name
+        with open_decoded(root, name) as file:
+            assert file.size() == objects(bucket_of(BOTH))[1].chunks.file_size
+            assert file.read_at(0, 8) == bytes(8)
+        with open_decoded(root, name.replace(".log", ".indexes")) as file:
+            assert file.fd >= 0
