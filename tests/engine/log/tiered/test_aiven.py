@@ -400,7 +400,7 @@ def test_sizes_that_cannot_be_are_refused(data: bytes) -> None:
 def test_a_dump_shows_the_batches_of_an_encrypted_copy() -> None:
     folder = bucket_of(BOTH) / "0"
     with SourceRoot(str(folder)) as root:
-        name = sorted(folder.glob("*.log"))[0].name
+        name = min(folder.glob("*.log")).name
         with open_decoded(root, name) as file:
             assert file.size() == objects(bucket_of(BOTH))[1].chunks.file_size
             assert file.read_at(0, 8) == bytes(8)
