@@ -13,12 +13,12 @@ from enum import Enum
 from itertools import compress
 from typing import NamedTuple, Protocol
 
-from engine.broker.cleaning.batch_rewrite import rewrite_batch
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.errors import StateError
 from engine.record.batch_frame import CURRENT_MAGIC
 from engine.record.default_records import DefaultRecordBatch
 from engine.record.encoding.batch_encoding import BATCH_OVERHEAD, encode_empty_batch
+from engine.record.encoding.batch_rewrite import rewrite_batch
 from engine.record.encoding.conversion import converted
 from engine.record.record import Record
 from engine.record.record_batch import RecordBatch

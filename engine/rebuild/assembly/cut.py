@@ -142,16 +142,21 @@ def cut_batch(data: bytes, start: Offset, stop: Offset) -> Piece | None:
         return None
     if len(inside) == len(records):
         return Piece(None, 0, 0, 0, 0, -1, 1, 0)
-    made = _built(batch, inside, max(batch.base_offset, start) if batch.magic >= 2 else start)
+    made = built(batch, inside, max(batch.base_offset, start) if batch.magic >= 2 else start)
     again = list(make_batch(made, file_position=0, path=None).records())
-    if [_facts(record) for record in again] != [_facts(record) for record in inside]:
+    if [record_facts(record) for record in again] != [record_facts(record) for record in inside]:
         raise ValueError("its records would not be the same")
     base = inside[-1].offset if batch.magic < 2 else max(batch.base_offset, start)
     end = inside[-1].offset + 1
     return Piece(None, 0, len(made), base, end, -1, 1, len(inside), batch.magic < 2, made)
 
 
-def _built(batch: RecordBatch, records: list[Record], base_offset: Offset) -> bytes:
+def built(batch: RecordBatch, records: list[Record], base_offset: Offset) -> bytes:
+    """Return a batch like another one with some of its records. Raises ValueError if no batch can be made of them.
+
+    Args:
+        base_offset: that of the new batch, of magic 2.
+    """
     sequence = batch.base_sequence
     if sequence != NO_SEQUENCE:
         sequence = increment_sequence(sequence, base_offset - batch.base_offset)
@@ -177,7 +182,8 @@ def _built(batch: RecordBatch, records: list[Record], base_offset: Offset) -> by
         return bytes(builder.build().buffer)
 
 
-def _facts(record: Record) -> tuple[object, ...]:
+def record_facts(record: Record) -> tuple[object, ...]:
+    """Return all that is told of a record but its place."""
     return (
         *(record.offset, record.timestamp, record.timestamp_type, record.key, record.value),
         *(record.headers, record.sequence, record.leader_epoch),

@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.broker.cleaning.batch_rewrite import rewrite_batch
 from engine.budgets import Budgets
 from engine.coding.compression import CompressionType
 from engine.errors import DecompressionError, LimitExceededError
 from engine.record.default_records import DefaultRecordBatch
+from engine.record.encoding.batch_rewrite import rewrite_batch
 from engine.record.encoding.records_builder import RecordsBuilder
 from tests.builders import (
     CREATE_TIME,

@@ -1,0 +1,1 @@
+"""Log dirs without chosen records, and the proof that they are gone."""

@@ -1,0 +1,82 @@
+"""The report of an erase, which is also the manifest of its target; it has no content of a chosen record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from engine.clock import SYSTEM_CLOCK
+from engine.erase.records_file import FileResult
+from engine.erase.state import EraseState
+from engine.rebuild.target.manifest import COMPLETE, FORMAT, FileHash
+from engine.version import __version__
+
+Json: TypeAlias = dict[str, Any]
+
+
+def erase_report(
+    state: EraseState, facts: Json, files: Sequence[FileHash], target: str | None
+) -> Json:
+    """Return the report.
+
+    Args:
+        state: what the erase knows.
+        facts: further facts.
+        files: the files of the target, with their hashes.
+        target: path of the target; None for a plan.
+    """
+    removed = state.removed
+    unknown = [each._asdict() for result in state.results for each in result.unknown]
+    assert state.traces is not None
+    traces = state.traces.facts()
+    places = [_place(each) for each in state.results if each.touched]
+    copies = sum(1 for each in traces if each["isCopy"])
+    return {
+        "format": FORMAT,
+        "state": COMPLETE,
+        "kind": "erase",
+        "target": target,
+        "created": SYSTEM_CLOCK.now_ms(),
+        "version": __version__,
+        **facts,
+        "sources": {name: source.roots[0].path for name, source in state.sources.items()},
+        "done": target is not None and not (unknown or copies or state.unreached),
+        "totals": {
+            "records": sum(map(len, removed.offsets.values())),
+            "copies": sum(each["records"] for each in places),
+            "partitions": len(removed.offsets),
+            "files": len(places),
+            "batches": sum(each["batches"] for each in places),
+            "comparedRecords": state.equal,
+            "traces": copies,
+        },
+        "partitions": {
+            str(partition): len(offsets) for partition, offsets in sorted(removed.offsets.items())
+        },
+        "places": places,
+        "traces": traces,
+        "unreached": [each._asdict() for each in state.unreached],
+        "unknown": unknown,
+        "leftOut": [each._asdict() for each in state.left_out],
+        "salt": removed.salt.hex(),
+        "removed": sorted(each.hex() for each in removed.hashes),
+        "isScanCut": removed.is_cut,
+        "before": [each._asdict() for each in state.before],
+        "files": [each._asdict() for each in files],
+    }
+
+
+def _place(result: FileResult) -> Json:
+    file = result.file
+    assert file.log is not None
+    kept = Counter(bool(each.kept.any()) for each in result.touched)
+    return {
+        "partition": str(file.log.topic_partition),
+        "source": file.target,
+        "path": file.path,
+        "aside": file.aside,
+        "batches": len(result.touched),
+        "emptyBatches": kept[False],
+        **result.span.facts(),
+    }
