@@ -48,6 +48,10 @@ class Undecoded(NamedTuple):
 class Choice(Protocol):
     """Chooses records."""
 
+    @property
+    def undecided(self) -> int:
+        """Records of which it could not be said whether they are chosen; they are kept."""
+
     def takes(self, file: FoundFile) -> bool:
         """Return whether a records file may have chosen records."""
 
@@ -126,9 +130,10 @@ class Removed:
                     else:
                         self.is_cut = True
             if len(self.hashes) < MOST_HASHES:
-                self.hashes.add(self._hash(partition, columns, index))
+                self.hashes.add(self.hash_of(partition, columns, index))
 
-    def _hash(self, partition: TopicPartition, columns: Columns, index: int) -> bytes:
+    def hash_of(self, partition: TopicPartition, columns: Columns, index: int) -> bytes:
+        """Return the hash of a record: of its place, its time and its content."""
         row = columns.table[index]
         place = [*partition, int(row["offset"]), int(row["timestamp"])]
         digest = hashlib.sha256(self.salt + json.dumps(place).encode())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class NothingChosenError(RebuildRefusedError):
 def erase(
     paths: Sequence[str],
     target: str | None,
-    choice: Callable[[Sequence[LogSource]], Choice],
+    choice: Choice,
     *,
     texts: Sequence[bytes] = (),
     facts: Json | None = None,
@@ -67,7 +67,7 @@ def erase(
     Args:
         paths: log dirs that hold all copies.
         target: folder of the new log dirs; None to write nothing and only return the report.
-        choice: makes of the open sources what chooses the records.
+        choice: chooses the records.
         texts: further texts to look for in the result.
         facts: facts for the report, such as who erases.
         disk: disk to write with.
@@ -88,7 +88,7 @@ def erase(
             stack.callback(sources[name].close)
             _refuse(sources[name], path, writes=target is not None)
         state = EraseState(sources, Removed(secrets.token_bytes(16)))
-        run = _Erase(state, choice(list(sources.values())), disk, advance or _nothing)
+        run = _Erase(state, choice, disk, advance or _nothing)
         if target is None:
             run.plan(texts)
             return Erased(None, erase_report(state, facts or {}, [], None))
@@ -156,7 +156,7 @@ class _Erase:
                 state.traces.look(source, size, file.path, chosen.get(file.path, {}))
             else:
                 state.traces.look_at_bytes(source, size, file.path)
-            self._advance("scanned", size)
+            self._advance("verified", size)
 
     def write(self, staging: Staging, texts: Sequence[bytes], facts: Json) -> Erased:
         """Write the log dirs, prove them, and give them their name."""
@@ -195,6 +195,7 @@ class _Erase:
         return file.is_erasable and self._choice.takes(file)
 
     def _refuse_nothing(self) -> None:
+        self._state.undecided = self._choice.undecided
         if not self._state.removed.offsets:
             raise NothingChosenError("no record is chosen", "see with kafkafs grep what there is")
 
@@ -209,7 +210,7 @@ class _Erase:
 
     def _erase(self, file: FoundFile, source: SourceFile, new: NewFile | None) -> FileResult:
         size = source.size()
-        self._advance("searched", size)
+        self._advance("read", size)
         return erase_records(file, source, size, self._choice, self._state.removed, new)
 
     def _write(self, folder: str, file: FoundFile) -> None:
@@ -267,7 +268,7 @@ class _Erase:
             with self._disk.open(os.path.join(folder, each.path), writable=False) as file:
                 look = traces.look if each.path in records else traces.look_at_bytes
                 look(file, each.size, each.path)
-            self._advance("scanned", each.size)
+            self._advance("verified", each.size)
 
 
 def _sha256(source: SourceFile, size: int) -> str:

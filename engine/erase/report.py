@@ -32,6 +32,7 @@ def erase_report(
     traces = state.traces.facts()
     places = [_place(each) for each in state.results if each.touched]
     copies = sum(1 for each in traces if each["isCopy"])
+    is_clean = not (unknown or copies or state.unreached or state.undecided)
     return {
         "format": FORMAT,
         "state": COMPLETE,
@@ -41,7 +42,8 @@ def erase_report(
         "version": __version__,
         **facts,
         "sources": {name: source.roots[0].path for name, source in state.sources.items()},
-        "done": target is not None and not (unknown or copies or state.unreached),
+        "isClean": is_clean,
+        "done": target is not None and is_clean,
         "totals": {
             "records": sum(map(len, removed.offsets.values())),
             "copies": sum(each["records"] for each in places),
@@ -50,6 +52,7 @@ def erase_report(
             "batches": sum(each["batches"] for each in places),
             "comparedRecords": state.equal,
             "traces": copies,
+            "undecided": state.undecided,
         },
         "partitions": {
             str(partition): len(offsets) for partition, offsets in sorted(removed.offsets.items())

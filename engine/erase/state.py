@@ -35,6 +35,7 @@ class EraseState:
         unreached: copies that nobody gave.
         traces: where chosen content still stands.
         equal: records in touched batches that were compared.
+        undecided: records of which it could not be said whether they are chosen.
     """
 
     sources: dict[str, LogSource]
@@ -46,3 +47,4 @@ class EraseState:
     unreached: list[Unreached] = field(default_factory=list)
     traces: Traces | None = None
     equal: int = 0
+    undecided: int = 0

@@ -108,6 +108,7 @@ COMMANDS = {
     "recover": Named(
         "recovering", "Make the log dirs of a whole cluster out of its disks.", CommandTask.RESCUE
     ),
+    "erase": Named("erasing", "Erase records from all copies, with proof.", CommandTask.RESCUE),
     "serve": Named(
         "daemons.serving", "Serve log dirs to Kafka clients, read-only.", CommandTask.SERVE
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from engine.log.log_directory import LogSource
 from engine.log.partition_choice import Choosable, NamedPartition, PartitionChoice
 from engine.log.view.log_bound import LogRange
 from engine.log.view.log_view import LogView
-from kafkafs import amounts
 from kafkafs.cli.arguments import (
     LostRead,
     below_option,
@@ -29,6 +28,7 @@ from kafkafs.cli.arguments import (
     values_option,
 )
 from kafkafs.cli.completing import names
+from kafkafs.cli.options.conditions import condition_of
 from kafkafs.cli.options.emptiness import logs_of_path, no_records, place_of
 from kafkafs.cli.options.executors import SparkMaster, spark_options
 from kafkafs.cli.options.isolation import committed_option
@@ -51,7 +51,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ
 from kafkafs.forms.record_format import RecordFormat
 from kafkafs.records.conditions.known_records import wanted_offsets
 from kafkafs.records.conditions.pattern import ALL_FIELDS, Query
-from kafkafs.records.conditions.where import Where, WhereError
+from kafkafs.records.conditions.where import Where
 from kafkafs.schemas.sources.known_schemas import KnownSchemas
 from kafkafs.tree.selection import Selection, select, select_in
 
@@ -313,35 +313,6 @@ def _selections(
         place = place_of(choice, extent, path)
         fail(no_records(place, filter(choice.takes, logs_of_path(logs, path))))
     return chosen
-
-
-@contextmanager
-def condition_of(text: str | None, jobs: int) -> Iterator[Where | None]:
-    """Yield the condition of --where; at its end report the records for which it failed."""
-    if text is None:
-        yield None
-        return
-    try:
-        with Where(text, jobs) as where:
-            try:
-                yield where
-            finally:
-                _tell_failures(where)
-    except WhereError as error:
-        raise click.exceptions.Exit(fail(str(error))) from None
-
-
-def _tell_failures(where: Where) -> None:
-    """Say for which records a condition failed, and where none met it, how many lack what it asks for."""
-    if where.first is None:
-        return
-    name, reason = where.first
-    if where.failed:
-        records = amounts.counted(where.failed, "record")
-        fail(f"--where failed for {records}, such as {name}: {reason}")
-    elif not where.met:
-        records = amounts.counted(where.lacking, "record")
-        fail(f"--where asks for a field that {records} lack, such as {name}: {reason}")
 
 
 def cut_to(extent: LogRange, selections: list[Selection]) -> Iterator[Selection]:
