@@ -12,6 +12,7 @@ from itertools import compress
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
 from engine.rebuild.assembly.cut import built
+from engine.record.attributes import TimestampType
 from engine.record.default_records import DefaultRecordBatch
 from engine.record.encoding.batch_encoding import encode_empty_batch
 from engine.record.encoding.batch_rewrite import rewrite_batch
@@ -47,6 +48,7 @@ def without(batch: RecordBatch, kept: Sequence[bool], budgets: Budgets = DEFAULT
 
 def empty(batch: RecordBatch, first: Offset, last: Offset) -> bytes:
     """Return a batch of magic 2 without records in place of some offsets of another batch."""
+    is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME  # magic 0 has no type
     return bytes(
         encode_empty_batch(
             base_offset=first,
@@ -55,7 +57,9 @@ def empty(batch: RecordBatch, first: Offset, last: Offset) -> bytes:
             producer_epoch=batch.producer_epoch,
             base_sequence=batch.base_sequence,
             partition_leader_epoch=batch.leader_epoch,
-            timestamp_type=batch.timestamp_type,
+            timestamp_type=(
+                TimestampType.LOG_APPEND_TIME if is_append_time else TimestampType.CREATE_TIME
+            ),
             timestamp=batch.max_timestamp,
             is_transactional=batch.is_transactional,
             is_control=batch.is_control,
