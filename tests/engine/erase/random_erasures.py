@@ -15,6 +15,7 @@ from random import Random
 import numpy as np
 
 from engine.coding.compression import CompressionType
+from engine.disk.disk import Disk
 from engine.erase.choice import Chosen
 from engine.erase.erasing import Erased, erase
 from engine.erase.found_files import FoundFile
@@ -165,7 +166,8 @@ class RandomCluster:
     def erased(self, target: Path | None) -> Erased:
         """Erase the records of the chosen keys."""
         paths = [str(each) for each in self.log_dirs]
-        return erase(paths, None if target is None else str(target), ChosenKeys(self.chosen))
+        choice, disk = ChosenKeys(self.chosen), Disk().without_syncs()
+        return erase(paths, None if target is None else str(target), choice, disk=disk)
 
     def problems(self, target: Path) -> list[str]:
         """Return what is wrong with a target, in words."""

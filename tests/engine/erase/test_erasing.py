@@ -1,0 +1,184 @@
+"""What an erase leaves is all but the chosen records, in every copy, and it says what it cannot reach."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.disk.disk import Disk
+from engine.erase import erasing
+from engine.erase.erasing import NothingChosenError, erase
+from engine.erase.verifying import verify
+from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
+from engine.rebuild.rebuilding import planned_start
+from engine.rebuild.target.manifest import MANIFEST, read_manifest
+from tests import builders
+from tests.builders import Rec
+from tests.engine.erase.random_erasures import ChosenKeys, RandomCluster
+from tests.engine.recover.dead_clusters import hashes, unpacked
+
+WHO, OTHER = b"anna-4711", b"someone-else"
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_only_the_chosen_records_are_gone_from_every_copy(seed: int, tmp_path: Path) -> None:
+    made = RandomCluster(tmp_path, seed)
+    before = hashes(made.log_dirs)
+    report = made.erased(tmp_path / "target").report
+    assert made.problems(tmp_path / "target") == []
+    assert (report["traces"], report["unknown"]) == ([], [])
+    assert hashes(made.log_dirs) == before
+    for log_dir in made.log_dirs:
+        assert planned_start(str(tmp_path / "target" / log_dir.name)).why_not is None
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """A log of two segments with records of two people, and a log of the other one."""
+    folder = tmp_path / "data"
+    for base in (0, 4):
+        records = [Rec(b"value of %s %d" % (key, base), key) for key in (WHO, OTHER) * 2]
+        builders.write_segment(folder / "clicks-0", [builders.batch(records, base)], base)
+    builders.write_segment(folder / "views-0", [builders.batch([Rec(b"a view", OTHER)])])
+    return folder
+
+
+def erased(log_dir: Path, texts: tuple[bytes, ...] = ()) -> dict[str, object]:
+    target = str(log_dir.with_name("target"))
+    return erase([str(log_dir)], target, ChosenKeys({WHO}), texts=texts).report
+
+
+def test_an_untouched_file_keeps_its_bytes_and_time(log_dir: Path) -> None:
+    erased(log_dir)
+    old = log_dir / "views-0/00000000000000000000.log"
+    new = log_dir.with_name("target") / "data/views-0/00000000000000000000.log"
+    assert new.read_bytes() == old.read_bytes()
+    assert int(new.stat().st_mtime * 1000) == int(old.stat().st_mtime * 1000)
+
+
+def test_the_manifest_has_hashes_before_and_after_and_no_content(log_dir: Path) -> None:
+    erased(log_dir)
+    manifest = read_manifest(str(log_dir.with_name("target")))
+    for paths, folder in (("before", log_dir.parent), ("files", log_dir.with_name("target"))):
+        assert manifest[paths]
+        for each in manifest[paths]:
+            data = (folder / each["path"]).read_bytes()
+            assert each["sha256"] == hashlib.sha256(data).hexdigest()
+    assert len(manifest["removed"]) == manifest["totals"]["records"] == 4
+    assert not any(text in json.dumps(manifest) for text in ("anna", "4711", "value of"))
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda data: data,
+        lambda data: data.hex().upper().encode(),
+        lambda data: __import__("base64").b64encode(b"x" + data),
+        lambda data: data.decode().encode("utf-16-le"),
+    ],
+)
+def test_a_copy_in_any_form_is_found_and_nothing_is_called_done(
+    log_dir: Path, copy: Callable[[bytes], bytes]
+) -> None:
+    letter = builders.batch([Rec(b"dead letter: " + copy(WHO) + b"!", OTHER)], 1)
+    builders.write_segment(log_dir / "dlq-0", [letter], 0)
+    report = erased(log_dir)
+    assert not report["done"]
+    [trace] = report["traces"]  # type: ignore[misc]
+    assert (trace["path"], trace["place"], trace["firstOffset"]) == (
+        "data/dlq-0/00000000000000000000.log",
+        "value",
+        1,
+    )
+
+
+def test_a_text_beside_the_logs_is_found(log_dir: Path) -> None:
+    (log_dir / "bootstrap.checkpoint").write_bytes(b"\0\1anna@example.org\0")
+    report = erased(log_dir, (b"anna@example.org",))
+    [trace] = report["traces"]  # type: ignore[misc]
+    assert (trace["path"], trace["place"], trace["of"]) == (
+        "data/bootstrap.checkpoint",
+        "bytes",
+        "text",
+    )
+
+
+def test_bytes_that_nobody_can_read_are_named(log_dir: Path) -> None:
+    path = log_dir / "clicks-0/00000000000000000004.log"
+    path.write_bytes(path.read_bytes()[:-3])
+    report = erased(log_dir)
+    assert not report["isClean"]
+    [unknown] = report["unknown"]  # type: ignore[misc]
+    assert (unknown["path"], unknown["position"]) == (str(path), 0)
+
+
+def test_without_the_metadata_nobody_knows_where_copies_are(log_dir: Path) -> None:
+    report = erased(log_dir)
+    assert [each["kind"] for each in report["unreached"]] == ["no_metadata"]  # type: ignore[attr-defined]
+    assert not report["done"]
+
+
+def test_a_replica_that_nobody_gave_is_named(tmp_path: Path) -> None:
+    dead = unpacked(tmp_path)
+    paths = [str(each) for each in dead[:2]]
+    choice = ChosenKeys({b"2"})
+    report = erase(paths, None, choice).report
+    found = {each["reason"].split(" that")[0] for each in report["unreached"]}
+    assert "broker 3 has a copy of orders-0" in found
+    assert not erase([*paths, str(dead[2])], None, choice).report["unreached"]
+
+
+def test_nothing_chosen_is_refused_and_nothing_is_left(log_dir: Path) -> None:
+    target = log_dir.with_name("target")
+    with pytest.raises(NothingChosenError):
+        erase([str(log_dir)], str(target), ChosenKeys({b"nobody"}))
+    assert [path.name for path in log_dir.parent.iterdir()] == ["data"]
+
+
+def test_a_plan_writes_nothing_and_counts_the_same(log_dir: Path) -> None:
+    planned = erase([str(log_dir)], None, ChosenKeys({WHO})).report
+    assert [path.name for path in log_dir.parent.iterdir()] == ["data"]
+    assert planned["places"] == erased(log_dir)["places"]
+
+
+def test_a_partition_is_refused(log_dir: Path) -> None:
+    with pytest.raises(RebuildRefusedError, match="is one partition"):
+        erase([str(log_dir / "clicks-0")], None, ChosenKeys({WHO}))
+
+
+def test_a_result_that_differs_never_gets_its_name(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_too_many(*_: object) -> bytes:
+        return builders.empty_batch(0, 3)
+
+    monkeypatch.setattr("engine.erase.records_file.without", one_too_many)
+    with pytest.raises(RebuildFailedError, match="is not what is left"):
+        erased(log_dir)
+    assert [path.name for path in log_dir.parent.iterdir()] == ["data"]
+
+
+def test_a_failing_disk_leaves_nothing(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(erasing, "make_indexes", fail)
+    with pytest.raises(OSError, match="No space"):
+        erase([str(log_dir)], str(log_dir.with_name("target")), ChosenKeys({WHO}), disk=Disk())
+    assert [path.name for path in log_dir.parent.iterdir()] == ["data"]
+
+
+def test_a_record_that_comes_back_is_told(log_dir: Path) -> None:
+    erased(log_dir)
+    target = log_dir.with_name("target")
+    manifest = read_manifest(str(target))
+    assert list(verify(manifest, str(target))) == []
+    name = "clicks-0/00000000000000000000.log"
+    (target / "data" / name).write_bytes((log_dir / name).read_bytes())
+    reasons = [each.reason for each in verify(manifest, str(target))]
+    assert any("2" in each and "are back" in each for each in reasons), reasons
+    assert MANIFEST in {path.name for path in target.iterdir()}
