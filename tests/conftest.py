@@ -60,6 +60,7 @@ LAYERS = (
     "engine/recover/metadata",
     "engine/recover/coordinators",
     "engine/recover",
+    "engine/erase",
     "kafkafs/schemas/decoders",
     "kafkafs/schemas/types",
     "kafkafs/schemas",

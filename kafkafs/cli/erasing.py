@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import engine
-from kafkafs.cli.arguments import jobs_option, json_option, schemas_option, source_paths
+from kafkafs.cli.arguments import json_option, schemas_option, source_paths
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.outputs import StagedFile
 from kafkafs.cli.options.partitions import partition_options, require_choice
@@ -96,7 +96,6 @@ _KEYGEN = "ssh-keygen"
     help="Compare TARGET with the MANIFEST of an erase: its files, and that no erased record is back.",
 )
 @schemas_option
-@jobs_option
 @json_option
 @verbosity_options
 def erase(paths: tuple[str, ...], plans: bool, **given: Any) -> None:  # noqa: ANN401

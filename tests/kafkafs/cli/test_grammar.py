@@ -204,6 +204,7 @@ RUNS: dict[str, Callable[[str, Path], list[str]]] = {
     "diff": lambda source, _: [source, "--at", "@0"],
     "dump": lambda source, _: [f"{source}/orders-0"],
     "du": lambda source, _: [source],
+    "erase": lambda source, _: ["--plan", "--key", "nobody", source],
     "export": lambda source, target: [source, str(target / "exported"), "-j", "1"],
     "get": lambda source, _: [source, "orders", "nobody"],
     "grep": lambda source, _: ["-c", "nobody", source],

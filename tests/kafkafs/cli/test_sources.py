@@ -140,6 +140,7 @@ ELSEWHERE = {
     *("completion", "help", "top", "umount", "spark", "schemas"),  # no logs of a partition
     *("mount", "serve"),  # below, and in tests of their own
     "diff",  # compares two sources: test_time_machine.py
+    "erase",  # takes log dirs alone: test_erasing.py has what it says of others
     "recover",  # takes log dirs alone: test_recovering.py has what it says of others
 }
 

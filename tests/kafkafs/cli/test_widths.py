@@ -22,6 +22,7 @@ RUNS: dict[str, list[str]] = {
     "check the rules": ["check", "--list-rules"],
     "diff": ["diff", "SOURCE", "--at", "@0", "--at", "@0"],
     "du": ["du", "SOURCE"],
+    "erase": ["erase", "--plan", "--key", "k1", "SOURCE"],
     "export": ["export", "SOURCE", "TARGET", "--on-corrupt", "skip", "--format", "jsonl"],
     "get": ["get", "SOURCE", "orders", "nobody"],
     "grep": ["grep", "-c", "nobody", "SOURCE"],
