@@ -84,9 +84,8 @@ def erase(
     with ExitStack() as stack:
         sources: dict[str, LogSource] = {}
         for name, path in zip(_names(paths), paths, strict=True):
-            sources[name] = open_source(path, budgets=_BUDGETS)
+            sources[name] = _opened(path, writes=target is not None)
             stack.callback(sources[name].close)
-            _refuse(sources[name], path, writes=target is not None)
         state = EraseState(sources, Removed(secrets.token_bytes(16)))
         run = _Erase(state, choice, disk, advance or _nothing)
         if target is None:
@@ -107,6 +106,20 @@ def _names(paths: Sequence[str]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     raise RebuildRefusedError("a log dir is named twice", "name each one once")
+
+
+def _opened(path: str, *, writes: bool) -> LogSource:
+    """Open a log dir; for a plan, while a broker writes to it, a snapshot of this moment."""
+    source = open_source(path, budgets=_BUDGETS)
+    try:
+        _refuse(source, path, writes=writes)
+    except RebuildRefusedError:
+        source.close()
+        raise
+    if source.broker_pid is None:
+        return source
+    source.close()
+    return open_source(path, snapshot=True, budgets=_BUDGETS)
 
 
 def _refuse(source: LogSource, path: str, *, writes: bool) -> None:
@@ -168,7 +181,7 @@ class _Erase:
             self._reach()
             for each in state.results:
                 self._finish(staging.path, each)
-            sync_tree(staging.path, self._disk)
+            self._sync(staging.path)
             verified = partial(self._advance, "verified")
             files = verified_files(staging.path, state.written, self._disk, verified, 1)
             state.traces = Traces(state.removed, texts)
@@ -180,6 +193,14 @@ class _Erase:
             staging.discard()
             raise
         return Erased(staging.target, report)
+
+    def _sync(self, folder: str) -> None:
+        """Sync the log dirs; a superuser gives them the owners of their sources."""
+        for name, source in self._state.sources.items():
+            status = source.roots[0].stat()
+            owner = None if os.geteuid() else (status.st_uid, status.st_gid)
+            sync_tree(os.path.join(folder, name), self._disk, owner)
+        sync_tree(folder, self._disk, folders=False)
 
     def _files(self) -> Iterator[FoundFile]:
         """Yield the files to copy."""
@@ -205,6 +226,11 @@ class _Erase:
             self._state.unreached += found
         except RecoverRefusedError as error:
             raise RebuildRefusedError(error.reason, error.hint) from None
+        self._state.unread = [
+            each
+            for source in self._state.sources.values()
+            for each in (*source.unread(), *source.unread_folders())
+        ]
 
     # Files
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from engine.clock import SYSTEM_CLOCK
-from engine.erase.records_file import FileResult
+from engine.erase.records_file import FileResult, Unknown
 from engine.erase.state import EraseState
 from engine.rebuild.target.manifest import COMPLETE, FORMAT, FileHash
 from engine.version import __version__
@@ -28,6 +28,7 @@ def erase_report(
     """
     removed = state.removed
     unknown = [each._asdict() for result in state.results for each in result.unknown]
+    unknown += [Unknown(each.path, 0, 0, each.reason)._asdict() for each in state.unread]
     assert state.traces is not None
     traces = state.traces.facts()
     places = [_place(each) for each in state.results if each.touched]

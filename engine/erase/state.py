@@ -9,7 +9,7 @@ from engine.erase.choice import Removed
 from engine.erase.reach import Unreached
 from engine.erase.records_file import FileResult
 from engine.erase.scanning import Traces
-from engine.log.log_directory import LogSource
+from engine.log.log_directory import LogSource, Unread
 from engine.rebuild.target.manifest import FileHash
 from engine.rebuild.target.records_files import WrittenFile
 
@@ -33,6 +33,7 @@ class EraseState:
         before: hashes of the copied files of the sources.
         written: what was written, by path in the target.
         unreached: copies that nobody gave.
+        unread: files and folders that could not be read.
         traces: where chosen content still stands.
         equal: records in touched batches that were compared.
         undecided: records of which it could not be said whether they are chosen.
@@ -45,6 +46,7 @@ class EraseState:
     before: list[FileHash] = field(default_factory=list)
     written: dict[str, WrittenFile] = field(default_factory=dict)
     unreached: list[Unreached] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
     traces: Traces | None = None
     equal: int = 0
     undecided: int = 0

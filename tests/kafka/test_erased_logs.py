@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -39,16 +40,23 @@ class ChosenOffsets:
             yield Chosen(run.table, columns, np.flatnonzero((offsets < 6) | (offsets == 9)))
 
 
+class Served(NamedTuple):
+    """A broker on the erased log dir, and what consumers read of it before anybody produced."""
+
+    broker: Broker
+    truth: dict[str, PartitionTruth]
+
+
 @pytest.fixture(scope="module")
-def broker(current: Written, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def erased(current: Written, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("erased")
     source = shutil.copytree(current.log_dir, home / "source")
     made = erase([str(source)], str(home / "target"), ChosenOffsets())
     assert not made.report["unreached"]
     [name] = made.report["sources"]
     Path(home / "target" / name).rename(home / "data")
-    with Broker(home) as found:
-        yield found
+    with Broker(home) as broker:
+        yield Served(broker, truth_of(broker.bootstrap))
 
 
 def rest(records: list[TruthRecord]) -> list[TruthRecord]:
@@ -56,11 +64,11 @@ def rest(records: list[TruthRecord]) -> list[TruthRecord]:
 
 
 def test_consumers_of_both_isolation_levels_read_exactly_the_rest(
-    current: Written, broker: Broker
+    current: Written, erased: Served
 ) -> None:
-    served: dict[str, PartitionTruth] = truth_of(broker.bootstrap)
+    served = erased.truth
     assert served.keys() >= {name for name, each in current.truth.items() if not each.internal}
-    erased = 0
+    gone = 0
     for name, truth in current.truth.items():
         if truth.internal:
             assert served[name].records[: len(truth.records)] == truth.records, name
@@ -69,23 +77,24 @@ def test_consumers_of_both_isolation_levels_read_exactly_the_rest(
         assert (got.earliest, got.latest) == (truth.earliest, truth.latest), name
         assert got.records == rest(truth.records), name
         assert got.committed == rest(truth.committed), name
-        erased += len(truth.records) - len(got.records)
-    assert erased > 100
+        gone += len(truth.records) - len(got.records)
+    assert gone > 100
 
 
-def test_an_idempotent_and_a_transactional_producer_go_on(current: Written, broker: Broker) -> None:
+def test_an_idempotent_and_a_transactional_producer_go_on(current: Written, erased: Served) -> None:
+    bootstrap = erased.broker.bootstrap
     given: list[int] = []
-    producer = clients.producer(broker.bootstrap, enable_idempotence=True)
+    producer = clients.producer(bootstrap, enable_idempotence=True)
     ending = {"on_delivery": lambda error, message: given.append(error or message.offset())}
     producer.produce("orders", b"next", partition=0, **ending)
     assert producer.flush(60) == 0
     latest = current.truth["orders-0"].latest
     assert given == [latest]
     for number in range(2):
-        writer = clients.producer(broker.bootstrap, transactional_id="erased-1")
+        writer = clients.producer(bootstrap, transactional_id="tx-0")
         writer.init_transactions(60)
         writer.begin_transaction()
         writer.produce("txn", b"in a transaction %d" % number, partition=0)
         writer.commit_transaction(60)
-    with clients.Reader(broker.bootstrap, committed=True) as reader:
+    with clients.Reader(bootstrap, committed=True) as reader:
         assert reader.bounds("txn", 0)[1] >= current.truth["txn-0"].latest + 4

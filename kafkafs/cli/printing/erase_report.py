@@ -60,10 +60,8 @@ def _left(report: dict[str, Any]) -> Iterator[str]:
     """Yield what is left or may be, then what only looks like it."""
     yield from (f"not reached: {each['reason']}" for each in report["unreached"])
     for each in report["unknown"]:
-        yield (
-            f"not read: {each['path']}, byte {each['position']} ({each['length']} bytes):"
-            f" {each['reason']}"
-        )
+        place = f", byte {each['position']} ({each['length']} bytes)" if each["length"] else ""
+        yield f"not read: {each['path']}{place}: {each['reason']}"
     undecided = report["totals"]["undecided"]
     if undecided:
         yield f"not decided: --where failed for {counted(undecided, 'record')}, which are kept"

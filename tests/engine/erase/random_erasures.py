@@ -94,8 +94,9 @@ class RandomCluster:
             builders.write_segment(folder, each.batches, each.base, aborted=each.aborted)
 
     def _set_aside(self, folder: Path, segment: MadeSegment) -> None:
+        ending = self._draw.choice((".deleted", ".cleaned", ".swap"))
         for name, data in builders.segment_files(segment.batches, segment.base).items():
-            (folder / f"{name}.deleted").write_bytes(data)
+            (folder / f"{name}{ending}").write_bytes(data)
 
     def _segment(self) -> MadeSegment:
         made = MadeSegment(self._offset, [], [])

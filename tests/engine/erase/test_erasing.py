@@ -116,6 +116,16 @@ def test_bytes_that_nobody_can_read_are_named(log_dir: Path) -> None:
     assert (unknown["path"], unknown["position"]) == (str(path), 0)
 
 
+def test_a_folder_behind_a_link_is_named(log_dir: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    builders.write_segment(elsewhere, [builders.batch([Rec(b"x", WHO)])])
+    (log_dir / "linked-0").symlink_to(elsewhere)
+    report = erased(log_dir)
+    assert not report["isClean"]
+    [unknown] = report["unknown"]  # type: ignore[misc]
+    assert unknown["path"] == str(log_dir / "linked-0")
+
+
 def test_without_the_metadata_nobody_knows_where_copies_are(log_dir: Path) -> None:
     report = erased(log_dir)
     assert [each["kind"] for each in report["unreached"]] == ["no_metadata"]  # type: ignore[attr-defined]

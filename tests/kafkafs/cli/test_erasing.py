@@ -66,10 +66,9 @@ def test_a_canary_is_nowhere_in_the_result_and_in_what_is_said(
     assert CANARY not in result.output + result.stderr
     for path in [manifest, *(each for each in target.rglob("*") if each.is_file())]:
         assert CANARY.encode() not in path.read_bytes(), path
-    shown = CliRunner().invoke(
-        cli, ["grep", "--deleted", "all", "-c", "user", str(target / "data")]
-    )
-    assert "15" in shown.output
+    for pattern, count in ((CANARY, 0), ("somebody", 15)):
+        words = ["grep", "-c", "--deleted-all", pattern, str(target / "data")]
+        assert CliRunner().invoke(cli, words).stdout == f"{count}\n"
 
 
 def test_a_plan_tells_where_the_records_stand(log_dir: Path, tmp_path: Path) -> None:
