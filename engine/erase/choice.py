@@ -37,11 +37,12 @@ class Chosen(NamedTuple):
     hits: Indices
 
 
-class Undecoded(NamedTuple):
-    """A batch that cannot be decoded, so that nobody knows whether it has records to erase."""
+class Unknown(NamedTuple):
+    """Bytes that may hold records to erase: they are damaged, or do not decode."""
 
+    path: str
     position: Position
-    size: int
+    length: int
     reason: str
 
 
@@ -55,7 +56,7 @@ class Choice(Protocol):
     def takes(self, file: FoundFile) -> bool:
         """Return whether a records file may have chosen records."""
 
-    def of(self, file: FoundFile, run: BatchRun) -> Iterable[Chosen | Undecoded]:
+    def of(self, file: FoundFile, run: BatchRun) -> Iterable[Chosen]:
         """Yield the decoded records of a run that may be chosen, some whole batches at a time."""
 
 

@@ -31,7 +31,8 @@ def compare_files(
         _compare_bytes(source, position, new, new_position, each.position - position)
         if each.new_position - new_position != each.position - position:
             raise RebuildFailedError(f"{new.path}: a batch is not at {each.new_position}")
-        records += _compare_batch(source, new, each)
+        if each.new_size:
+            records += _compare_batch(source, new, each)
         position = each.position + each.size
         new_position = each.new_position + each.new_size
     if size - position != new_size - new_position:

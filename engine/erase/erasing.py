@@ -25,6 +25,7 @@ from engine.erase.records_file import FileResult, NewFile, erase_records
 from engine.erase.report import Json, erase_report
 from engine.erase.scanning import Traces
 from engine.erase.state import EraseState, LeftOut
+from engine.errors import UnreadableError
 from engine.files.file_names import FileKind
 from engine.files.source_files import SourceFile
 from engine.log.log_directory import LogSource, open_source
@@ -58,6 +59,7 @@ def erase(
     choice: Choice,
     *,
     texts: Sequence[bytes] = (),
+    drops_damage: bool = False,
     facts: Json | None = None,
     disk: Disk = DISK,
     advance: Advance | None = None,
@@ -69,6 +71,7 @@ def erase(
         target: folder of the new log dirs; None to write nothing and only return the report.
         choice: chooses the records.
         texts: further texts to look for in the result.
+        drops_damage: whether damaged bytes of logs that may have chosen records are left out.
         facts: facts for the report, such as who erases.
         disk: disk to write with.
         advance: called with progress.
@@ -87,7 +90,7 @@ def erase(
             sources[name] = _opened(path, writes=target is not None)
             stack.callback(sources[name].close)
         state = EraseState(sources, Removed(secrets.token_bytes(16)))
-        run = _Erase(state, choice, disk, advance or _nothing)
+        run = _Erase(state, choice, disk, advance or _nothing, drops_damage=drops_damage)
         if target is None:
             run.plan(texts)
             return Erased(None, erase_report(state, facts or {}, [], None))
@@ -142,11 +145,20 @@ def _refuse(source: LogSource, path: str, *, writes: bool) -> None:
 class _Erase:
     """One erase."""
 
-    def __init__(self, state: EraseState, choice: Choice, disk: Disk, advance: Advance) -> None:
+    def __init__(
+        self,
+        state: EraseState,
+        choice: Choice,
+        disk: Disk,
+        advance: Advance,
+        *,
+        drops_damage: bool,
+    ) -> None:
         self._state = state
         self._choice = choice
         self._disk = disk
         self._advance = advance
+        self._drops_damage = drops_damage
 
     def plan(self, texts: Sequence[bytes]) -> None:
         """Choose the records, and look where else they stand."""
@@ -237,7 +249,15 @@ class _Erase:
     def _erase(self, file: FoundFile, source: SourceFile, new: NewFile | None) -> FileResult:
         size = source.size()
         self._advance("read", size)
-        return erase_records(file, source, size, self._choice, self._state.removed, new)
+        return erase_records(
+            file,
+            source,
+            size,
+            self._choice,
+            self._state.removed,
+            new,
+            drops_damage=self._drops_damage,
+        )
 
     def _write(self, folder: str, file: FoundFile) -> None:
         source = file.open()
@@ -298,10 +318,14 @@ class _Erase:
 
 
 def _sha256(source: SourceFile, size: int) -> str:
+    """Return the hash of a source file; "" if not all of it can be read."""
     digest = hashlib.sha256()
     done = 0
     while done < size:
-        data = source.read_at(done, min(1 << 20, size - done))
+        try:
+            data = source.read_at(done, min(1 << 20, size - done))
+        except UnreadableError:
+            return ""
         if not data:
             raise OSError(f"{source.path} ends before {size}")
         digest.update(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.checksums import crc32c
 from engine.columns.batch_table import holds_control
 from engine.disk.disk import WritableFile
-from engine.erase.choice import Choice, Chosen, Removed, Span
+from engine.erase.choice import Choice, Removed, Span, Unknown
 from engine.erase.found_files import FoundFile
 from engine.erase.rewriting import without
 from engine.errors import KafkaStorageError
@@ -26,7 +26,9 @@ from engine.units import Position
 
 
 class Touched(NamedTuple):
-    """A batch with chosen records: its place, that of what is left of it, and which records are kept."""
+    """A batch with chosen records: its place, that of what is left of it, and which records are kept; or damaged bytes,
+    of which nothing is left.
+    """
 
     position: Position
     size: int
@@ -35,29 +37,22 @@ class Touched(NamedTuple):
     kept: npt.NDArray[np.bool_]
 
 
-class Unknown(NamedTuple):
-    """Bytes that may hold records to erase and stay as they are."""
-
-    path: str
-    position: Position
-    length: int
-    reason: str
-
-
 @dataclass
 class FileResult:
     """What was done to a records file.
 
     Attributes:
         file: the file.
-        touched: the batches with chosen records, in file order.
-        unknown: bytes that nobody can read.
+        touched: the batches with chosen records, and damaged bytes that are left out, in file order.
+        unknown: batches with chosen records that cannot be written anew.
+        dropped: the damaged bytes that are left out.
         span: the chosen records.
     """
 
     file: FoundFile
     touched: list[Touched] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
+    dropped: list[Unknown] = field(default_factory=list)
     span: Span = field(default_factory=Span)
 
 
@@ -100,6 +95,8 @@ def erase_records(
     choice: Choice,
     removed: Removed,
     new: NewFile | None,
+    *,
+    drops_damage: bool = False,
 ) -> FileResult:
     """Write what is left of a records file.
 
@@ -110,6 +107,7 @@ def erase_records(
         choice: chooses records.
         removed: gets the chosen records.
         new: the new file; None to only look.
+        drops_damage: whether damaged bytes are left out.
 
     Raises:
         OSError: the file cannot be read, or the disk fails.
@@ -117,19 +115,22 @@ def erase_records(
     result = FileResult(file)
     position = at = 0
     for item in scan(source, 0, size, path=file.path, any_order=True):
+        found: Iterable[tuple[Touched, bytes]] = ()
         if isinstance(item, BatchRun):
-            for touched, data in _touched(item, choice, removed, result):
-                at += touched.position - position
-                result.touched.append(touched._replace(new_position=at, new_size=len(data)))
-                at += len(data)
-                if new is not None:
-                    new.copy(source, position, touched.position)
-                    new.write(data)
-                position = touched.position + touched.size
-        elif isinstance(item, Damage) and not item.is_quiet:
-            place = item.position, item.length, item.reason
-            result.unknown.append(Unknown(file.path, *place))
-        del item
+            found = _touched(item, choice, removed, result)
+        elif isinstance(item, Damage) and drops_damage:
+            place = item.position, item.length
+            result.dropped.append(Unknown(file.path, *place, item.reason))
+            found = ((Touched(*place, 0, 0, np.zeros(0, np.bool_)), b""),)
+        for touched, data in found:
+            at += touched.position - position
+            result.touched.append(touched._replace(new_position=at, new_size=len(data)))
+            at += len(data)
+            if new is not None:
+                new.copy(source, position, touched.position)
+                new.write(data)
+            position = touched.position + touched.size
+        del item, found
     if new is not None:
         new.copy(source, position, size)
     return result
@@ -141,11 +142,7 @@ def _touched(
     """Yield the batches with chosen records, and what is left of them."""
     file = result.file
     assert file.log is not None
-    for found in choice.of(file, run):
-        if not isinstance(found, Chosen):
-            result.unknown.append(Unknown(file.path, *found))
-            continue
-        table, columns, hits = found
+    for table, columns, hits in choice.of(file, run):
         hits = hits[~holds_control(table)[columns.row[hits]]]
         rows = columns.row
         bad = {problem.row for problem in columns.problems}

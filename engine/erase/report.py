@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from engine.clock import SYSTEM_CLOCK
-from engine.erase.records_file import FileResult, Unknown
+from engine.erase.choice import Unknown
+from engine.erase.records_file import FileResult
 from engine.erase.state import EraseState
 from engine.rebuild.target.manifest import COMPLETE, FORMAT, FileHash
 from engine.version import __version__
@@ -27,12 +28,14 @@ def erase_report(
         target: path of the target; None for a plan.
     """
     removed = state.removed
+    traces = state.traces
+    assert traces is not None
     unknown = [each._asdict() for result in state.results for each in result.unknown]
+    unknown += [each._asdict() for each in traces.unknown]
     unknown += [Unknown(each.path, 0, 0, each.reason)._asdict() for each in state.unread]
-    assert state.traces is not None
-    traces = state.traces.facts()
-    places = [_place(each) for each in state.results if each.touched]
-    copies = sum(1 for each in traces if each["isCopy"])
+    found = traces.facts()
+    places = [_place(each) for each in state.results if each.span.records]
+    copies = sum(1 for each in found if each["isCopy"])
     is_clean = not (unknown or copies or state.unreached or state.undecided)
     return {
         "format": FORMAT,
@@ -59,9 +62,10 @@ def erase_report(
             str(partition): len(offsets) for partition, offsets in sorted(removed.offsets.items())
         },
         "places": places,
-        "traces": traces,
+        "traces": found,
         "unreached": [each._asdict() for each in state.unreached],
         "unknown": unknown,
+        "dropped": [each._asdict() for result in state.results for each in result.dropped],
         "leftOut": [each._asdict() for each in state.left_out],
         "salt": removed.salt.hex(),
         "removed": sorted(each.hex() for each in removed.hashes),
@@ -74,13 +78,14 @@ def erase_report(
 def _place(result: FileResult) -> Json:
     file = result.file
     assert file.log is not None
-    kept = Counter(bool(each.kept.any()) for each in result.touched)
+    batches = [each for each in result.touched if len(each.kept)]
+    kept = Counter(bool(each.kept.any()) for each in batches)
     return {
         "partition": str(file.log.topic_partition),
         "source": file.target,
         "path": file.path,
         "aside": file.aside,
-        "batches": len(result.touched),
+        "batches": len(batches),
         "emptyBatches": kept[False],
         **result.span.facts(),
     }

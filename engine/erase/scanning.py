@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.columns.columns import Columns
-from engine.erase.choice import Removed, Span
+from engine.erase.choice import Removed, Span, Unknown
 from engine.erase.needles import SHORTEST, Needle, Needles
 from engine.log.segment.resync import ScannedFile
-from engine.log.segment.scan import CHUNK, BatchRun, scan
+from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
 from engine.units import Position
 
 Kept: TypeAlias = "npt.NDArray[np.bool_]"
@@ -50,11 +50,13 @@ class Traces:
 
     Attributes:
         found: the records, or positions of bytes, in which each kind of trace stands.
+        unknown: bytes of records files that nobody can decode.
     """
 
     removed: Removed
     texts: Iterable[bytes] = ()
     found: dict[Trace, Span] = field(default_factory=dict)
+    unknown: list[Unknown] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         keys, values = self.removed.keys, self.removed.values
@@ -77,12 +79,19 @@ class Traces:
         """
         position = 0
         for item in scan(file, 0, size, path=path, any_order=True):
+            if isinstance(item, Damage) and not item.is_quiet:
+                place = item.position, item.length
+                self.unknown.append(Unknown(path, *place, item.reason))
             if not isinstance(item, BatchRun):
                 continue
             if chosen is None:
                 self._look_at_bytes(file, position, item.position, path)
             position = item.end_position
             for columns in item.columns():
+                for problem in columns.problems:
+                    row = item.table[problem.row]
+                    place = int(row["position"]), int(row["size"])
+                    self.unknown.append(Unknown(path, *place, problem.detail))
                 left = np.arange(len(columns))
                 if chosen:
                     left = left[_left(item, columns, chosen)]

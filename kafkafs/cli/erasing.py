@@ -76,6 +76,13 @@ _KEYGEN = "ssh-keygen"
     help="Look for this in the result, too, such as a name or an address. Repeatable.",
 )
 @click.option(
+    "--damaged",
+    type=click.Choice(["keep", "drop"]),
+    default="keep",
+    show_default=True,
+    help="What to do with damaged bytes, which may hold what is to be erased: drop leaves them out.",
+)
+@click.option(
     "--manifest",
     metavar="FILE",
     shell_complete=names.files,
@@ -165,6 +172,7 @@ def _erased(paths: list[str], target: str | None, given: dict[str, Any]) -> Eras
                 target,
                 choose,
                 texts=[os.fsencode(text) for text in given["texts"]],
+                drops_damage=given["damaged"] == "drop",
                 facts=_circumstances(given),
                 advance=progress.advance,
             )
@@ -217,6 +225,7 @@ def _circumstances(given: dict[str, Any]) -> dict[str, Any]:
             "topics": [each.text for each in choice.topics],
             "partitions": [each.text for each in choice.partitions],
             "scannedTexts": len(given["texts"]),
+            "damaged": given["damaged"],
         },
     }
 

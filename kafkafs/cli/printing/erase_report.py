@@ -69,6 +69,11 @@ def _left(report: dict[str, Any]) -> Iterator[str]:
         yield _trace(each)
     if report["isScanCut"]:
         yield "the result was searched for the first keys and values only: there are more"
+    for each in report["dropped"]:
+        yield (
+            f"left out: {each['path']}, byte {each['position']} ({each['length']} bytes):"
+            f" {each['reason']}"
+        )
     yield from (f"left out: {each['path']}: {each['reason']}" for each in report["leftOut"])
 
 
@@ -92,5 +97,5 @@ def _closing(report: dict[str, Any], target: str | None) -> str:
     if target is None:
         return "nothing was written; without --plan, and with a TARGET, this is made"
     if report["unknown"]:
-        return "next: kafkafs rebuild leaves out what cannot be read; erase from its result"
+        return "next: --damaged drop leaves damaged bytes out; kafkafs rebuild does it, and fills holes"
     return f"next: with the brokers down, put the log dirs of {target} in place of the old ones"

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,12 @@ from engine.rebuild.rebuilding import planned_start
 from engine.rebuild.target.manifest import MANIFEST, read_manifest
 from tests import builders
 from tests.builders import Rec
-from tests.engine.erase.random_erasures import ChosenKeys, RandomCluster
+from tests.engine.erase.random_erasures import (
+    ChosenKeys,
+    RandomCluster,
+    batches_in,
+    facts_of,
+)
 from tests.engine.recover.dead_clusters import hashes, unpacked
 
 WHO, OTHER = b"anna-4711", b"someone-else"
@@ -47,9 +53,9 @@ def log_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def erased(log_dir: Path, texts: tuple[bytes, ...] = ()) -> dict[str, object]:
+def erased(log_dir: Path, **options: Any) -> dict[str, Any]:
     target = str(log_dir.with_name("target"))
-    return erase([str(log_dir)], target, ChosenKeys({WHO}), texts=texts).report
+    return erase([str(log_dir)], target, ChosenKeys({WHO}), **options).report
 
 
 def test_an_untouched_file_keeps_its_bytes_and_time(log_dir: Path) -> None:
@@ -88,7 +94,7 @@ def test_a_copy_in_any_form_is_found_and_nothing_is_called_done(
     builders.write_segment(log_dir / "dlq-0", [letter], 0)
     report = erased(log_dir)
     assert not report["done"]
-    [trace] = report["traces"]  # type: ignore[misc]
+    [trace] = report["traces"]
     assert (trace["path"], trace["place"], trace["firstOffset"]) == (
         "data/dlq-0/00000000000000000000.log",
         "value",
@@ -98,8 +104,8 @@ def test_a_copy_in_any_form_is_found_and_nothing_is_called_done(
 
 def test_a_text_beside_the_logs_is_found(log_dir: Path) -> None:
     (log_dir / "bootstrap.checkpoint").write_bytes(b"\0\1anna@example.org\0")
-    report = erased(log_dir, (b"anna@example.org",))
-    [trace] = report["traces"]  # type: ignore[misc]
+    report = erased(log_dir, texts=[b"anna@example.org"])
+    [trace] = report["traces"]
     assert (trace["path"], trace["place"], trace["of"]) == (
         "data/bootstrap.checkpoint",
         "bytes",
@@ -112,8 +118,28 @@ def test_bytes_that_nobody_can_read_are_named(log_dir: Path) -> None:
     path.write_bytes(path.read_bytes()[:-3])
     report = erased(log_dir)
     assert not report["isClean"]
-    [unknown] = report["unknown"]  # type: ignore[misc]
-    assert (unknown["path"], unknown["position"]) == (str(path), 0)
+    [unknown] = report["unknown"]
+    shown = "data/clicks-0/00000000000000000004.log"
+    assert (unknown["path"], unknown["position"]) == (shown, 0)
+
+
+def test_damaged_bytes_are_left_out_on_request(log_dir: Path) -> None:
+    path = log_dir / "clicks-0/00000000000000000000.log"
+    whole = builders.batch([Rec(b"v", OTHER), Rec(b"v", WHO)], 2)
+    path.write_bytes(builders.batch([Rec(b"%s" % WHO, WHO)] * 2) + whole + whole[:-9])
+    with path.open("r+b") as file:
+        file.seek(80)
+        file.write(b"?")
+    report = erased(log_dir, drops_damage=True)
+    assert report["unknown"] == []
+    assert [each["position"] for each in report["dropped"]] == [
+        0,
+        path.stat().st_size - len(whole) + 9,
+    ]
+    new = log_dir.with_name("target") / "data/clicks-0" / path.name
+    assert [each[1] for batch in batches_in(new.read_bytes()) for each in facts_of(batch)] == [
+        OTHER
+    ]
 
 
 def test_a_folder_behind_a_link_is_named(log_dir: Path, tmp_path: Path) -> None:
@@ -122,13 +148,13 @@ def test_a_folder_behind_a_link_is_named(log_dir: Path, tmp_path: Path) -> None:
     (log_dir / "linked-0").symlink_to(elsewhere)
     report = erased(log_dir)
     assert not report["isClean"]
-    [unknown] = report["unknown"]  # type: ignore[misc]
+    [unknown] = report["unknown"]
     assert unknown["path"] == str(log_dir / "linked-0")
 
 
 def test_without_the_metadata_nobody_knows_where_copies_are(log_dir: Path) -> None:
     report = erased(log_dir)
-    assert [each["kind"] for each in report["unreached"]] == ["no_metadata"]  # type: ignore[attr-defined]
+    assert [each["kind"] for each in report["unreached"]] == ["no_metadata"]
     assert not report["done"]
 
 
