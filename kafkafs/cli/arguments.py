@@ -107,6 +107,14 @@ values_option = click.option(
     show_default=True,
     help="Form of keys, values and header values in record lines.",
 )
+key_format_option = click.option(
+    "--key-format",
+    type=click.Choice(["text", "hex", "base64", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of KEY on the command line; text: as the type of the keys is written, by a mapping;"
+    " json: as the record line shows the key.",
+)
 schemas_option = click.option(
     "--schemas",
     multiple=True,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import engine
-from kafkafs.cli.arguments import json_option, schemas_option, source_paths
+from kafkafs.cli.arguments import json_option, key_format_option, schemas_option, source_paths
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.outputs import StagedFile
 from kafkafs.cli.options.partitions import partition_options, require_choice
@@ -53,13 +53,7 @@ _KEYGEN = "ssh-keygen"
     metavar="KEY",
     help="Erase the records with this key. Repeatable.",
 )
-@click.option(
-    "--key-format",
-    type=click.Choice(["text", "hex", "base64", "json"]),
-    default="text",
-    show_default=True,
-    help="Form of KEY, as in kafkafs get.",
-)
+@key_format_option
 @click.option(
     "--records",
     "records",

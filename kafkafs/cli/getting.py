@@ -15,6 +15,7 @@ from kafkafs.cli.arguments import (
     LostRead,
     format_option,
     jobs_option,
+    key_format_option,
     one_source_argument,
     open_log_source,
     schemas_option,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
 _JSON = "json"
-_FORMATS = ("text", "hex", "base64", _JSON)
 _MOST_NAMES = 4
 
 
@@ -62,14 +62,7 @@ _MOST_NAMES = 4
 @one_source_argument
 @click.argument("topic", shell_complete=names.topics)
 @click.argument("key")
-@click.option(
-    "--key-format",
-    type=click.Choice(_FORMATS),
-    default="text",
-    show_default=True,
-    help="Form of KEY on the command line; text: as the type of the keys is written, by a mapping;"
-    " json: as the record line shows the key.",
-)
+@key_format_option
 @click.option(
     "-a", "--all", "is_history", is_flag=True, help="Print all records of the key, by offset."
 )
