@@ -23,7 +23,7 @@ MOST_TEXTS = 20_000
 """Keys, and values, that the proof looks for; more are only compared by their offsets."""
 
 
-class Chosen(NamedTuple):
+class ChosenRecords(NamedTuple):
     """Some decoded records, and the chosen ones.
 
     Attributes:
@@ -46,7 +46,7 @@ class Unknown(NamedTuple):
     reason: str
 
 
-class Choice(Protocol):
+class RecordChoice(Protocol):
     """Chooses records."""
 
     @property
@@ -56,7 +56,7 @@ class Choice(Protocol):
     def takes(self, file: FoundFile) -> bool:
         """Return whether a records file may have chosen records."""
 
-    def of(self, file: FoundFile, run: BatchRun) -> Iterable[Chosen]:
+    def of(self, file: FoundFile, run: BatchRun) -> Iterable[ChosenRecords]:
         """Yield the decoded records of a run that may be chosen, some whole batches at a time."""
 
 

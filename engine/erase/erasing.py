@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from engine.budgets import Budgets
 from engine.disk.disk import DISK, Disk
-from engine.erase.choice import Choice, Removed
+from engine.erase.choice import RecordChoice, Removed
 from engine.erase.comparing import compare_files
 from engine.erase.found_files import FoundFile, files_of, why_left_out
 from engine.erase.new_indexes import make_indexes
@@ -24,7 +24,7 @@ from engine.erase.reach import unreached
 from engine.erase.records_file import FileResult, NewFile, erase_records
 from engine.erase.report import Json, erase_report
 from engine.erase.scanning import Traces
-from engine.erase.state import EraseState, LeftOut
+from engine.erase.state import EraseState, UncopiedFile
 from engine.errors import UnreadableError
 from engine.files.file_names import FileKind
 from engine.files.source_files import SourceFile
@@ -56,7 +56,7 @@ class NothingChosenError(RebuildRefusedError):
 def erase(
     paths: Sequence[str],
     target: str | None,
-    choice: Choice,
+    choice: RecordChoice,
     *,
     texts: Sequence[bytes] = (),
     drops_damage: bool = False,
@@ -148,7 +148,7 @@ class _Erase:
     def __init__(
         self,
         state: EraseState,
-        choice: Choice,
+        choice: RecordChoice,
         disk: Disk,
         advance: Advance,
         *,
@@ -222,7 +222,7 @@ class _Erase:
                 if reason is None:
                     yield file
                 elif file.kind is None or file.kind.kind is not FileKind.LOCK:
-                    self._state.left_out.append(LeftOut(file.path, reason))
+                    self._state.left_out.append(UncopiedFile(file.path, reason))
 
     def _is_sought(self, file: FoundFile) -> bool:
         return file.is_erasable and self._choice.takes(file)

@@ -23,7 +23,7 @@ _LONGEST = 256
 _WINDOWS = 16
 
 
-class Needle(NamedTuple):
+class SoughtText(NamedTuple):
     """A text to look for.
 
     Attributes:
@@ -49,7 +49,7 @@ class Needles:
 
     def __init__(self, texts: Iterable[tuple[str, bytes]]) -> None:
         needles = [
-            Needle(form[0][:_LONGEST], of, form[1])
+            SoughtText(form[0][:_LONGEST], of, form[1])
             for of, text in texts
             for form in forms(text)
             if len(form[0]) >= SHORTEST
@@ -58,7 +58,7 @@ class Needles:
             needle.text[at : at + SHORTEST] for needle in needles for at in _places(needle.text)
         )
         self._tables = [np.zeros(1 << 16, np.bool_) for _ in range(SHORTEST // 2)]
-        self._by_window: dict[bytes, list[tuple[int, Needle]]] = {}
+        self._by_window: dict[bytes, list[tuple[int, SoughtText]]] = {}
         for needle in needles:
             at = min(_places(needle.text), key=lambda at: counts[needle.text[at : at + SHORTEST]])
             window = needle.text[at : at + SHORTEST]
@@ -70,7 +70,7 @@ class Needles:
     def __bool__(self) -> bool:
         return bool(self._by_window)
 
-    def found(self, data: Buffer) -> Iterator[tuple[int, Needle]]:
+    def found(self, data: Buffer) -> Iterator[tuple[int, SoughtText]]:
         """Yield where texts stand in some bytes, and which."""
         view = np.frombuffer(data, np.uint8)
         if not self._by_window or len(view) < SHORTEST:

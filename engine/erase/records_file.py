@@ -14,7 +14,7 @@ from engine.budgets import DEFAULT_BUDGETS
 from engine.coding.checksums import crc32c
 from engine.columns.batch_table import holds_control
 from engine.disk.disk import WritableFile
-from engine.erase.choice import Choice, Removed, Span, Unknown
+from engine.erase.choice import RecordChoice, Removed, Span, Unknown
 from engine.erase.found_files import FoundFile
 from engine.erase.rewriting import without
 from engine.errors import KafkaStorageError
@@ -92,7 +92,7 @@ def erase_records(
     file: FoundFile,
     source: ScannedFile,
     size: int,
-    choice: Choice,
+    choice: RecordChoice,
     removed: Removed,
     new: NewFile | None,
     *,
@@ -137,7 +137,7 @@ def erase_records(
 
 
 def _touched(
-    run: BatchRun, choice: Choice, removed: Removed, result: FileResult
+    run: BatchRun, choice: RecordChoice, removed: Removed, result: FileResult
 ) -> Iterator[tuple[Touched, bytes]]:
     """Yield the batches with chosen records, and what is left of them."""
     file = result.file

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine.columns.columns import Columns
 from engine.erase.choice import Removed, Span, Unknown
-from engine.erase.needles import SHORTEST, Needle, Needles
+from engine.erase.needles import SHORTEST, Needles, SoughtText
 from engine.log.segment.resync import ScannedFile
 from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
 from engine.units import Position
@@ -161,7 +161,7 @@ class Traces:
                 if columns.key(index) in self._short:
                     yield index
 
-    def _trace(self, columns: Columns, index: int, at: int, needle: Needle, path: str) -> Trace:
+    def _trace(self, columns: Columns, index: int, at: int, needle: SoughtText, path: str) -> Trace:
         row = columns.table[index]
         place = "header"
         for name in ("key", "value"):

@@ -14,7 +14,7 @@ from engine.rebuild.target.manifest import FileHash
 from engine.rebuild.target.records_files import WrittenFile
 
 
-class LeftOut(NamedTuple):
+class UncopiedFile(NamedTuple):
     """A file that is not in the target, and why."""
 
     path: str
@@ -42,7 +42,7 @@ class EraseState:
     sources: dict[str, LogSource]
     removed: Removed
     results: list[FileResult] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[UncopiedFile] = field(default_factory=list)
     before: list[FileHash] = field(default_factory=list)
     written: dict[str, WrittenFile] = field(default_factory=dict)
     unreached: list[Unreached] = field(default_factory=list)

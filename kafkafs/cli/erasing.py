@@ -27,7 +27,7 @@ from kafkafs.decode.shown_text import json_text, printable
 from kafkafs.exit_codes import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from engine.erase.choice import Choice
+    from engine.erase.choice import RecordChoice
     from engine.erase.erasing import Erased
     from engine.log.partition_choice import PartitionChoice
 
@@ -177,7 +177,7 @@ def _erased(paths: list[str], target: str | None, given: dict[str, Any]) -> Eras
             raise click.UsageError(printable(f"{error.reason}: {error.hint}")) from None
 
 
-def _choice(paths: list[str], given: dict[str, Any], stack: ExitStack) -> Choice:
+def _choice(paths: list[str], given: dict[str, Any], stack: ExitStack) -> RecordChoice:
     """Return what chooses the records; what it opens is closed with the stack."""
     from engine.replicas.cluster_source import open_cluster
     from kafkafs.cli.options.conditions import condition_of

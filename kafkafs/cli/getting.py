@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from kafkafs.records.conditions.wanted_keys import WantedKey
     from kafkafs.schemas.sources.known_schemas import KnownSchemas
 
-_JSON = "json"
 _MOST_NAMES = 4
 
 

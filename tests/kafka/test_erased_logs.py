@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from engine.erase.choice import Chosen
+from engine.erase.choice import ChosenRecords
 from engine.erase.erasing import erase
 from engine.erase.found_files import FoundFile
 from engine.log.segment.scan import BatchRun
@@ -34,10 +34,10 @@ class ChosenOffsets:
     def takes(self, file: FoundFile) -> bool:
         return file.log is not None and not file.log.topic_partition.topic.startswith("__")
 
-    def of(self, _: FoundFile, run: BatchRun) -> Iterator[Chosen]:
+    def of(self, _: FoundFile, run: BatchRun) -> Iterator[ChosenRecords]:
         for columns in run.columns():
             offsets = columns.offset % 16
-            yield Chosen(run.table, columns, np.flatnonzero((offsets < 6) | (offsets == 9)))
+            yield ChosenRecords(run.table, columns, np.flatnonzero((offsets < 6) | (offsets == 9)))
 
 
 class Served(NamedTuple):

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from engine import kernel
-from engine.erase.choice import Chosen
+from engine.erase.choice import ChosenRecords
 from engine.erase.found_files import FoundFile
 from engine.log.partition_choice import NamedPartition, PartitionChoice
 from engine.log.segment.scan import BatchRun
@@ -58,7 +58,7 @@ class ChosenByWhere(ChosenPartitions):
         """Records for which the condition failed."""
         return self._where.failed
 
-    def of(self, file: FoundFile, run: BatchRun) -> Iterator[Chosen]:
+    def of(self, file: FoundFile, run: BatchRun) -> Iterator[ChosenRecords]:
         """Yield the chosen records of a run."""
         view, segment = file.shown()
         topic, partition = view.partition
@@ -71,7 +71,7 @@ class ChosenByWhere(ChosenPartitions):
         search = Search(view, None, options, where=self._where, shows_control=False)
         for chunk in search.chunks(segment, run, with_shown=False):
             if isinstance(chunk, Chunk):
-                yield Chosen(chunk.run.table, chunk.columns, chunk.hits)
+                yield ChosenRecords(chunk.run.table, chunk.columns, chunk.hits)
 
 
 class ChosenByKey(ChosenPartitions):
@@ -86,14 +86,14 @@ class ChosenByKey(ChosenPartitions):
         self._known = known
         self._by_topic: dict[str, list[WantedKey]] = {}
 
-    def of(self, file: FoundFile, run: BatchRun) -> Iterator[Chosen]:
+    def of(self, file: FoundFile, run: BatchRun) -> Iterator[ChosenRecords]:
         """Yield the chosen records of a run."""
         assert file.log is not None
         wanted = self._wanted(file.log.topic_partition.topic)
         for columns in run.columns() if wanted else ():
             every: Indices = np.arange(len(columns))
             parts = [each.among(columns, every[columns.key_size >= 0]) for each in wanted]
-            yield Chosen(run.table, columns, np.unique(np.concatenate(parts)))
+            yield ChosenRecords(run.table, columns, np.unique(np.concatenate(parts)))
 
     def _wanted(self, topic: str) -> list[WantedKey]:
         if topic not in self._by_topic:
@@ -120,7 +120,7 @@ class ChosenByOffset(ChosenPartitions):
         assert file.log is not None
         return file.log.topic_partition in self._offsets and super().takes(file)
 
-    def of(self, file: FoundFile, run: BatchRun) -> Iterator[Chosen]:
+    def of(self, file: FoundFile, run: BatchRun) -> Iterator[ChosenRecords]:
         """Yield the chosen records of a run."""
         assert file.log is not None
         wanted = self._offsets[file.log.topic_partition]
@@ -136,7 +136,7 @@ class ChosenByOffset(ChosenPartitions):
         narrowed = run.with_table(table[near])
         for columns in narrowed.columns() if near.any() else ():
             hits = np.flatnonzero(np.isin(columns.offset, wanted))
-            yield Chosen(narrowed.table, columns, hits)
+            yield ChosenRecords(narrowed.table, columns, hits)
 
 
 def read_offsets(path: str) -> dict[TopicPartition, list[Offset]]:

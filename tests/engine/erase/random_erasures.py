@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.coding.compression import CompressionType
 from engine.disk.disk import Disk
-from engine.erase.choice import Chosen
+from engine.erase.choice import ChosenRecords
 from engine.erase.erasing import Erased, erase
 from engine.erase.found_files import FoundFile
 from engine.log.segment.scan import BatchRun
@@ -44,10 +44,10 @@ class ChosenKeys:
     def takes(self, file: FoundFile) -> bool:
         return True
 
-    def of(self, file: FoundFile, run: BatchRun) -> Iterator[Chosen]:
+    def of(self, file: FoundFile, run: BatchRun) -> Iterator[ChosenRecords]:
         for columns in run.columns():
             hits = [each for each in range(len(columns)) if columns.key(each) in self._keys]
-            yield Chosen(run.table, columns, np.array(hits, np.intp))
+            yield ChosenRecords(run.table, columns, np.array(hits, np.intp))
 
 
 @dataclass
