@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 import click
@@ -113,7 +114,7 @@ class ChosenByOffset(ChosenPartitions):
         self, choice: PartitionChoice, offsets: Mapping[TopicPartition, Sequence[Offset]]
     ) -> None:
         super().__init__(choice)
-        self._offsets = {name: np.array(sorted(each)) for name, each in offsets.items()}
+        self._offsets = {name: sorted(each) for name, each in offsets.items()}
 
     def takes(self, file: FoundFile) -> bool:
         """Return whether a records file may have chosen records."""
@@ -129,7 +130,7 @@ class ChosenByOffset(ChosenPartitions):
         first = np.where(table["magic"] < 2, -1, table["base_offset"])
         near = np.array(
             [
-                bool(((wanted >= low) & (wanted <= high)).any())
+                bisect_left(wanted, low) < bisect_right(wanted, high)
                 for low, high in zip(first.tolist(), table["last_offset"].tolist(), strict=True)
             ]
         )
