@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -45,7 +46,9 @@ def erase_report(
         "created": SYSTEM_CLOCK.now_ms(),
         "version": __version__,
         **facts,
-        "sources": {name: source.roots[0].path for name, source in state.sources.items()},
+        "sources": {
+            name: os.path.abspath(source.roots[0].path) for name, source in state.sources.items()
+        },
         "isClean": is_clean,
         "done": target is not None and is_clean,
         "totals": {

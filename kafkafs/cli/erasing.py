@@ -135,8 +135,9 @@ def erase(paths: tuple[str, ...], plans: bool, **given: Any) -> None:  # noqa: A
     sources, target = (paths, None) if plans else (paths[:-1], paths[-1])
     if not sources:
         raise click.UsageError("name at least one SOURCE and a TARGET (or --plan)")
-    with _proof(given, plans=plans) as write_proof:
-        result = _erased(source_paths(sources), target, given)
+    named = source_paths(sources)
+    with _proof(given, named, plans=plans) as write_proof:
+        result = _erased(named, target, given)
         if target is not None:
             write_proof(result)
     if given["as_json"]:
@@ -225,8 +226,13 @@ def _circumstances(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _proof(given: dict[str, Any], *, plans: bool) -> Iterator[Callable[[Erased], None]]:
+def _proof(
+    given: dict[str, Any], sources: list[str], *, plans: bool
+) -> Iterator[Callable[[Erased], None]]:
     """Yield what writes the manifest to keep, and signs it."""
+    from engine.rebuild.errors import RebuildRefusedError
+    from engine.rebuild.target.staging import refuse_target
+
     path, key = given["manifest"], given["signing_key"]
     if key is not None and path is None:
         raise click.UsageError("--sign signs the file of --manifest: name one")
@@ -236,8 +242,10 @@ def _proof(given: dict[str, Any], *, plans: bool) -> Iterator[Callable[[Erased],
     if plans:
         raise click.UsageError("--plan writes nothing: leave out --manifest")
     for each in (path, *([] if key is None else [f"{path}.sig"])):
-        if os.path.lexists(each):
-            raise click.BadParameter(f"{each} exists already", param_hint="--manifest")
+        try:
+            refuse_target(each, sources)
+        except RebuildRefusedError as error:
+            raise click.BadParameter(str(error), param_hint="--manifest") from None
     if key is not None and (shutil.which(_KEYGEN) is None or not os.path.isfile(key)):
         raise click.BadParameter(f"{key} is no file, or there is no {_KEYGEN}", param_hint="--sign")
     with StagedFile(path) as file:

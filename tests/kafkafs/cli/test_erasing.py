@@ -122,6 +122,7 @@ def test_nothing_chosen_is_status_1_and_no_target(log_dir: Path, tmp_path: Path)
         (["--records", "/dev/null", "SOURCE", "TARGET"], "has no line"),
         (["--key", "a", "--sign", "k", "SOURCE", "TARGET"], "name one"),
         (["--key", "a", "--plan", "--manifest", "m", "SOURCE"], "leave out --manifest"),
+        (["--key", "a", "--manifest", "SOURCE/m", "SOURCE", "TARGET"], "is inside the source"),
         (["--verify", "m", "SOURCE", "TARGET"], "one TARGET"),
     ],
 )
