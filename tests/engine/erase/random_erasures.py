@@ -182,7 +182,17 @@ class RandomCluster:
                     found += self._differences(path, copy)
                 elif path.is_file() and "index" not in path.name:
                     found += [] if path.read_bytes() == copy.read_bytes() else [f"{copy} differs"]
+        files = (each for each in target.rglob("*") if each.is_file())
+        found += [f"a chosen key is in {path}" for path in files if self._is_in(path)]
         return found
+
+    def _is_in(self, path: Path) -> bool:
+        """Whether a chosen key is in the bytes of a file, or in what its batches inflate to."""
+        data = path.read_bytes()
+        parts = [data]
+        if ".log" in path.name:
+            parts += [repr(facts_of(batch)).encode() for batch in batches_in(data)]
+        return any(key in part for key in self.chosen for part in parts)
 
     def _differences(self, path: Path, copy: Path) -> Iterator[str]:
         source, made = batches_in(path.read_bytes()), batches_in(copy.read_bytes())
