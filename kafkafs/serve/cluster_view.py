@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_not
 from threading import Lock
 from time import monotonic
 from typing import NamedTuple
+from uuid import UUID, uuid5
 
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
 from engine.errors import DamagedFileError, KafkaStorageError, SourceError
@@ -25,8 +27,23 @@ logger = logging.getLogger(__name__)
 
 NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _EPOCH_SECONDS = _IMAGE_SECONDS = 1.0
+_IDS_OF = UUID("5b8f6d0e-7c1a-5e0f-9f0b-3a1c6b2d4e70")
+"""The name space of derived ids: a change would give topics other ids."""
 _HINT = "name a log dir that has __cluster_metadata-0, or leave out --nodes"
 _NODE_WITHOUT_ID = 0
+
+
+def derived_id(cluster_id: str | None, name: str) -> str:
+    """Return the id of a topic without one, in base64: the same for a cluster and a name at each start.
+
+    It is a UUID of version 5. As Kafka's ids it does not begin with "-", which looks like an option.
+
+    >>> derived_id("lkc-1", "orders")
+    'DbNj9XK6WbqEY4C6lXcu2Q'
+    """
+    raw = bytearray(uuid5(_IDS_OF, f"{cluster_id or ''}/{name}").bytes)
+    raw[0] &= 0x7F
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 class ServedTopic(NamedTuple):
@@ -175,19 +192,30 @@ class ClusterView:
         return dict(sorted(found.items()))
 
     def topic_id(self, topic: ServedTopic) -> str:
-        """Return the id of a topic in base64, from a partition.metadata; NO_TOPIC_ID if there is none."""
+        """Return the id of a topic in base64: a partition.metadata's or the cluster's, else a derived one.
+
+        Brokers before 2.8 gave topics no ids, and members of consumer groups name topics by nothing else.
+        """
         first = next(iter(topic.logs.values()), None)
         if first is None:
-            image = self.image()
-            item = None if image is None else image.topics.get(topic.name)
-            return NO_TOPIC_ID if item is None else str(item.facts["topicId"])
+            return self._told_id(topic) or derived_id(self.cluster_id, topic.name)
         known = self._ids.get(first)
         if known is None:
-            known = stable_offset.topic_id(first.context) or NO_TOPIC_ID
+            known = stable_offset.topic_id(first.context) or self._told_id(topic)
+            known = known or derived_id(self.cluster_id, topic.name)
             self._ids[first] = known
-            if known != NO_TOPIC_ID:
-                self._names[known] = topic.name
+            self._names[known] = topic.name
         return known
+
+    def _told_id(self, topic: ServedTopic) -> str | None:
+        """Return the id that the cluster's metadata has; None without it."""
+        try:
+            image = self.image()
+        except (KafkaStorageError, OSError) as error:
+            logger.debug("the metadata of the cluster cannot be read: %s", error)
+            return None
+        item = None if image is None else image.topics.get(topic.name)
+        return None if item is None else str(item.facts["topicId"])
 
     def topic_of_id(self, topic_id: str) -> ServedTopic | None:
         """Return the topic with an id; None without one."""

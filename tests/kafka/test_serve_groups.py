@@ -27,6 +27,8 @@ SECONDS = 30
 HERE = Path(__file__).parent
 CODECS = ("codec-gzip", "codec-lz4", "codec-snappy", "codec-zstd")
 """Topics of one partition."""
+OLD_TOPICS = ("v2-gzip", "v2-lz4", "v2-none", "v2-snappy")
+"""Topics of one partition without partition.metadata."""
 TOPICS = ["^codec-.*", "txn"]
 PARTITIONS = 5
 PROTOCOLS = {
@@ -215,28 +217,40 @@ def test_a_java_consumer_goes_on_where_the_last_one_of_its_group_ended(served, p
     assert second == list(range(10, 15))
 
 
-def offsets_of(topics: Iterable[str]) -> list[tuple[str, int]]:
+def offsets_of(topics: Iterable[str], kind: str = "current") -> list[tuple[str, int]]:
     """The topics and offsets of all records in topics of one partition."""
     return [
         (topic, record.offset)
         for topic in sorted(topics)
-        for record in truth_records("current", f"{topic}-0")
+        for record in truth_records(kind, f"{topic}-0")
     ]
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_two_java_consumers_share_the_partitions_and_read_each_record_once(served, protocol):
+def read_by_a_java_pair(
+    served: Served, protocol: str, topics: Iterable[str]
+) -> list[tuple[str, int]]:
+    """What two consumers read who share topics of one partition, until one leaves; sorted."""
     said = jars.run_java(
-        jars.CURRENT, str(HERE / "GroupMembers.java"), served.bootstrap, f"java-pair-{protocol}", protocol, *CODECS
+        jars.CURRENT, str(HERE / "GroupMembers.java"), served.bootstrap, f"java-pair-{protocol}", protocol, *topics
     )  # fmt: skip
     told: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for line in said.splitlines():
         what, topic, number = line.split()
         told[what].append((topic, int(number)))
-    whole = {(topic, 0) for topic in CODECS}
+    whole = {(topic, 0) for topic in topics}
     assert set(told["alone"]) == set(told["heir"]) == whole
     assert sorted(told["first"] + told["second"]) == sorted(whole)
-    assert sorted(told["record"]) == offsets_of(CODECS)
+    return sorted(told["record"])
+
+
+def test_two_java_consumers_share_the_partitions_and_read_each_record_once(served):
+    assert read_by_a_java_pair(served, "classic", CODECS) == offsets_of(CODECS)
+
+
+def test_two_java_consumers_of_the_new_protocol_do_so_with_topics_without_ids_on_disk(tmp_path):
+    with serving(log_dir("legacy"), tmp_path) as served:
+        read = read_by_a_java_pair(served, "consumer", OLD_TOPICS)
+    assert read == offsets_of(OLD_TOPICS, "legacy")
 
 
 def test_two_consumers_of_kafka_python_share_the_partitions_and_read_each_record_once(served):

@@ -23,7 +23,7 @@ class KnownTopic(NamedTuple):
 
 
 class TopicsNow:
-    """Topics with ids; those that brokers before 2.8 wrote have none, and no consumer group can have them.
+    """Topics by name, by id, and by the patterns that members subscribe to.
 
     Args:
         topics: the topics by name.

@@ -246,6 +246,18 @@ def test_a_member_of_a_consumer_group_lives_in_every_version(client, topic_id, v
     assert beat(client, group, -1, version)["memberEpoch"] == -1
 
 
+def test_a_topic_without_an_id_on_disk_has_the_same_one_at_each_start(tmp_path):
+    told = []
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        folder.mkdir()
+        with serving(log_dir("legacy"), folder) as served, Connection(served) as client:
+            joined = beat(client, "old", 0, subscribedTopicNames=["v2-none"])
+            (assigned,) = joined["assignment"]["topicPartitions"]
+            answer = client.ask(3, 12, topics=[{"name": None, "topicId": assigned["topicId"]}])
+            told.append([(each["name"], each["topicId"]) for each in answer["topics"]])
+    assert told[0] == told[1] == [("v2-none", assigned["topicId"])]
+
+
 def test_errors_of_consumer_groups_have_a_sentence(client):
     refused = beat(client, "new", 0, subscribedTopicNames=None, subscribedTopicRegex="(")
     assert (refused["errorCode"], refused["errorMessage"]) == (

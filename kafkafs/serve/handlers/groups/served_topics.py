@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import trio
 
-from kafkafs.serve.cluster_view import NO_TOPIC_ID, ClusterView
+from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.coordinator.topics_now import KnownTopic, TopicsNow
 
 _SECONDS = 1.0
@@ -46,10 +46,11 @@ class ServedTopics:
         topics = self._cluster.topics()
         if topics is self._seen:
             return
-        found = {}
-        for name, topic in topics.items():
-            topic_id = self._cluster.topic_id(topic)
-            if topic_id != NO_TOPIC_ID:
-                last = max((*topic.logs, *self._cluster.missing(topic)), default=-1)
-                found[name] = KnownTopic(topic_id, last + 1)
+        found = {
+            name: KnownTopic(
+                self._cluster.topic_id(topic),
+                max((*topic.logs, *self._cluster.missing(topic)), default=-1) + 1,
+            )
+            for name, topic in topics.items()
+        }
         self._now, self._seen = TopicsNow(found), topics
