@@ -116,6 +116,11 @@ class UnionFiles(SegmentFiles):
         return bool(self._proven())
 
     @property
+    def is_proven(self) -> bool:
+        """Whether it is known what the segment has."""
+        return self._parts is not None
+
+    @property
     def is_proven_whole(self) -> bool:
         """Whether the segment is known to be that of one copy."""
         return self._parts is not None and not self._parts

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from engine.errors import KafkaStorageError
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.open_segments import OpenSegments, SegmentFiles
 from engine.log.segment.problems import Problems
+from engine.log.segment.scan import BatchRun
 from engine.log.tiered.root import TieredRoot
 from engine.log.view.log_view import LogView
 from engine.replicas.choice import ReplicaChoice
@@ -139,6 +142,18 @@ class UnionSegments:
             self._files[base] = found
         return found
 
+    def led_at(self, offset: Offset) -> LogSegment | None:
+        """Return the leading copy's own segment of an offset, if what the union has of it is not known yet.
+
+        A good batch there that ends before the next segment is that of the union: others only fill holes.
+        """
+        base = self.bases[max(bisect_right(self.bases, offset) - 1, 0)]
+        known, (segment, agreed) = self._files.get(base), self.whole[base]
+        is_read = known is not None and known.is_proven
+        if is_read or agreed < self.copies.leader.log_end_offset or segment.reaches_beyond:
+            return None
+        return segment
+
     def still_right(self) -> dict[tuple[Offset, Offset, int], UnionFiles]:
         """Return the files that are right as long as their own segment does not change: those of whole segments."""
         found: dict[tuple[Offset, Offset, int], UnionFiles] = {}
@@ -180,7 +195,9 @@ class UnionSegments:
 
 
 class UnionView(LogView):
-    """The union of the copies of a partition at one moment; a segment is proven when it is first read.
+    """The union of the copies of a partition at one moment.
+
+    A segment is proven when it is first read; a look-up of one offset reads no more than its batch, if that is good.
 
     Attributes:
         union: its segments.
@@ -195,6 +212,22 @@ class UnionView(LogView):
 
     def files_of(self, base_offset: Offset) -> SegmentFiles:
         return self.union.files(base_offset)
+
+    def batch(
+        self, offset: Offset, before_large: Callable[[int], object] | None = None
+    ) -> tuple[LogSegment, BatchRun] | None:
+        if self.log_start_offset <= offset < self.log_end_offset:
+            segment = self.union.led_at(offset)
+            if segment is not None:
+                run = None
+                with suppress(KafkaStorageError, OSError):
+                    run = segment.batch(offset, before_large)
+                if run is not None and run.next_offset <= self.next_base(segment):
+                    return segment, run
+        return super().batch(offset, before_large)
+
+    def _sound_segment(self, offset: Offset) -> LogSegment:
+        return self.union.led_at(offset) or super()._sound_segment(offset)
 
     @property
     def size(self) -> int:

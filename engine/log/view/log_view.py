@@ -214,6 +214,10 @@ class LogView(LogContents):
         """Return the segment of an offset of [log start, log end); the first one begins at or below the log start."""
         return self.segment_at(bisect_right(self.base_offsets, offset) - 1)
 
+    def _sound_segment(self, offset: Offset) -> LogSegment:
+        """Return a segment whose good batch of an offset of [log start, log end) is that of the log."""
+        return self._segment_with(offset)
+
     def _refuse_unread(self, offset: Offset) -> None:
         """Raise CorruptRecordError when unreadable bytes at the log end may hold an offset."""
         unread = self.unread_end if offset >= self.log_end_offset else None
@@ -234,7 +238,7 @@ class LogView(LogContents):
                 or may be, in a batch that cannot be read.
         """
         if self.log_start_offset <= offset < self.log_end_offset:
-            alone = self._segment_with(offset).record(offset)
+            alone = self._sound_segment(offset).record(offset)
             if alone is not None:
                 return alone, 0
         found = self.batch(offset)
@@ -257,7 +261,7 @@ class LogView(LogContents):
         """
         if not self.log_start_offset <= offset < self.log_end_offset:
             return None
-        return self._segment_with(offset).line(offset, options)
+        return self._sound_segment(offset).line(offset, options)
 
     @property
     def tiers(self) -> tuple[Offset, Offset | None]:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from engine.lines.record_line import LineOptions
 from engine.log.joined_logs import JoinedLog
 from engine.log.log_directory import LogSource, open_source
+from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage
 from engine.log.view.log_view import LogView
 from engine.replicas import union_files
 from engine.replicas.choice import choose
 from engine.replicas.cluster_source import open_cluster
 from engine.replicas.copies import replicas_of
+from engine.replicas.proof import Held, held_in
 from engine.replicas.union_files import JoinedFile
+from engine.units import Offset
 from engine.verdict.log_losses import losses_of
 from engine.verdict.log_runs import runs
 from tests import builders
@@ -272,6 +279,70 @@ def test_a_copy_that_grows_is_followed(dirs: list[Path]) -> None:
     assert offsets(before) == list(range(100))
     assert isinstance(log, JoinedLog)
     assert log.leading_node == 3
+
+
+def test_a_look_up_of_one_offset_reads_no_segment_whole_unless_its_batch_is_damaged(
+    dirs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def held(segment: LogSegment, first: Offset, stop: Offset, agreed: Offset) -> Held:
+        read.append(segment.name)
+        return held_in(segment, first, stop, agreed)
+
+    monkeypatch.setattr(union_files, "held_in", held)
+    spoil(dirs[0] / "orders-0", 0, 3)
+    view = opened(dirs).partitions()["orders-0"].view()
+    for offset in (5, 45, 75, 99):
+        record = view.record(offset)
+        assert record is not None
+        assert record[0].value(record[1]) == f"main {offset}".encode()
+        assert view.batch(offset) is not None
+        assert view.line(offset, LineOptions("orders", 0)) is not None
+    assert read == []
+    record = view.record(35)
+    assert record is not None
+    assert record[0].value(record[1]) == b"main 35"
+    assert read == [f"{0:020}.log"]
+
+
+@contextmanager
+def writer_of(log_dir: Path) -> Iterator[None]:
+    """A broker that runs on a log dir, as far as its lock tells."""
+    script = (
+        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX);"
+        "print('locked', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(log_dir / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        yield
+        broker.communicate()
+
+
+def test_a_batch_that_a_live_leader_is_writing_is_no_damage_and_is_seen_once_it_is_whole(
+    dirs: list[Path],
+) -> None:
+    """Node 3 leads from the first append on; the others have nothing of what it writes."""
+    path = dirs[2] / "orders-0" / f"{50:020}.log"
+    with writer_of(dirs[2]):
+        source = opened(dirs)
+        log = source.partitions()["orders-0"]
+        assert offsets(log.view(0)) == list(range(100))
+        for first in (100, 110):
+            data = batch(first)
+            for at in range(0, len(data), 40):
+                with path.open("ab") as file:
+                    file.write(data[at : at + 40])
+                is_whole = at + 40 >= len(data)
+                view = log.view(0)
+                assert view.live
+                assert view.log_end_offset == first + 10 * is_whole
+                assert offsets(view) == list(range(first + 10 * is_whole))
+                assert not any(isinstance(item, Damage) for _, item in runs(view))
+        assert log.leading_node == 3
+        assert source.problems == []
 
 
 def test_a_folder_that_is_gone_leaves_the_other_copies(dirs: list[Path]) -> None:
