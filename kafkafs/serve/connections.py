@@ -137,29 +137,44 @@ class Connections:
         """Change TLS and logins for clients that connect from now on."""
         self._tls, self._logins = tls, logins
 
-    async def serve(self, stream: trio.SocketStream) -> None:
-        """Serve a connection until it ends."""
-        try:
-            name = _address(stream.socket.getpeername())
-            here = stream.socket.getsockname()
-        except OSError:  # the client is gone already
-            return
-        counters = self.counters
-        address = name.rpartition(":")[0]
+    def admit(self, peer: tuple[object, ...]) -> bool:
+        """Return whether a new connection of an address, as the socket states it, is to be served; then it counts."""
+        name = _address(peer)
+        address, counters = name.rpartition(":")[0], self.counters
         if counters.open >= self._budgets.connections:
             self._refuse(address, f"{name}: refused: {counters.open} connections are open")
-            return
+            return False
         if self._open_of[address] >= self._budgets.connections_per_address:
             self._refuse(
                 address, f"{name}: refused: {self._open_of[address]} of its address are open"
             )
+            return False
+        counters.enter()
+        self._open_of[address] += 1
+        return True
+
+    async def serve(self, stream: trio.SocketStream, peer: tuple[object, ...]) -> None:
+        """Serve a connection that was admitted, until it ends."""
+        name = _address(peer)
+        address = name.rpartition(":")[0]
+        try:
+            await self._serve(stream, name, address)
+        finally:
+            self.counters.leave()
+            self._open_of[address] -= 1
+            if not self._open_of[address]:
+                del self._open_of[address]
+
+    async def _serve(self, stream: trio.SocketStream, name: str, address: str) -> None:
+        counters = self.counters
+        try:
+            here = stream.socket.getsockname()
+        except OSError:  # the client is gone already
             return
         host, port = self._advertised or (here[0], here[1])
         login = None if self._logins is None else Login(self._logins)
         until = trio.current_time() + self._budgets.frame_seconds
         client = _Client(name, stream.socket, host, port, f"/{address}", login, until=until)
-        counters.enter()
-        self._open_of[address] += 1
         _set_buffer(stream)
         try:
             await self._answer_all(await self._secured(stream), client)
@@ -176,11 +191,6 @@ class Connections:
         except Exception as error:
             counters.unexpected_errors += 1
             logger.exception("%s: connection closed: %s", name, error)
-        finally:
-            counters.leave()
-            self._open_of[address] -= 1
-            if not self._open_of[address]:
-                del self._open_of[address]
 
     def _refuse(self, address: str, sentence: str) -> None:
         self.counters.refused += 1
@@ -232,7 +242,7 @@ class Connections:
                 return
             with trio.fail_after(self._budgets.frame_seconds):
                 length = await self._length(reader, client)
-            async with self._pending.room(length):
+            async with self._pending.room(length, client.shown_host):
                 with trio.fail_after(self._budgets.frame_seconds):
                     frame = await reader.body(length)
                 pieces = await self._answer(frame, client)

@@ -32,6 +32,7 @@ from kafkafs.serve.control.status import ServerStatus
 from kafkafs.serve.coordinator.commits.commit_file import CommitFile
 from kafkafs.serve.coordinator.groups import Coordinator
 from kafkafs.serve.coordinator.limits import DEFAULT_GROUP_LIMITS
+from kafkafs.serve.network.accepting import accept_all
 from kafkafs.serve.network.http import HttpServer
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules
 from kafkafs.serve.registry.listening import registry_server
@@ -187,7 +188,8 @@ async def _serve(
     status = ServerStatus(logs, connections.counters, broker.fetches, facts, log_text)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.serve_listeners, connections.serve, listeners)
+            for listener in listeners:
+                nursery.start_soon(accept_all, listener, connections)
             if monitors:
                 metrics = _metrics(logs, connections, broker)
                 nursery.start_soon(trio.serve_listeners, HttpServer(metrics.answer).serve, monitors)
@@ -199,7 +201,7 @@ async def _serve(
             nursery.start_soon(ProblemLog(logger, lambda: source_problems(logs.source)).follow)
             logs.source.watch_silence(logger.warning)
             nursery.start_soon(broker.coordinator.run)
-            nursery.start_soon(_tell_operator, host, port, status)
+            await nursery.start(_tell_operator, host, port, status)
             topics = cluster.topics().values()
             amount = counted(sum(len(topic.logs) for topic in topics), "partition")
             sentence = f"{', '.join(logs.paths)}: {amount} served on {place_of(host, port)}"
@@ -267,13 +269,21 @@ def _facts(options: ServeOptions, listening: Listening) -> dict[str, Any]:
     }
 
 
-async def _tell_operator(host: str, port: int, status: ServerStatus) -> None:
-    """Answer `kafkafs top` and `kafkafs serve --stop`."""
+async def _tell_operator(
+    host: str,
+    port: int,
+    status: ServerStatus,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Answer `kafkafs top` and `kafkafs serve --stop`, from the start of the task on."""
     try:
         listener = control_listener(host, port)
     except OSError as error:
         logger.warning("kafkafs top and kafkafs serve --stop cannot find this server: %s", error)
         return
+    finally:
+        task_status.started()
     await trio.serve_listeners(ControlServer(status.makers()).serve, [listener])
 
 

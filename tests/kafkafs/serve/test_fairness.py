@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-from tests.fixtures_data import copy_of
+import pytest
+
+from kafkafs.serve.control.control_client import ask
+from tests.fixtures_data import copy_of, log_dir
 from tests.kafkafs.serve.connection import Connection, request
-from tests.kafkafs.serve.serving import serving
+from tests.kafkafs.serve.serving import Served, serving
 
 FETCH, METADATA, JOIN_GROUP = 1, 3, 11
 
@@ -55,3 +62,37 @@ def test_limits_of_one_client(tmp_path: Path) -> None:
         "version 99 of API 3",
     ):
         assert sum(sentence in line for line in lines) == 1, sentence
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("served")
+    with serving(log_dir("current"), folder, "-o", "pending_bytes=1048576") as found:
+        yield found
+
+
+def accepted(served: Served) -> int:
+    return int(json.loads(ask(served.host, served.port, "statistics"))["acceptedConnections"])
+
+
+def test_connections_that_are_closed_at_once_cost_no_task_before_a_new_client(
+    served: Served,
+) -> None:
+    """The server stands still while they come, as on a busy machine."""
+    before = accepted(served)
+    served.process.send_signal(signal.SIGSTOP)
+    for _ in range(500):
+        with Connection(served):
+            pass
+    with Connection(served) as good:
+        served.process.send_signal(signal.SIGCONT)
+        assert good.ask(METADATA, 9, topics=None)["topics"]
+        assert accepted(served) == before + 1
+
+
+def test_requests_of_which_a_half_came_leave_room_for_other_clients(served: Served) -> None:
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(Connection(served)).send(b"\0\x0f\0\0" + bytes(1000))
+        with Connection(served) as good:
+            assert good.ask(METADATA, 9, topics=None)["topics"]

@@ -72,26 +72,38 @@ def test_a_connection_that_ends_within_a_request_is_an_error(end):
         requests([REQUEST[:end]])
 
 
-def test_bytes_above_the_budget_wait_for_room():
+def order_of(most: int, *wanted: tuple[str, int]) -> list[str]:
+    """The owners that get room while the first one holds its bytes, then "free", then the others."""
+
     async def main() -> list[str]:
-        budget, order = ByteBudget(100), []
+        budget, order = ByteBudget(most), list[str]()
 
-        async def second() -> None:
-            async with budget.room(60):
-                order.append("second")
+        async def other(owner: str, size: int) -> None:
+            async with budget.room(size, owner):
+                order.append(owner)
 
-        async with trio.open_nursery() as nursery, budget.room(60):
-            nursery.start_soon(second)
-            await trio.testing.wait_all_tasks_blocked()
-            order.append("first")
+        (owner, size), *others = wanted
+        async with trio.open_nursery() as nursery, budget.room(size, owner):
+            for each in others:
+                nursery.start_soon(other, *each)
+                await trio.testing.wait_all_tasks_blocked()
+            order.append("free")
         return order
 
-    assert trio.run(main) == ["first", "second"]
+    return trio.run(main)
+
+
+def test_bytes_above_the_budget_wait_for_room():
+    assert order_of(100, ("a", 60), ("b", 60), ("c", 60)) == ["free", "b", "c"]
+
+
+def test_one_owner_leaves_half_of_the_room_to_others():
+    assert order_of(100_000, ("a", 40_000), ("a", 20_000), ("b", 60_000)) == ["b", "free", "a"]
+
+
+def test_a_small_request_waits_for_nobody():
+    assert order_of(1 << 20, ("a", 1 << 20), ("b", 1000), ("b", 20_000)) == ["b", "free", "b"]
 
 
 def test_a_request_above_the_whole_budget_passes_alone():
-    async def main() -> bool:
-        async with ByteBudget(10).room(1000):
-            return True
-
-    assert trio.run(main)
+    assert order_of(10, ("a", 1000)) == ["free"]
