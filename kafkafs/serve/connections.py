@@ -103,7 +103,6 @@ class Connections:
     Args:
         broker: answers requests.
         budgets: limits.
-        advertised: host and port that clients are told; None for the address that each one used.
         tls: settings of TLS; None without.
         logins: how clients log in; None if they need not.
     """
@@ -112,13 +111,11 @@ class Connections:
         self,
         broker: Broker,
         budgets: ServeBudgets,
-        advertised: tuple[str, int] | None,
         tls: ssl.SSLContext | None = None,
         logins: Logins | None = None,
     ) -> None:
         self._broker = broker
         self._budgets = budgets
-        self._advertised = advertised
         self._tls = tls
         self._logins = logins
         self._pending = ByteBudget(budgets.pending_bytes)
@@ -153,25 +150,42 @@ class Connections:
         self._open_of[address] += 1
         return True
 
-    async def serve(self, stream: trio.SocketStream, peer: tuple[object, ...]) -> None:
-        """Serve a connection that was admitted, until it ends."""
+    async def serve(
+        self,
+        stream: trio.SocketStream,
+        peer: tuple[object, ...],
+        advertised: tuple[str, int] | None = None,
+    ) -> None:
+        """Serve a connection that was admitted, until it ends.
+
+        Args:
+            stream: the connection.
+            peer: the client's address, as the socket states it.
+            advertised: host and port that the client is told; None for the address that it used.
+        """
         name = _address(peer)
         address = name.rpartition(":")[0]
         try:
-            await self._serve(stream, name, address)
+            await self._serve(stream, name, address, advertised)
         finally:
             self.counters.leave()
             self._open_of[address] -= 1
             if not self._open_of[address]:
                 del self._open_of[address]
 
-    async def _serve(self, stream: trio.SocketStream, name: str, address: str) -> None:
+    async def _serve(
+        self,
+        stream: trio.SocketStream,
+        name: str,
+        address: str,
+        advertised: tuple[str, int] | None,
+    ) -> None:
         counters = self.counters
         try:
             here = stream.socket.getsockname()
         except OSError:  # the client is gone already
             return
-        host, port = self._advertised or (here[0], here[1])
+        host, port = advertised or (here[0], here[1])
         login = None if self._logins is None else Login(self._logins)
         until = trio.current_time() + self._budgets.frame_seconds
         client = _Client(name, stream.socket, host, port, f"/{address}", login, until=until)
@@ -432,6 +446,26 @@ class Connections:
         if login.user is not None:
             logger.info("%s: %r has logged in", client.name, login.user)
             client.user, client.login = login.user, None
+
+
+class ListenerClients(NamedTuple):
+    """The clients of one listener.
+
+    Attributes:
+        connections: serves them.
+        advertised: host and port that they are told; None for the address that each one used.
+    """
+
+    connections: Connections
+    advertised: tuple[str, int] | None
+
+    def admit(self, peer: tuple[object, ...]) -> bool:
+        """Return whether to serve a new connection of an address."""
+        return self.connections.admit(peer)
+
+    async def serve(self, stream: trio.SocketStream, peer: tuple[object, ...]) -> None:
+        """Serve a connection that was admitted, until it ends."""
+        await self.connections.serve(stream, peer, self.advertised)
 
 
 def _request(

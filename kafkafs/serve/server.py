@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import trio
 
 from engine.cut.moment import Moment
+from engine.errors import KafkaStorageError
+from engine.log.log_directory import LogSource
 from engine.log.partition_choice import PartitionChoice
 from engine.verdict.source_losses import source_problems
 from kafkafs.amounts import counted
@@ -25,7 +27,7 @@ from kafkafs.mount.service_manager import notify
 from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS, ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
-from kafkafs.serve.connections import Connections
+from kafkafs.serve.connections import Connections, ListenerClients
 from kafkafs.serve.control.control_server import ControlServer, control_listener
 from kafkafs.serve.control.metrics import Metrics
 from kafkafs.serve.control.status import ServerStatus
@@ -59,6 +61,7 @@ class ServeOptions:
     Attributes:
         host, port: address to listen on; port 0 for a free one.
         advertised: host and port that clients are told; None for the address that each one used.
+        also: a second address to listen on, and what its clients are told.
         metrics: host and port for monitors; None for none.
         choice: partitions to serve.
         renames: new names of topics and partitions by their old ones.
@@ -82,6 +85,7 @@ class ServeOptions:
     host: str = "127.0.0.1"
     port: int = 9092
     advertised: tuple[str, int] | None = None
+    also: tuple[tuple[str, int], tuple[str, int] | None] | None = None
     metrics: tuple[str, int] | None = None
     choice: PartitionChoice | None = None
     renames: Mapping[str, str] = field(default_factory=dict)
@@ -174,11 +178,14 @@ async def _serve(
     log_text: Callable[[], str],
 ) -> None:
     logs = cluster.logs
-    connections = Connections(
-        broker, options.budgets, options.advertised, options.tls, options.logins
-    )
+    connections = Connections(broker, options.budgets, options.tls, options.logins)
     listeners = await _listeners((options.host, options.port), "--listen")
     host, port = _address(listeners)
+    clients = [(each, ListenerClients(connections, options.advertised)) for each in listeners]
+    if options.also is not None:
+        also = await _listeners(options.also[0], "--also-listen")
+        clients += [(each, ListenerClients(connections, options.also[1])) for each in also]
+        logger.info("clients are also served on %s", place_of(*_address(also)))
     monitors = [] if options.metrics is None else await _listeners(options.metrics, "--metrics")
     registry = options.schema_registry
     registry_listeners = [] if registry is None else await _listeners(registry, "--schema-registry")
@@ -188,8 +195,8 @@ async def _serve(
     status = ServerStatus(logs, connections.counters, broker.fetches, facts, log_text)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with trio.open_nursery() as nursery:
-            for listener in listeners:
-                nursery.start_soon(accept_all, listener, connections)
+            for pair in clients:
+                nursery.start_soon(accept_all, *pair)
             if monitors:
                 metrics = _metrics(logs, connections, broker)
                 nursery.start_soon(trio.serve_listeners, HttpServer(metrics.answer).serve, monitors)
@@ -210,7 +217,7 @@ async def _serve(
             notify(READY=1, MAINPID=os.getpid(), STATUS=sentence)
             async for number in signals:
                 if number == signal.SIGHUP:
-                    await _reload(connections, options)
+                    await _reload(connections, options, logs.source)
                     continue
                 logger.info("%s: ending", signal.Signals(number).name)
                 notify(STOPPING=1)
@@ -229,15 +236,19 @@ def _metrics(logs: SourceLogs, connections: Connections, broker: Broker) -> Metr
     )
 
 
-async def _reload(connections: Connections, options: ServeOptions) -> None:
-    """Read the files of TLS and logins again, for clients that connect from now on."""
+async def _reload(connections: Connections, options: ServeOptions, source: LogSource) -> None:
+    """List the source again, and read the files of TLS and logins, for clients that connect from now on."""
+    try:
+        await trio.to_thread.run_sync(source.partitions, 0.0, abandon_on_cancel=True)
+    except (KafkaStorageError, OSError) as error:
+        logger.warning("SIGHUP: looking at the source again: %s", error)
     try:
         tls, logins = await trio.to_thread.run_sync(options.reload)
     except ReloadError as error:
         logger.error("SIGHUP: %s; the files that were read before are used", error)
         return
     connections.renew(tls, logins)
-    logger.info("SIGHUP: passwords and certificates are read again")
+    logger.info("SIGHUP: the source, passwords and certificates are read again")
 
 
 def _end_later() -> None:
@@ -254,12 +265,13 @@ def _end_later() -> None:
 
 
 def _facts(options: ServeOptions, listening: Listening) -> dict[str, Any]:
-    advertised = options.advertised
+    advertised, also = options.advertised, options.also
     registry = listening.schema_registry
     budgets = options.budgets
     return {
         "address": f"{listening.host}:{listening.port}",
         "advertised": None if advertised is None else f"{advertised[0]}:{advertised[1]}",
+        "alsoListens": None if also is None else place_of(*also[0]),
         "schemaRegistry": None if registry is None else place_of(*registry),
         "snapshot": options.snapshot,
         "at": options.at,

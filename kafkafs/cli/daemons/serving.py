@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkafs.cli.arguments import Address, moment_then, source_argument, source_paths
+from kafkafs.cli.arguments import Address, address_of, moment_then, source_argument, source_paths
 from kafkafs.cli.options.client_security import ClientSecurity, security_options
 from kafkafs.cli.options.partitions import pairs_of, partition_options, rename_option
 from kafkafs.cli.options.times import at_option
@@ -46,6 +46,22 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     context.exit(0)
 
 
+def _listening_too(
+    _: click.Context, option: click.Parameter, text: str | None
+) -> tuple[tuple[str, int], tuple[str, int] | None] | None:
+    """Return the address of a second listener, and what its clients are told."""
+    if text is None:
+        return None
+    here, equals, told = text.partition("=")
+    found, advertised = address_of(here), address_of(told)
+    if found is None or (equals and advertised is None):
+        raise click.BadParameter(
+            f"{text!r} is not HOST:PORT or HOST:PORT=HOST:PORT, such as 0.0.0.0:9094=kafka-old.example:9094",
+            param=option,
+        )
+    return found, advertised
+
+
 @click.command()
 @source_argument
 @click.option(
@@ -63,6 +79,13 @@ def _stop(context: click.Context, _: click.Parameter, address: tuple[str, int] |
     metavar="HOST:PORT",
     help="Address that clients are told to connect to; by default the one under which each client "
     "reached the server.",
+)
+@click.option(
+    "--also-listen",
+    callback=_listening_too,
+    metavar="HOST:PORT[=HOST:PORT]",
+    help="A second address for clients, and behind = what they are told to connect to: as for clients inside and "
+    "outside of a container. TLS, logins and limits are the same.",
 )
 @click.option(
     "--metrics",
@@ -156,6 +179,7 @@ def serve(
     sources: tuple[str, ...],
     listen: tuple[str, int],
     advertise: tuple[str, int] | None,
+    also_listen: tuple[tuple[str, int], tuple[str, int] | None] | None,
     choice: PartitionChoice,
     renames: tuple[str, ...],
     skip_damaged: bool,
@@ -173,6 +197,7 @@ def serve(
     kafkafs serve /disk1/kafka /disk2/kafka --listen 127.0.0.1:19092
     kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
     kafkafs serve /var/lib/kafka/data --metrics 127.0.0.1:9308
+    kafkafs serve /data --also-listen 0.0.0.0:9094=kafka-old.example:9094
     kafkafs serve mailed/payments.log --rename payments=orders-3
     kafkafs serve /var/lib/kafka/data --schema-registry 127.0.0.1:8081
     kafkafs serve /var/lib/kafka/data -b --print-config > client.properties
@@ -201,6 +226,7 @@ def serve(
         host=listen[0],
         port=listen[1],
         advertised=advertise,
+        also=also_listen,
         choice=choice,
         renames=names,
         at=moment_then(),
@@ -214,6 +240,8 @@ def serve(
         **chosen,
     )
     security.warn_if_open(*listen)
+    if also_listen is not None:
+        security.warn_if_open(*also_listen[0])
 
     def ready(listening: Listening) -> None:
         if print_config:

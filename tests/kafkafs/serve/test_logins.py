@@ -271,7 +271,7 @@ def test_sighup_reads_the_passwords_again_and_keeps_them_where_the_file_is_broke
     with serving(source, tmp_path, "--password-file", path) as served:
         password_file(tmp_path, "alice:new\n")
         served.process.send_signal(signal.SIGHUP)
-        assert served.warned("SIGHUP: passwords and certificates are read again")
+        assert served.warned("SIGHUP: the source, passwords and certificates are read again")
         password_file(tmp_path, "no colon\n")
         served.process.send_signal(signal.SIGHUP)
         assert served.warned("SIGHUP: ", "not NAME:PASSWORD; the files that were read before")

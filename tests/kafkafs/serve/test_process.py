@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -176,3 +179,25 @@ def test_an_address_that_other_machines_reach_is_warned_of(source, tmp_path):
         assert facts_of(address)["pid"] == found.process.pid
     log = found.log.read_text()
     assert "warning: whoever reaches 0.0.0.0:0 reads the records: see --password-file" in log
+
+
+def test_a_second_address_tells_its_own_advertised_one_and_sighup_shows_a_new_folder(
+    tmp_path: Path,
+) -> None:
+    source = copy_of("current", tmp_path, ["orders-0"])
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    also = f"127.0.0.1:{port}=kafka-old.example:9094"
+    with serving(source, tmp_path, "--also-listen", also) as served:
+        told = []
+        for place in (served, served._replace(port=port)):
+            with Connection(place) as client:
+                (broker,) = client.ask(3, 9, topics=[])["brokers"]
+                told.append((broker["host"], broker["port"]))
+        assert told == [("127.0.0.1", served.port), ("kafka-old.example", 9094)]
+        shutil.copytree(source / "orders-0", source / "orders-7")
+        served.process.send_signal(signal.SIGHUP)
+        assert served.warned("SIGHUP: the source, passwords and certificates are read again")
+        with Connection(served) as client:
+            (topic,) = client.ask(3, 9, topics=[{"name": "orders"}])["topics"]
+        assert topic["partitions"][-1]["partitionIndex"] == 7
