@@ -31,6 +31,7 @@ from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.records.partition_fetch import FetchRules, PartitionFetch
 from kafkafs.serve.request import Fields, Request
+from kafkafs.serve.security.audit import Audit
 
 Handler: TypeAlias = Callable[[Request], Awaitable["Fields | None"]]
 Answer: TypeAlias = Callable[[ClusterView, Request], "Fields | None"]
@@ -69,6 +70,7 @@ class Broker:
         rules: what the operator chose for damage and old formats.
         budgets: limits.
         coordinator: the groups of this server.
+        audit: is told what clients are sent; None without.
 
     Attributes:
         coordinator: the groups of this server.
@@ -81,6 +83,7 @@ class Broker:
         rules: FetchRules,
         budgets: ServeBudgets,
         coordinator: Coordinator,
+        audit: Audit | None = None,
     ) -> None:
         self._cluster = cluster
         self._most_elements = budgets.request_elements
@@ -89,7 +92,7 @@ class Broker:
         self._counted: tuple[object, int] = None, 0
         self.coordinator = coordinator
         partitions = PartitionFetch(cluster, rules)
-        self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter)
+        self.fetches = fetches = Fetches(cluster, partitions, budgets, self._limiter, audit)
         handlers: dict[int, Handler] = {Api.FETCH: fetches.answer}
         handlers |= {api: self._refusing(api, refusal) for api, refusal in REFUSALS.items()}
         handlers |= {api: self._at_once(answer) for api, answer in AT_ONCE.items()}

@@ -42,6 +42,7 @@ from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
 from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.request import Fields, Request
+from kafkafs.serve.security.audit import Audit
 from kafkafs.serve.security.login import Login, Logins
 from kafkafs.serve.security.mechanisms import LoginRefused
 from kafkafs.serve.security.tls import why_no_handshake
@@ -105,6 +106,7 @@ class Connections:
         budgets: limits.
         tls: settings of TLS; None without.
         logins: how clients log in; None if they need not.
+        audit: is told of connections that end; None without.
     """
 
     def __init__(
@@ -113,8 +115,10 @@ class Connections:
         budgets: ServeBudgets,
         tls: ssl.SSLContext | None = None,
         logins: Logins | None = None,
+        audit: Audit | None = None,
     ) -> None:
         self._broker = broker
+        self._audit = audit
         self._budgets = budgets
         self._tls = tls
         self._logins = logins
@@ -168,6 +172,8 @@ class Connections:
         try:
             await self._serve(stream, name, address, advertised)
         finally:
+            if self._audit is not None:
+                self._audit.ended(name)
             self.counters.leave()
             self._open_of[address] -= 1
             if not self._open_of[address]:
@@ -448,26 +454,6 @@ class Connections:
             client.user, client.login = login.user, None
 
 
-class ListenerClients(NamedTuple):
-    """The clients of one listener.
-
-    Attributes:
-        connections: serves them.
-        advertised: host and port that they are told; None for the address that each one used.
-    """
-
-    connections: Connections
-    advertised: tuple[str, int] | None
-
-    def admit(self, peer: tuple[object, ...]) -> bool:
-        """Return whether to serve a new connection of an address."""
-        return self.connections.admit(peer)
-
-    async def serve(self, stream: trio.SocketStream, peer: tuple[object, ...]) -> None:
-        """Serve a connection that was admitted, until it ends."""
-        await self.connections.serve(stream, peer, self.advertised)
-
-
 def _request(
     client: _Client, version: int, client_id: str | None, fields: Fields, size: int
 ) -> Request:
@@ -480,6 +466,7 @@ def _request(
         client_id or "",
         client.shown_host,
         size,
+        client.user,
     )
 
 

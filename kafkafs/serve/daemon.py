@@ -21,6 +21,7 @@ from kafkafs.fuse import daemon_log
 from kafkafs.mount import background
 from kafkafs.mount.daemon import prepare_process, stack_file
 from kafkafs.serve.coordinator.commits.commit_file import CommitFileError
+from kafkafs.serve.security.audit import AuditError
 from kafkafs.serve.server import ListenError, Listening, ServeOptions, serve
 from kafkafs.tree.context import TreeOptions
 
@@ -58,6 +59,8 @@ def run(
         options = replace(options, log_file=os.path.abspath(options.log_file))
     if options.commit_to is not None:
         options = replace(options, commit_to=os.path.abspath(options.commit_to))
+    if options.audit_log is not None:
+        options = replace(options, audit_log=os.path.abspath(options.audit_log))
     serve_paths = partial(_serve, [os.path.abspath(path) for path in paths], options, check, ready)
     if options.foreground:
         return serve_paths(background.StartReport())
@@ -105,6 +108,8 @@ def _serve(
         return _failed(report, f"{error.reason}{hint}", EXIT_CANNOT_READ)
     except CommitFileError as error:
         return _failed(report, f"--commit-to: {error}", EXIT_CANNOT_READ)
+    except AuditError as error:
+        return _failed(report, f"--audit-log: {error}", EXIT_CANNOT_READ)
     except ListenError as error:
         return _failed(report, str(error), EXIT_CANNOT_READ)
     except (KafkaStorageError, OSError) as error:

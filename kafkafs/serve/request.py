@@ -19,6 +19,7 @@ class Request(NamedTuple):
         client_id: what the client calls itself.
         client_host: address of the client, as brokers tell it.
         size: bytes of the request.
+        user: the name that the client proved; None where nobody logs in.
     """
 
     version: int
@@ -29,3 +30,4 @@ class Request(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     size: int = 0
+    user: str | None = None

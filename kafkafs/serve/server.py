@@ -27,7 +27,7 @@ from kafkafs.mount.service_manager import notify
 from kafkafs.serve.broker import Broker
 from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS, ServeBudgets
 from kafkafs.serve.cluster_view import ClusterView
-from kafkafs.serve.connections import Connections, ListenerClients
+from kafkafs.serve.connections import Connections
 from kafkafs.serve.control.control_server import ControlServer, control_listener
 from kafkafs.serve.control.metrics import Metrics
 from kafkafs.serve.control.status import ServerStatus
@@ -38,6 +38,7 @@ from kafkafs.serve.network.accepting import accept_all
 from kafkafs.serve.network.http import HttpServer
 from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, FetchRules
 from kafkafs.serve.registry.listening import registry_server
+from kafkafs.serve.security.audit import Audit
 from kafkafs.serve.security.login import Logins
 
 logger = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class ServeOptions:
         budgets: limits.
         schema_registry: address of the registry's REST API; None without it.
         commit_to: absolute path of a file for commits of groups; None to keep them in memory alone.
+        audit_log: absolute path of a file of who read what; None without.
         tls: settings of TLS; None without.
         logins: how clients log in; None if they need not.
         reload: reads the files of TLS and logins again; may raise ReloadError.
@@ -97,6 +99,7 @@ class ServeOptions:
     budgets: ServeBudgets = DEFAULT_SERVE_BUDGETS
     schema_registry: tuple[str, int] | None = None
     commit_to: str | None = None
+    audit_log: str | None = None
     tls: ssl.SSLContext | None = None
     logins: Logins | None = None
     reload: Callable[[], tuple[ssl.SSLContext | None, Logins | None]] = lambda: (None, None)
@@ -118,6 +121,26 @@ Ready = Callable[[Listening, str], None]
 """Called with the addresses and a sentence once clients can connect."""
 
 
+class _ListenerClients(NamedTuple):
+    """The clients of one listener.
+
+    Attributes:
+        connections: serves them.
+        advertised: host and port that they are told; None for the address that each one used.
+    """
+
+    connections: Connections
+    advertised: tuple[str, int] | None
+
+    def admit(self, peer: tuple[object, ...]) -> bool:
+        """Return whether to serve a new connection of an address."""
+        return self.connections.admit(peer)
+
+    async def serve(self, stream: trio.SocketStream, peer: tuple[object, ...]) -> None:
+        """Serve a connection that was admitted, until it ends."""
+        await self.connections.serve(stream, peer, self.advertised)
+
+
 async def serve(
     logs: SourceLogs, options: ServeOptions, ready: Ready, log_text: Callable[[], str]
 ) -> None:
@@ -132,6 +155,7 @@ async def serve(
     Raises:
         ListenError: the address is in use or not one of this machine.
         CommitFileError: the file for commits cannot be used.
+        AuditError: the file of who read what cannot be used.
         SourceError: nodes are to be shown, and the source has no metadata of the cluster.
     """
     cluster = ClusterView(
@@ -151,8 +175,10 @@ async def serve(
             first_rebalance_seconds=options.budgets.first_rebalance_milliseconds / 1000,
         )
         coordinator = Coordinator(limits, commit_file)
-        broker = Broker(cluster, options.rules, options.budgets, coordinator)
-        await _serve(cluster, options, broker, ready, log_text)
+        audit = None if options.audit_log is None else Audit(options.audit_log, logs.paths)
+        broker = Broker(cluster, options.rules, options.budgets, coordinator, audit)
+        connections = Connections(broker, options.budgets, options.tls, options.logins, audit)
+        await _serve(cluster, options, broker, connections, ready, log_text)
 
 
 @contextmanager
@@ -174,17 +200,17 @@ async def _serve(
     cluster: ClusterView,
     options: ServeOptions,
     broker: Broker,
+    connections: Connections,
     ready: Ready,
     log_text: Callable[[], str],
 ) -> None:
     logs = cluster.logs
-    connections = Connections(broker, options.budgets, options.tls, options.logins)
     listeners = await _listeners((options.host, options.port), "--listen")
     host, port = _address(listeners)
-    clients = [(each, ListenerClients(connections, options.advertised)) for each in listeners]
+    clients = [(each, _ListenerClients(connections, options.advertised)) for each in listeners]
     if options.also is not None:
         also = await _listeners(options.also[0], "--also-listen")
-        clients += [(each, ListenerClients(connections, options.also[1])) for each in also]
+        clients += [(each, _ListenerClients(connections, options.also[1])) for each in also]
         logger.info("clients are also served on %s", place_of(*_address(also)))
     monitors = [] if options.metrics is None else await _listeners(options.metrics, "--metrics")
     registry = options.schema_registry

@@ -158,6 +158,12 @@ def _listening_too(
     help="Keep the offsets that groups commit in this file, too, and go on from them at the next start. Without it "
     "they are kept until the server ends. SOURCE is never changed.",
 )
+@click.option(
+    "--audit-log",
+    metavar="FILE",
+    help="Append to this file who read which offsets of which partition: a JSON line for each stretch that a client "
+    "was sent.",
+)
 @security_options
 @click.option(
     "-o",
@@ -198,6 +204,7 @@ def serve(
     kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
     kafkafs serve /var/lib/kafka/data --metrics 127.0.0.1:9308
     kafkafs serve /data --also-listen 0.0.0.0:9094=kafka-old.example:9094
+    kafkafs serve /var/lib/kafka/data --password-file readers --audit-log /var/log/reads.jsonl
     kafkafs serve mailed/payments.log --rename payments=orders-3
     kafkafs serve /var/lib/kafka/data --schema-registry 127.0.0.1:8081
     kafkafs serve /var/lib/kafka/data -b --print-config > client.properties

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -18,6 +19,7 @@ from kafkafs.serve.quick import extension
 from kafkafs.serve.records.partition_fetch import FetchedBatches, PartitionFetch
 from kafkafs.serve.records.partition_look import Key
 from kafkafs.serve.request import Fields, Request
+from kafkafs.serve.security.audit import Audit
 
 if TYPE_CHECKING:
     from kafkafs.serve.quick.compiled import QuickFetches
@@ -56,9 +58,10 @@ class Fetches:
         partitions: fetches from a partition.
         budgets: limits.
         limiter: limits the threads that read.
+        audit: is told what clients are sent; None without.
 
     Attributes:
-        quick: answers requests of which all is known; None without the extension.
+        quick: answers requests of which all is known; None without the extension, and with an audit.
         large: limits the threads that work at requests above LARGE_REQUEST to one, as they take turns with all others.
     """
 
@@ -68,15 +71,17 @@ class Fetches:
         partitions: PartitionFetch,
         budgets: ServeBudgets,
         limiter: trio.CapacityLimiter,
+        audit: Audit | None = None,
     ) -> None:
         self._cluster = cluster
+        self._audit = audit
         self._partitions = partitions
         self._budgets = budgets
         self._limiter = limiter
         self._sessions = FetchSessions()
         self.large = trio.CapacityLimiter(1)
         self.quick: QuickFetches | None = None
-        if extension is not None:
+        if extension is not None and audit is None:
             self.quick = extension.QuickFetches(
                 Api.FETCH.request,
                 Api.FETCH.response,
@@ -141,6 +146,8 @@ class Fetches:
                 is_fenced |= each.current_epoch >= 0
         if not is_enough and monotonic() < end:
             return None
+        if self._audit is not None:
+            self._tell(self._audit, session, request, answers)
         node = self._cluster.node_id
         found: Fields = {
             "errorCode": ErrorCode.NONE,
@@ -151,6 +158,22 @@ class Fetches:
             leader = {"nodeId": node, "host": request.host, "port": request.port, "rack": None}
             found["nodeEndpoints"] = [leader]
         return found
+
+    def _tell(
+        self, audit: Audit, session: FetchSession, request: Request, answers: list[Answer]
+    ) -> None:
+        who = {
+            "client": request.client.partition(" ")[0],
+            "clientId": request.client_id,
+            "user": request.user,
+        }
+        for key, each in answers:
+            wanted = session.wanted.get(key)
+            if each.pieces and wanted is not None:
+                topic = self._cluster.topic_of_id(key[0]) if session.has_ids else None
+                name = key[0] if topic is None else topic.name
+                with suppress(OSError):  # it cannot be sent either
+                    audit.sent(who, (name, key[1]), wanted.offset, each.pieces)
 
     def _read(self, session: FetchSession, fields: Fields) -> tuple[list[Answer], int]:
         """Read all partitions of a session once, those that are not here last; return answers and bytes."""
