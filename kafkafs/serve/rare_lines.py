@@ -6,6 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
+from threading import Lock
 from time import monotonic
 
 logger = logging.getLogger(__name__)
@@ -25,10 +26,11 @@ class _Repeated:
 class RareLines:
     """Logs the first event of a cause at once, and others once a minute with their number.
 
-    The last _MOST_CAUSES causes are remembered. Used by one thread.
+    The last _MOST_CAUSES causes are remembered. Safe from several threads.
     """
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._known: OrderedDict[Hashable, _Repeated] = OrderedDict()
 
     def warn(self, cause: Hashable, sentence: str) -> None:
@@ -38,6 +40,14 @@ class RareLines:
             cause: what it has in common with others, such as a client's address and a kind of error.
             sentence: the line about it.
         """
+        with self._lock:
+            self._warn(cause, sentence)
+
+    def failed(self, error: Exception, sentence: str) -> None:
+        """Take a failure to read the source; those of one kind are one cause: a disk that is gone fails for all."""
+        self.warn((type(error), getattr(error, "errno", None)), f"{sentence}: {error}")
+
+    def _warn(self, cause: Hashable, sentence: str) -> None:
         now, known = monotonic(), self._known.pop(cause, None)
         if known is None:
             logger.warning("%s", sentence)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
 from engine.errors import KafkaStorageError
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.records.partition_fetch import PartitionFetch
 from kafkafs.serve.request import Fields, Request
 
-logger = logging.getLogger(__name__)
-
+_rare = RareLines()
 _UNKNOWN = -1
 
 
@@ -46,7 +44,7 @@ def _partition(cluster: ClusterView, fetch: PartitionFetch, topic: str, wanted: 
                 epochs, end = view.leader_epochs, view.log_end_offset
                 found = epochs.end_offset_for(wanted["leaderEpoch"], end)
             except (OSError, KafkaStorageError) as failed:
-                logger.warning("%s: leader epochs: %s", log.name, failed)
+                _rare.failed(failed, f"{log.name}: leader epochs")
                 error = ErrorCode.KAFKA_STORAGE_ERROR
     epoch, offset = found or (_UNKNOWN, _UNKNOWN)
     return {"errorCode": error, "partition": number, "leaderEpoch": epoch, "endOffset": offset}

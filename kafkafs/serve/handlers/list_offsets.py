@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 from engine.errors import KafkaStorageError, UnsupportedCodecError
@@ -20,10 +19,11 @@ from engine.log.view.log_view import LogView
 from engine.units import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, FoundTimestamp, Timestamp
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
+from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.records.partition_fetch import PartitionFetch
 from kafkafs.serve.request import Fields, Request
 
-logger = logging.getLogger(__name__)
+_rare = RareLines()
 
 _SINCE = {
     LATEST_TIMESTAMP: 0,
@@ -109,10 +109,10 @@ def _look_up(
     except FileNotFoundError:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOTHING
     except UnsupportedCodecError as error:
-        logger.warning("%s: time %d: %s", log.name, time, error)
+        _rare.failed(error, f"{log.name}: time {time}")
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, _NOTHING
     except (OSError, KafkaStorageError) as error:
-        logger.warning("%s: time %d: %s", log.name, time, error)
+        _rare.failed(error, f"{log.name}: time {time}")
         return ErrorCode.KAFKA_STORAGE_ERROR, _NOTHING
     if found is None:
         return ErrorCode.NONE, _NOTHING

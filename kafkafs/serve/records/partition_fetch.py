@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from math import inf
 from threading import Lock
-from time import monotonic
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
@@ -28,6 +25,7 @@ from engine.units import (
 from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.error_codes import ErrorCode
 from kafkafs.serve.file_slice import FileSlice, Piece, size_of
+from kafkafs.serve.rare_lines import RareLines
 from kafkafs.serve.records.aborted_transactions import Aborted, FetchedRange, aborted_in
 from kafkafs.serve.records.batch_choice import (
     DamagedOffsets,
@@ -43,9 +41,7 @@ from kafkafs.serve.records.partition_look import (
     PartitionLooks,
 )
 
-logger = logging.getLogger(__name__)
-
-_SECONDS_BETWEEN = 60
+_SHORTAGE = "no descriptor is left for files: consumers wait for some of their partitions; raise `ulimit -n`"
 _MOST_LOSSES = 1000
 """Places with lost offsets that one answer leaves out; behind more of them a batch without records is sent."""
 
@@ -109,21 +105,6 @@ class FetchRules(NamedTuple):
 DEFAULT_RULES = FetchRules()
 
 
-class _Shortage:
-    """Logs once a minute that no descriptor is left."""
-
-    def __init__(self) -> None:
-        self._said = -inf
-
-    def warn(self) -> None:
-        """Log it, if the last line is a minute old."""
-        if monotonic() - self._said >= _SECONDS_BETWEEN:
-            self._said = monotonic()
-            logger.warning(
-                "no descriptor is left for files: consumers wait for some of their partitions; raise `ulimit -n`"
-            )
-
-
 class PartitionFetch:
     """Fetches from partitions; safe from several threads.
 
@@ -143,7 +124,7 @@ class PartitionFetch:
         self._conversions = Conversions()
         self.damage_answers = 0
         self._counting = Lock()
-        self._shortage = _Shortage()
+        self._rare = RareLines()
 
     def fetch(
         self,
@@ -176,9 +157,11 @@ class PartitionFetch:
         except (OSError, KafkaStorageError) as error:
             if isinstance(error, OSError) and error.errno in EXHAUSTED:
                 # The files of this answer and of others are closed once these are sent: the consumer asks again.
-                self._shortage.warn()
+                self._rare.warn(_SHORTAGE, _SHORTAGE)
                 return FetchedBatches(ErrorCode.NONE)
-            logger.warning("%s-%d: offset %d: %s", *key, wanted.offset, error)
+            topic = self._cluster.topic_of_id(key[0]) if has_id else None
+            name = key[0] if topic is None else topic.name
+            self._rare.failed(error, f"{name}-{key[1]}: offset {wanted.offset}")
             return FetchedBatches(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _why_unknown(self, key: Key, *, has_id: bool) -> ErrorCode:
