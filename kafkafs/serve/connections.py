@@ -14,7 +14,6 @@ import ssl
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import NamedTuple
 
@@ -38,6 +37,7 @@ from kafkafs.serve.network.frames import MalformedRequest, RequestReader
 from kafkafs.serve.network.gone_clients import GoneClients
 from kafkafs.serve.network.polling import Polling
 from kafkafs.serve.network.sending import ClientStream, Following, Sender, forget
+from kafkafs.serve.network.served_client import ServedClient
 from kafkafs.serve.protocol.api import Api
 from kafkafs.serve.protocol.codec import ReceivedRequest, read_request, write_response
 from kafkafs.serve.rare_lines import RareLines
@@ -55,30 +55,6 @@ _SMALL_ANSWERS = {_FETCH, Api.API_VERSIONS, Api.SASL_HANDSHAKE, Api.SASL_AUTHENT
 _UNLIMITED = 2**31 - 1
 _SEND_BUFFER = 160 * 1024
 """Bytes of an answer that the kernel holds: with more, the processor's caches lose them before the client reads."""
-
-
-@dataclass(slots=True)
-class _Client:
-    """A connection, with what is known of its client.
-
-    Attributes:
-        name: address and port.
-        socket: the connection below TLS.
-        host, port: where clients are told to connect to.
-        shown_host: its address, as brokers tell it.
-        login: the state of its login, until it is complete; None where nobody has to log in.
-        user: its name, after the login.
-        until: time by which it has to have logged in.
-    """
-
-    name: str
-    socket: trio.socket.SocketType
-    host: str
-    port: int
-    shown_host: str
-    login: Login | None
-    user: str | None = None
-    until: float = 0.0
 
 
 class _LaterFetch(NamedTuple):
@@ -128,6 +104,7 @@ class Connections:
         self.gone = GoneClients()
         self.counters = Counters()
         self._open_of: Counter[str] = Counter()
+        self._clients: dict[str, ServedClient] = {}
         self._rare = RareLines()
 
     def close(self) -> None:
@@ -137,6 +114,11 @@ class Connections:
     def renew(self, tls: ssl.SSLContext | None, logins: Logins | None) -> None:
         """Change TLS and logins for clients that connect from now on."""
         self._tls, self._logins = tls, logins
+
+    def busiest(self, most: int) -> list[Fields]:
+        """Return facts of the open connections that were sent the most bytes."""
+        found = sorted(self._clients.values(), key=lambda client: -client.sent)
+        return [client.facts() for client in found[:most]]
 
     def admit(self, peer: tuple[object, ...]) -> bool:
         """Return whether a new connection of an address, as the socket states it, is to be served; then it counts."""
@@ -175,6 +157,7 @@ class Connections:
             if self._audit is not None:
                 self._audit.ended(name)
             self.counters.leave()
+            self._clients.pop(name, None)
             self._open_of[address] -= 1
             if not self._open_of[address]:
                 del self._open_of[address]
@@ -194,7 +177,8 @@ class Connections:
         host, port = advertised or (here[0], here[1])
         login = None if self._logins is None else Login(self._logins)
         until = trio.current_time() + self._budgets.frame_seconds
-        client = _Client(name, stream.socket, host, port, f"/{address}", login, until=until)
+        client = ServedClient(name, stream.socket, host, port, f"/{address}", login, until=until)
+        self._clients[name] = client
         _set_buffer(stream)
         try:
             await self._answer_all(await self._secured(stream), client)
@@ -234,7 +218,7 @@ class Connections:
             raise MalformedRequest(why_no_handshake(error)) from None
         return secured
 
-    async def _answer_all(self, stream: ClientStream, client: _Client) -> None:
+    async def _answer_all(self, stream: ClientStream, client: ServedClient) -> None:
         reader = RequestReader(stream, self._budgets)
         exchange = None
         if isinstance(stream, trio.SocketStream):
@@ -249,7 +233,9 @@ class Connections:
             await trio.sleep(self._budgets.failed_login_milliseconds / 1000)
             await sender.send(failed.answer)
 
-    async def _answer_each(self, reader: RequestReader, sender: Sender, client: _Client) -> None:
+    async def _answer_each(
+        self, reader: RequestReader, sender: Sender, client: ServedClient
+    ) -> None:
         while True:
             with trio.move_on_after(self._budgets.idle_seconds) as waiting:
                 if client.login is not None:
@@ -276,7 +262,7 @@ class Connections:
         self,
         reader: RequestReader,
         sender: Sender,
-        client: _Client,
+        client: ServedClient,
         pieces: Sequence[Piece],
     ) -> Sequence[Piece]:
         """Send an answer, and those to requests that follow at once; return one that had to wait."""
@@ -284,7 +270,9 @@ class Connections:
         def answer(frame: bytes, begun: Begun) -> Following[_LaterFetch] | None:
             return self._answer_now(frame, begun, client, answered)
 
-        self.counters.bytes_sent += size_of(pieces)
+        size = size_of(pieces)
+        self.counters.bytes_sent += size
+        client.sent += size
         answered: list[tuple[int, int, bool]] = []
         statistics = self._statistics(_FETCH)
         following: Following[_LaterFetch] = Following(pieces)
@@ -300,6 +288,8 @@ class Connections:
                 statistics.add(nanoseconds)
                 statistics.errors += is_failed
                 self.counters.bytes_sent += size
+                client.sent += size
+                client.requests += 1
         if later is None:
             return []
         found = await self.gone.answer(client.socket, self._broker.fetches.finish(later.waiting))
@@ -335,7 +325,11 @@ class Connections:
         return following
 
     def _answer_now(
-        self, frame: bytes, begun: Begun, client: _Client, answered: list[tuple[int, int, bool]]
+        self,
+        frame: bytes,
+        begun: Begun,
+        client: ServedClient,
+        answered: list[tuple[int, int, bool]],
     ) -> Following[_LaterFetch] | None:
         """Answer a Fetch in the caller's thread; None for another request."""
         if client.login is not None or read_int16(frame, 0) != _FETCH:
@@ -348,7 +342,7 @@ class Connections:
             return None
         start = perf_counter_ns()
         found = self._broker.fetches.answer_now(
-            _request(client, version, client_id, fields, len(frame)), begun
+            client.request(version, client_id, fields, len(frame)), begun
         )
         if isinstance(found, WaitingFetch):
             return Following(later=_LaterFetch(version, correlation, found, start))
@@ -362,7 +356,7 @@ class Connections:
         busy = self._threads.borrowed_tokens + self._polling.clients
         return busy >= self._budgets.own_threads
 
-    async def _length(self, reader: RequestReader, client: _Client) -> int:
+    async def _length(self, reader: RequestReader, client: ServedClient) -> int:
         if client.login is None:
             return await reader.length()
         most = min(self._budgets.login_bytes, self._budgets.request_bytes)
@@ -370,7 +364,7 @@ class Connections:
             return await reader.length(least=0, most=most)
         return await reader.length(most=most)
 
-    async def _answer(self, frame: bytes, client: _Client) -> list[Piece] | None:
+    async def _answer(self, frame: bytes, client: ServedClient) -> list[Piece] | None:
         """Return the bytes of the answer; None to close the connection without one."""
         if client.login is not None and client.login.takes_tokens:
             return await self._answer_token(frame, client.login, client)
@@ -382,7 +376,8 @@ class Connections:
             return write_response(key, 0, correlation, answer)
         if handle is None or fields is None:
             raise MalformedRequest(f"version {version} of API {key} is not served")
-        request = _request(client, version, client_id, fields, len(frame))
+        client.client_id, client.requests = client_id or "", client.requests + 1
+        request = client.request(version, client_id, fields, len(frame))
         statistics = self._statistics(Api(key))
         start = perf_counter_ns()
         is_failed = True
@@ -417,7 +412,7 @@ class Connections:
         return self.counters.operations[api.title]
 
     async def _log_in(
-        self, key: int, correlation: int, request: Request, login: Login, client: _Client
+        self, key: int, correlation: int, request: Request, login: Login, client: ServedClient
     ) -> Fields:
         """Answer a request of a client that has not logged in."""
         if key == Api.SASL_HANDSHAKE:
@@ -436,7 +431,7 @@ class Connections:
         return found
 
     async def _answer_token(
-        self, token: bytes, login: Login, client: _Client
+        self, token: bytes, login: Login, client: ServedClient
     ) -> list[Piece] | None:
         """Answer the bytes of a mechanism, which come without the header of a request."""
         try:
@@ -447,27 +442,11 @@ class Connections:
         return [len(answer).to_bytes(4, "big") + answer]
 
     @staticmethod
-    def _enter(client: _Client, login: Login) -> None:
+    def _enter(client: ServedClient, login: Login) -> None:
         """Admit a client if its login is complete."""
         if login.user is not None:
             logger.info("%s: %r has logged in", client.name, login.user)
             client.user, client.login = login.user, None
-
-
-def _request(
-    client: _Client, version: int, client_id: str | None, fields: Fields, size: int
-) -> Request:
-    return Request(
-        version,
-        fields,
-        client.host,
-        client.port,
-        f"{client.name} ({client_id})",
-        client_id or "",
-        client.shown_host,
-        size,
-        client.user,
-    )
 
 
 def _set_buffer(stream: trio.SocketStream) -> None:

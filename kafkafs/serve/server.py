@@ -218,7 +218,9 @@ async def _serve(
     if registry_listeners:
         registry = _address(registry_listeners)
     facts = _facts(options, Listening(host, port, registry))
-    status = ServerStatus(logs, connections.counters, broker.fetches, facts, log_text)
+    status = ServerStatus(
+        logs, connections.counters, broker.fetches, facts, log_text, connections.busiest
+    )
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with trio.open_nursery() as nursery:
             for pair in clients:

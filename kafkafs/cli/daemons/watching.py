@@ -23,6 +23,7 @@ from kafkafs.exit_codes import EXIT_CANNOT_READ
 
 MOST_PROBLEMS = 5
 _FOLLOWED = ("PARTITION", "LOG-END", "NOT YET SEEN", "LAST LOOK")
+_CLIENTS = ("CLIENT", "CLIENT ID", "USER", "REQUESTS", "SENT", "A SECOND")
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 
 
@@ -58,7 +59,8 @@ def top(place: str, interval: float, once: bool, as_json: bool) -> None:
     kafkafs top /mnt --once --json
 
     Refreshes in place on a terminal until Ctrl-C or the end of the daemon. Into a pipe it prints one
-    block an interval. PARTITION lists the live logs that were read last: the log end
+    block an interval. CLIENT lists the clients of a server that were sent the most, with the
+    users that logged in. PARTITION lists the live logs that were read last: the log end
     that the mount shows, the bytes written since, and the time since the mount looked
     (it looks when a file is read or listed). The numbers are those of .kafkafs/status, .kafkafs/statistics and
     .kafkafs/problems in the mount. A server tells them to the user who started it, and to root.
@@ -144,7 +146,20 @@ def _rates(before: dict[str, Any], now: dict[str, Any], seconds: float) -> dict[
     }
     counter = "bytesSent" if "bytesSent" in later else "bytesRead"
     rate = (later[counter] - earlier[counter]) / seconds
-    return now | {"bytesPerSecond": rate, "statistics": later | {"operations": operations}}
+    rates = {"bytesPerSecond": rate, "statistics": later | {"operations": operations}}
+    if "clients" in now:
+        had = {each["client"]: each["bytesSent"] for each in before["clients"]}
+        rates["clients"] = [
+            each | {"bytesPerSecond": (each["bytesSent"] - had.get(each["client"], 0)) / seconds}
+            for each in now["clients"]
+        ]
+    return now | rates
+
+
+def _client_row(client: dict[str, Any]) -> tuple[object, ...]:
+    names = (printable(client[name] or "-") for name in ("client", "clientId", "user"))
+    rate = f"{size(round(client['bytesPerSecond']))}/s"
+    return *names, f"{client['requests']:,}", size(client["bytesSent"]), rate
 
 
 def _followed_row(followed: dict[str, Any]) -> tuple[object, ...]:
@@ -181,6 +196,9 @@ def _print(place: str, facts: dict[str, Any]) -> None:
         )
     ]  # fmt: skip
     print_table(("OPERATION", "A SECOND", "IN ALL", "ERRORS", "MEAN us", "P99 us", "MAX us"), rows)
+    if facts.get("clients"):
+        click.echo()
+        print_table(_CLIENTS, map(_client_row, facts["clients"]))
     if facts["followed"]:
         click.echo()
         print_table(_FOLLOWED, map(_followed_row, facts["followed"]))

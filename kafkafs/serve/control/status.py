@@ -15,6 +15,8 @@ from kafkafs.process_facts import process_facts
 from kafkafs.serve.control.counters import Counters
 from kafkafs.serve.handlers.fetch import Fetches
 
+MOST_CLIENTS = 20
+
 
 class ServerStatus:
     """What the operator can ask for.
@@ -25,6 +27,7 @@ class ServerStatus:
         fetches: the handler of Fetch, which counts answers with damage.
         facts: what the operator chose, for the status.
         log_text: returns the last lines of the log.
+        busiest: returns facts of the open connections that were sent the most bytes.
     """
 
     def __init__(
@@ -34,12 +37,14 @@ class ServerStatus:
         fetches: Fetches,
         facts: Mapping[str, Any],
         log_text: Callable[[], str],
+        busiest: Callable[[int], Sequence[Mapping[str, Any]]],
     ) -> None:
         self._logs = logs
         self._counters = counters
         self._fetches = fetches
         self._facts = facts
         self._log_text = log_text
+        self._busiest = busiest
         self._started = time.monotonic()
 
     def makers(self) -> Mapping[str, Callable[[], bytes]]:
@@ -69,6 +74,7 @@ class ServerStatus:
                 "partitions": len(source.partitions()),
                 "nodes": list(source.nodes),
                 "brokerPid": source.broker_pid,
+                "clients": list(self._busiest(MOST_CLIENTS)),
                 "followed": list(followed_partitions(source)),
             }
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -116,6 +117,11 @@ def test_top_shows_requests_connections_and_bytes(served):
         assert numbers["bytesSent"] > 50
         assert numbers["operations"]["Metadata"]["requests"] == 1
         assert facts["options"]["connections"] == 2
+        (client,) = facts["clients"]
+        assert (client["clientId"], client["user"], client["requests"]) == ("test", None, 1)
+        assert client["bytesSent"] == numbers["bytesSent"]
+        shown = run("top", served.bootstrap, "--once", "--interval", "0.1")
+        assert re.search(r"\n127\.0\.0\.1:\d+ +test +- +1 ", shown.stdout)
     shown = run("top", served.bootstrap, "--once", "--interval", "0.1")
     assert "without TLS and logins; 0 connections (at most 1), 1 in all\n" in shown.stdout
     assert "\nMetadata " in shown.stdout
