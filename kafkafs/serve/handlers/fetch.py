@@ -30,6 +30,8 @@ LARGE_REQUEST = 64 * 1024
 """Bytes; a request with more, such as one of thousands of partitions, takes milliseconds of every step."""
 POLL_SECONDS = 0.1
 """Time between two looks at the logs while a client waits for records."""
+READ_SECONDS = 5.0
+"""Time after which an answer with records leaves out what was not read: a client waits about a minute for one."""
 _NO_REPLICA = -1
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -176,13 +178,20 @@ class Fetches:
                     audit.sent(who, (name, key[1]), wanted.offset, each.pieces)
 
     def _read(self, session: FetchSession, fields: Fields) -> tuple[list[Answer], int]:
-        """Read all partitions of a session once, those that are not here last; return answers and bytes."""
+        """Read all partitions of a session once, those that are not here last; return answers and bytes.
+
+        Behind READ_SECONDS partitions get an empty answer, once there are records: the client asks for them again.
+        """
+        until = monotonic() + READ_SECONDS
         left = min(fields["maxBytes"], self._budgets.fetch_bytes)
         committed = fields["isolationLevel"] == 1
         read = 0
         answers: list[Answer] = []
         unknown: list[Answer] = []
         for key, wanted in list(session.wanted.items()):
+            if read and monotonic() > until:
+                answers.append((key, FetchedBatches()))
+                continue
             found = self._partitions.fetch(
                 key,
                 wanted,

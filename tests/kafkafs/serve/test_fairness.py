@@ -9,9 +9,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import trio
 
+from kafkafs.api.source_logs import SourceLogs
+from kafkafs.serve.budgets import DEFAULT_SERVE_BUDGETS
+from kafkafs.serve.cluster_view import ClusterView
 from kafkafs.serve.control.control_client import ask
-from tests.fixtures_data import copy_of, log_dir
+from kafkafs.serve.handlers import fetch
+from kafkafs.serve.records.partition_fetch import DEFAULT_RULES, PartitionFetch
+from kafkafs.serve.request import Request
+from kafkafs.tree.context import TreeOptions
+from tests.fixtures_data import copy_of, log_dir, truth_offsets
 from tests.kafkafs.serve.connection import Connection, request
 from tests.kafkafs.serve.serving import Served, serving
 
@@ -96,3 +104,37 @@ def test_requests_of_which_a_half_came_leave_room_for_other_clients(served: Serv
             stack.enter_context(Connection(served)).send(b"\0\x0f\0\0" + bytes(1000))
         with Connection(served) as good:
             assert good.ask(METADATA, 9, topics=None)["topics"]
+
+
+def test_an_answer_that_takes_long_leaves_partitions_for_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetch, "READ_SECONDS", 0.0)
+    logs = SourceLogs([str(log_dir("current"))], TreeOptions(schemas=("none",)))
+    cluster = ClusterView(logs)
+    partitions = PartitionFetch(cluster, DEFAULT_RULES)
+    fetches = fetch.Fetches(cluster, partitions, DEFAULT_SERVE_BUDGETS, trio.CapacityLimiter(1))
+
+    def sent(*places: tuple[str, int]) -> list[tuple[str, bool]]:
+        topics = [
+            {"topic": topic, "partitions": fetch_of(topic, 1)["topics"][0]["partitions"]}
+            for topic, _ in places
+        ]
+        for each, (_, offset) in zip(topics, places, strict=True):
+            each["partitions"][0] |= {"fetchOffset": offset, "currentLeaderEpoch": -1, "lastFetchedEpoch": -1}  # fmt: skip
+        asked = fetch_of("", 0) | {"topics": topics, "sessionId": 0, "isolationLevel": 0}
+        found = fetches.answer_now(
+            Request(11, asked | {"forgottenTopicsData": []}, "localhost", 9092)
+        )
+        assert isinstance(found, dict)
+        return [
+            (each["topic"], bool(each["partitions"][0]["records"])) for each in found["responses"]
+        ]
+
+    end = int(truth_offsets("current")["codec-gzip-0"]["latest"])
+    assert sent(("codec-gzip", 0), ("codec-lz4", 0)) == [("codec-gzip", True), ("codec-lz4", False)]
+    assert sent(("codec-gzip", end), ("codec-lz4", 0)) == [
+        ("codec-gzip", False),
+        ("codec-lz4", True),
+    ]
+    logs.source.close()
