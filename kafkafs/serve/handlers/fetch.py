@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -31,7 +32,7 @@ LARGE_REQUEST = 64 * 1024
 POLL_SECONDS = 0.1
 """Time between two looks at the logs while a client waits for records."""
 READ_SECONDS = 5.0
-"""Time after which an answer with records leaves out what was not read: a client waits about a minute for one."""
+"""Time after the first records of an answer after which it leaves the rest out: a client waits about a minute."""
 _NO_REPLICA = -1
 _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -180,16 +181,16 @@ class Fetches:
     def _read(self, session: FetchSession, fields: Fields) -> tuple[list[Answer], int]:
         """Read all partitions of a session once, those that are not here last; return answers and bytes.
 
-        Behind READ_SECONDS partitions get an empty answer, once there are records: the client asks for them again.
+        READ_SECONDS after the first records partitions get an empty answer: the client asks for them again.
         """
-        until = monotonic() + READ_SECONDS
+        until = inf
         left = min(fields["maxBytes"], self._budgets.fetch_bytes)
         committed = fields["isolationLevel"] == 1
         read = 0
         answers: list[Answer] = []
         unknown: list[Answer] = []
         for key, wanted in list(session.wanted.items()):
-            if read and monotonic() > until:
+            if monotonic() >= until:
                 answers.append((key, FetchedBatches()))
                 continue
             found = self._partitions.fetch(
@@ -204,6 +205,8 @@ class Fetches:
                 unknown.append((key, found))
                 continue
             size = found.size
+            if size and not read:
+                until = monotonic() + READ_SECONDS
             read += size
             left = max(left - size, 0)
             answers.append((key, found))
