@@ -39,12 +39,14 @@ class CutEnd(NamedTuple):
         evidence: what it is known by, in words.
         ended: fates of the transactions whose end is cut off, by producer id; others are aborted.
         gone: what compaction or retention took since, in words; None for nothing known.
+        time: the moment in milliseconds.
     """
 
     offset: Offset
     evidence: str
     ended: Mapping[int, Fate]
     gone: str | None
+    time: Timestamp
 
 
 class ClusterCut:
@@ -88,6 +90,11 @@ class ClusterCut:
         if then is not None:
             self._folders.place(then, image_of(view))
             self._source.list_again()
+
+    @property
+    def folders(self) -> FoldersThen:
+        """Which folders were the logs of topics."""
+        return self._folders
 
     def close(self) -> None:
         """Close the source that the ends are read from."""
@@ -139,7 +146,7 @@ class ClusterCut:
 
     def _end(self, log: PartitionLog) -> CutEnd:
         tail = self._tail(log)
-        floor = min(self._floors.get(log.topic_partition, 0), tail.log_end)
+        floor = self._floor(log, tail)
         end, evidence = max(tail.end, floor), tail.evidence
         if floor > tail.end:
             evidence = f"a group had committed offset {floor}"
@@ -150,7 +157,7 @@ class ClusterCut:
             if decisions.ends[log] > end:
                 end = decisions.ends[log]
                 evidence = "it has the data of a transaction that had ended elsewhere"
-        return CutEnd(end, evidence, ended, _gone(log, end))
+        return CutEnd(end, evidence, ended, _gone(log, end), self.time)
 
     def _tail(self, log: PartitionLog) -> Tail:
         known = self._tails.get(log)
@@ -159,6 +166,12 @@ class ClusterCut:
             own = pinned[1] if pinned is not None and pinned[0] == log.topic_partition else None
             known = self._tails[log] = tail_of(log.view(), self.time, own)
         return known
+
+    def _floor(self, log: PartitionLog, tail: Tail) -> Offset:
+        """Return how far groups had committed; a log ends behind the batch that holds the record before that."""
+        floor = min(self._floors.get(log.topic_partition, 0), tail.log_end)
+        held = log.view().batch(floor - 1) if floor > tail.end else None
+        return floor if held is None else max(floor, int(held[1].table["last_offset"][0]) + 1)
 
     def _views(self, topic: str) -> list[LogView]:
         logs = self._source.partitions().values()
@@ -176,8 +189,7 @@ class ClusterCut:
         for log in self._source.partitions().values():
             if log.topic_partition != METADATA and log.view_or_none() is not None:
                 tails[log] = self._tail(log)
-                floor = self._floors.get(log.topic_partition, 0)
-                floors[log] = min(floor, tails[log].log_end)
+                floors[log] = self._floor(log, tails[log])
         return Decisions(tails, floors, prepared(self._views(TRANSACTION_STATE), self.time))
 
     def facts(self, takes: Callable[[PartitionLog], bool] = lambda _: True) -> dict[str, Any]:

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets
-from engine.cut.cluster_cut import ClusterCut
-from engine.cut.moment import Moment
+from engine.cut.cluster_cut import ClusterCut, CutEnd
+from engine.cut.folders_then import FoldersThen
+from engine.cut.moment import METADATA, Moment
 from engine.log.log_directory import LogSource
 from engine.log.partition_log import LogCut
 from engine.replicas.cluster_source import open_cluster
+from engine.units import Timestamp, TopicPartition
+
+
+class ClusterThen(NamedTuple):
+    """What a cluster was at a moment, for what makes new log dirs of it.
+
+    Attributes:
+        time: the moment in milliseconds.
+        ends: the end of each log, also of the metadata log.
+        folders: chooses the folders of the topics of then.
+    """
+
+    time: Timestamp
+    ends: Mapping[TopicPartition, CutEnd]
+    folders: FoldersThen
+
+    @property
+    def lacks_metadata(self) -> bool:
+        """Whether there is a metadata log that does not reach back to the moment."""
+        return METADATA in self.ends and not self.folders.has_metadata
+
+
+def cluster_then(paths: Sequence[str], at: Moment) -> ClusterThen:
+    """Return what the cluster of some log dirs was at a moment. Raises as `open_at`, and UnsupportedCodecError."""
+    with closing(open_at(paths, at)) as source:
+        cut = cut_of(source)
+        assert cut is not None
+        ends = {log.topic_partition: end for log, end in cut.ends()}
+        return ClusterThen(cut.time, ends, cut.folders)
 
 
 def open_at(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from engine.cut.moment import Moment
 from engine.json_facts import facts_of
 from engine.log.view.log_bound import LogBound
 
@@ -26,6 +27,7 @@ class RebuildOptions:
         topics, partitions: the lists of a `PartitionChoice`; none for all.
         renames: new names of topics and partitions by their old ones, as `engine.log.renames` has them.
         topic_ids: ids, in base64, by the topics' names in the result.
+        at: the logs as they were at this moment, with the topics of then; without `stop`.
         start, stop: keep the records from `start` on, and below `stop`.
         whole_batches: keep batches across a bound whole.
         deleted: restore the batches of .deleted files.
@@ -43,6 +45,7 @@ class RebuildOptions:
     partitions: tuple[str, ...] = ()
     renames: Mapping[str, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    at: Moment | None = None
     start: LogBound | None = None
     stop: LogBound | None = None
     whole_batches: bool = False
@@ -59,7 +62,7 @@ class RebuildOptions:
     def salvages_only(self) -> list[str]:
         """Requested options that BROKER does not have."""
         asked = {
-            **facts_of(self, "from=start to=stop deleted"),
+            **facts_of(self, "at from=start to=stop deleted"),
             "below-log-start": self.below_log_start,
             "whole-batches": self.whole_batches,
         }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from engine.cut.cluster_cut import CutEnd
 from engine.files.file_names import PARTITION_METADATA, REPLICATION_OFFSET_CHECKPOINT
 from engine.log.segment.damage import DamageKind
 from engine.log.view.log_bound import LogBound
@@ -15,6 +16,7 @@ from engine.log.view.proven_end import (
     first_offset_without_records,
 )
 from engine.rebuild.assembly.cut import first_at_or_after
+from engine.rebuild.assembly.end_markers import end_pieces
 from engine.rebuild.assembly.layout import lay_out
 from engine.rebuild.assembly.lineage import lineage
 from engine.rebuild.assembly.merging import MergedCopies
@@ -89,6 +91,9 @@ class _Planner:
         self.chosen = chosen
         self.facts = facts
         self.options = options
+        if chosen.then is not None:
+            stop = LogBound(chosen.then.offset)
+            self.options = replace(options, stop=stop, whole_batches=True)
         self.merged = MergedCopies(list(_views(chosen)), advance)
         self.notes: list[str] = []
         if chosen.taken_from is not None:
@@ -122,6 +127,8 @@ class _Planner:
         log_end = held if proof is None else max(held, proof.offset)
         merged.cut(log_start, MAX_INT64, whole_batches=True, kind="below_log_start")
         log_start, log_end = self._cut_to_bounds(log_start, log_end)
+        if self.chosen.then is not None and merged.has_transactions:
+            log_end = self._end_transactions(self.chosen.then, log_end)
         self.end_says = "" if proof is None else proof.says
         if proof is not None and held < log_end:
             self.notes.append(self._note_on_end(held, log_end, proof))
@@ -266,6 +273,19 @@ class _Planner:
             start = max(log_start, min(start, self.merged.pieces[0].base_offset))
             stop = max(stop, self.merged.pieces[-1].next_offset)
         return start, stop
+
+    def _end_transactions(self, then: CutEnd, log_end: Offset) -> Offset:
+        """Append the end markers that a moment is before; return the log end behind them."""
+        if then.gone is not None:
+            self.notes.append(f"gone since the moment: {then.gone}")
+        made = end_pieces(self.merged.pieces, log_end, then)
+        self.merged.pieces += made
+        if made:
+            self.notes.append(
+                f"offsets {log_end} to {made[-1].next_offset - 1} are end markers of the transactions that"
+                " were open there"
+            )
+        return made[-1].next_offset if made else log_end
 
     def _offset_of(self, bound: LogBound | None, default: Offset, log_end: Offset) -> Offset:
         if bound is None:

@@ -17,6 +17,9 @@ from typing import NamedTuple
 from engine import processes
 from engine.budgets import Budgets
 from engine.clock import SYSTEM_CLOCK
+from engine.cut.folders_then import FoldersThen
+from engine.cut.moment import Moment
+from engine.cut.opening import ClusterThen, cluster_then
 from engine.disk.disk import DISK, Disk
 from engine.errors import KafkaStorageError
 from engine.files.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
@@ -103,6 +106,7 @@ def rebuild(
         advance: called with progress.
 
     Raises:
+        MomentError: the sources do not have what names the moment.
         RebuildRefusedError: the rebuild is refused; EmptyResultError: the result would have no records.
         RebuildFailedError: the result is not as planned, or a broker loads none of the logs.
         SourceError: a source cannot be read.
@@ -115,21 +119,34 @@ def rebuild(
         refuse_target(target, [*named, *merge])
     sources: list[LogSource] = []
     try:
-        sources.append(_open(named))
-        sources += [_open([each]) for each in merge]
-        return _Rebuild(sources, target, asked, disk, advance or _nothing).run()
+        then = None if asked.at is None else _then([*named, *merge], asked.at)
+        folders = None if then is None else then.folders
+        sources.append(_open(named, folders))
+        sources += [_open([each], folders) for each in merge]
+        return _Rebuild(sources, target, asked, disk, advance or _nothing, then).run()
     finally:
         for each in sources:
             each.close()
 
 
-def _open(paths: list[str]) -> LogSource:
+def _then(paths: list[str], at: Moment) -> ClusterThen:
+    """Return what the cluster was at a moment. Raises RebuildRefusedError if its metadata is gone."""
+    then = cluster_then(paths, at)
+    if then.lacks_metadata:
+        raise RebuildRefusedError(
+            "the metadata log does not reach back to that moment",
+            "name a later one, or the ends of single topics with --topic and --to",
+        )
+    return then
+
+
+def _open(paths: list[str], folders: FoldersThen | None) -> LogSource:
     """Return a source; while a broker writes to it, a snapshot of this moment."""
-    source = open_source(paths, budgets=_BUDGETS)
+    source = open_source(paths, cut=folders, budgets=_BUDGETS)
     if source.broker_pid is None:
         return source
     source.close()
-    return open_source(paths, snapshot=True, budgets=_BUDGETS)
+    return open_source(paths, cut=folders, snapshot=True, budgets=_BUDGETS)
 
 
 def _nothing(_: str, __: int) -> None:
@@ -160,13 +177,21 @@ class _Rebuild:
         options: RebuildOptions,
         disk: Disk,
         advance: Advance,
+        then: ClusterThen | None = None,
     ) -> None:
         self.sources = sources
         self.target = target
         self.options = options
         self.disk = disk
         self.advance = advance
+        self.then = then
         self.selection = select(sources, options)
+        if then is not None:
+            ends = then.ends
+            self.selection.chosen[:] = [
+                each._replace(then=ends.get(each.copies[0].topic_partition))
+                for each in self.selection.chosen
+            ]
         if not options.merge_strangers:
             refuse_strangers(sources, self.selection.chosen)
         self.reports: list[Json] = []
@@ -352,6 +377,7 @@ class _Rebuild:
             "created": now.isoformat().replace("+00:00", "Z"),
             "sources": [root.path for source in self.sources for root in source.roots],
             "options": describe_options(self.options),
+            "at": None if self.then is None else self.then.time,
             "partitions": self.reports,
             "losses": [each.to_json() for each in self.selection.lost],
             "lossTotals": self._loss_totals().to_json(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engine.cut.cluster_cut import CutEnd
 from engine.errors import InvalidNameError
 from engine.files.file_names import FolderState, parse_folder_name, validate_topic
 from engine.log.log_directory import LogSource
@@ -37,11 +38,13 @@ class Chosen(NamedTuple):
         partition: its new name.
         copies: its copies, first that of the source.
         taken_from: the further source that it is taken from, if the source does not have it.
+        then: its end at the moment that is asked for; None for now.
     """
 
     partition: TopicPartition
     copies: list[PartitionLog]
     taken_from: str | None = None
+    then: CutEnd | None = None
 
 
 class RebuildSelection(NamedTuple):

@@ -134,12 +134,13 @@ def classes(survey: PartitionSurvey, known: ClusterEvidence) -> list[ClassedRang
     middle = min(max(committed, start), end)
     limit = min(max(limit, middle), end)
     gone = max([end, *(each.next_offset or 0 for each in survey.missing)])
+    stop = end if survey.is_cut else committed
     ranges = [
         ClassedRange(start, middle, OffsetClass.COMMITTED, why),
         ClassedRange(middle, limit, OffsetClass.DOUBTFUL, why_not or "nothing proves more"),
         ClassedRange(limit, end, OffsetClass.NOT_ACKNOWLEDGED, why_not),
         *_lost(survey),
-        ClassedRange(gone, committed, OffsetClass.LOST, f"no disk has them, and {why}"),
+        ClassedRange(gone, stop, OffsetClass.LOST, f"no disk has them, and {why}"),
     ]
     return [each for each in ranges if each.first < each.next]
 

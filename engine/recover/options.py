@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.cut.moment import Moment
 from engine.plan.loading.broker_versions import CURRENT
 
 FOLDERS = "folders"
@@ -25,6 +26,7 @@ class RecoverOptions:
         no_power_loss: no machine lost its power: the disks have all that was written.
         hold: stop retention and expiry.
         kafka_version: release that will run the cluster.
+        at: the cluster as it was at this moment; None for all that the disks hold.
         jobs: number of processes.
     """
 
@@ -40,4 +42,5 @@ class RecoverOptions:
     no_power_loss: bool = False
     hold: bool = False
     kafka_version: str = CURRENT
+    at: Moment | None = None
     jobs: int = 1

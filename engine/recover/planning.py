@@ -6,11 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from engine.rebuild.assembly.end_markers import end_piece
 from engine.rebuild.assembly.pieces import Piece
-from engine.record.control_records import ControlRecordType, EndTransactionMarker
-from engine.record.encoding.building import end_transaction_marker
 from engine.recover.coordinators.coordinator_log import KeyedValue, appended_batch
-from engine.recover.coordinators.decisions import Decision, decide, lost_ends
+from engine.recover.coordinators.decisions import Decision, as_of, decide, lost_ends
 from engine.recover.coordinators.former_topics import FormerTopics
 from engine.recover.coordinators.group_offsets import (
     FormerOffset,
@@ -175,6 +174,8 @@ class _Planner:
     def plan(self) -> RecoveryPlan:
         """Return the plan."""
         decided = decide(self.surveys, self.states)
+        if self.cluster.then is not None:
+            decided = list(as_of(decided, self.cluster.then.ends))
         self._put_back_markers()
         ended = [each for each in decided if each.is_proven or not self.options.leaves_open]
         left_open = [each for each in decided if each not in ended]
@@ -259,17 +260,13 @@ class _Planner:
             before = survey.pieces[at - 1].piece
             if at == 0 or before.next_offset > lost.offset:
                 continue
-            marker = _marker(
+            piece = end_piece(
                 commits=commits,
                 coordinator_epoch=max(survey.coordinator_epoch, 0),
                 producer=(lost.producer_id, lost.epoch + 1),
                 timestamp=lost.timestamp,
                 base_offset=lost.offset,
                 leader_epoch=before.epoch,
-            )
-            following = lost.offset + 1
-            piece = Piece(
-                None, 0, len(marker), lost.offset, following, before.epoch, 1, 1, data=marker
             )
             survey.pieces.insert(at, SavedPiece(None, piece))
             kind = "COMMIT" if commits else "ABORT"
@@ -282,7 +279,7 @@ class _Planner:
         for each in ended:
             for partition in each.open:
                 planned = self.partitions[partition]
-                marker = _marker(
+                marker = end_piece(
                     commits=each.commits,
                     coordinator_epoch=max(coordinator_epoch, 0),
                     producer=(each.producer_id, each.marker_epoch),
@@ -290,7 +287,8 @@ class _Planner:
                     base_offset=planned.end,
                     leader_epoch=planned.leader_epoch,
                 )
-                planned.append(marker, 1)
+                planned.appended.append(marker)
+                planned.end += 1
 
     def _append_completions(self, ended: Sequence[Decision]) -> None:
         records: dict[int, list[KeyedValue]] = {}
@@ -384,25 +382,3 @@ class _Planner:
         if given is not None:
             ids.append(given.facts["nextProducerId"])
         return (max(ids, default=-1) // _ID_BLOCK + 2) * _ID_BLOCK
-
-
-def _marker(
-    *,
-    commits: bool,
-    coordinator_epoch: int,
-    producer: tuple[int, int],
-    timestamp: Timestamp,
-    base_offset: Offset,
-    leader_epoch: int,
-) -> bytes:
-    """Return an end marker of a producer's id and epoch."""
-    kind = ControlRecordType.COMMIT if commits else ControlRecordType.ABORT
-    made = end_transaction_marker(
-        EndTransactionMarker(kind, coordinator_epoch),
-        producer_id=producer[0],
-        producer_epoch=producer[1],
-        timestamp=timestamp,
-        base_offset=base_offset,
-        partition_leader_epoch=leader_epoch,
-    )
-    return bytes(made.buffer)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from engine import processes
 from engine.budgets import Budgets
+from engine.cut.cluster_cut import CutEnd
+from engine.cut.moment import METADATA
+from engine.cut.opening import ClusterThen, cluster_then
 from engine.log.log_directory import LogSource, open_source
 from engine.log.partition_choice import PartitionChoice
 from engine.rebuild.beside.known_facts import KnownFacts
@@ -40,6 +43,7 @@ class ClusterSurvey:
         found: the copies of the partitions.
         surveys: what the copies of each partition hold.
         metadata_ends: end of the metadata log by old node id.
+        then: what the cluster was at the moment that is asked for; None for now.
     """
 
     sources: Sequence[LogSource]
@@ -48,6 +52,7 @@ class ClusterSurvey:
     found: FoundCopies
     surveys: dict[TopicPartition, PartitionSurvey]
     metadata_ends: dict[int, Offset]
+    then: ClusterThen | None = None
 
 
 @contextmanager
@@ -83,11 +88,18 @@ def read_cluster(
     """Read all sources; nothing is written.
 
     Raises:
-        RecoverRefusedError: the sources are of several clusters, or no partition is chosen.
+        RecoverRefusedError: the sources are of several clusters, no partition is chosen, or there is no metadata of
+            the moment.
+        MomentError: the sources do not have what names the moment.
         OSError: a source cannot be read.
     """
-    metadata = _metadata(sources, options)
-    nodes = found_nodes(sources, metadata) if options.nodes is None else read_nodes(options.nodes)
+    roots = [root.path for source in sources for root in source.roots]
+    then = None if options.at is None else cluster_then(roots, options.at)
+    metadata = _metadata(sources, options, then)
+    if options.nodes is not None:
+        nodes = read_nodes(options.nodes)
+    else:
+        nodes = found_nodes(sources, None if then is not None else metadata)
     choice = PartitionChoice.parse(options.topics, options.partitions)
     ids = {name: topic.topic_id for name, topic in metadata.topics.items()}
     found = copies_of(sources, ids, choice)
@@ -95,14 +107,25 @@ def read_cluster(
         raise RecoverRefusedError(
             "the sources hold no partition that is asked for", "see kafkafs ls for what there is"
         )
-    surveys = _surveys(found.copies, KnownFacts(sources), options.jobs, advance)
-    return ClusterSurvey(sources, metadata, nodes, found, surveys, _metadata_ends(sources))
+    ends = {} if then is None else then.ends
+    surveys = _surveys(found.copies, KnownFacts(sources), options.jobs, advance, ends)
+    ends_now = _metadata_ends(sources)
+    return ClusterSurvey(sources, metadata, nodes, found, surveys, ends_now, then)
 
 
-def _metadata(sources: Sequence[LogSource], options: RecoverOptions) -> ClusterMetadata:
+def _metadata(
+    sources: Sequence[LogSource], options: RecoverOptions, then: ClusterThen | None
+) -> ClusterMetadata:
     if options.metadata == FOLDERS:
         return metadata_from_folders(sources)
-    return newest_metadata(sources, options.metadata)
+    if then is None or METADATA not in then.ends:
+        return newest_metadata(sources, options.metadata)
+    if then.lacks_metadata:
+        raise RecoverRefusedError(
+            "the metadata log does not reach back to that moment",
+            "name a later one, or take --metadata folders",
+        )
+    return newest_metadata(sources, options.metadata, then.ends[METADATA].offset)
 
 
 def _metadata_ends(sources: Sequence[LogSource]) -> dict[int, Offset]:
@@ -128,16 +151,18 @@ def _surveys(
     facts: KnownFacts,
     jobs: int,
     advance: Advance,
+    ends: Mapping[TopicPartition, CutEnd],
 ) -> dict[TopicPartition, PartitionSurvey]:
     """Look at all partitions, the largest first, in several processes."""
     names = list(copies)
     if jobs < 2 or len(names) < 2:
-        return {name: survey(name, copies[name], facts, advance) for name in names}
+        return {name: survey(name, copies[name], facts, advance, ends.get(name)) for name in names}
     weights = [sum(_size(copy) for copy in copies[name]) for name in names]
 
     def look(place: int, note: Callable[[tuple[str, int]], None]) -> PartitionSurvey:
         progress = SummedProgress(note)
-        found = survey(names[place], copies[names[place]], facts, progress)
+        name = names[place]
+        found = survey(name, copies[name], facts, progress, ends.get(name))
         progress.send()
         return found
 

@@ -77,6 +77,7 @@ def recovery_report(plan: RecoveryPlan, options: RecoverOptions, refusal: str = 
         "totals": sums,
         "refusal": refusal or None,
         "hold": options.hold,
+        "at": None if plan.cluster.then is None else plan.cluster.then.time,
     }
 
 

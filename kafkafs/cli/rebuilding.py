@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import engine
-from kafkafs.cli.arguments import below_option, jobs_option, report_unread, source_paths
+from kafkafs.cli.arguments import (
+    below_option,
+    jobs_option,
+    moment_then,
+    report_unread,
+    source_paths,
+)
 from kafkafs.cli.options.partitions import choice_of, pairs_of, partition_texts, rename_option
-from kafkafs.cli.options.times import range_options
+from kafkafs.cli.options.times import moment_option, range_options
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.rebuild_report import closing_lines, print_partitions
 from kafkafs.cli.printing.terminal.output import say
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="salvage: keep every good batch. broker: do what a broker does when it starts.",
 )
+@moment_option
 @range_options
 @click.option(
     "--whole-batches", is_flag=True, help="With --from and --to: keep batches at the edges whole."
@@ -94,6 +101,7 @@ def rebuild(source: str | None, target: str | None, **given: Any) -> None:  # no
     kafkafs rebuild /var/lib/kafka/data /var/lib/kafka/rebuilt
     kafkafs rebuild broker1/data rebuilt --merge broker2/data --merge broker3/data
     kafkafs rebuild /var/lib/kafka/data cut -t orders --from yesterday --to 120000
+    kafkafs rebuild /var/lib/kafka/data before -t orders --at before-delete:orders
     kafkafs rebuild --verify /var/lib/kafka/rebuilt
 
     SOURCE is never changed. TARGET must not exist, or be empty. It is complete or absent: it is written beside
@@ -163,6 +171,8 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
 
     choice_of(given["chosen_topics"], given["chosen_partitions"])  # complains
     extent: LogRange = given["extent"]
+    if moment_then() is not None and extent.stop is not None:
+        raise click.UsageError("--at and --to both say where the logs end: leave one out")
     topic_ids = pairs_of("--topic-id", given["topic_ids"])
     for name, value in topic_ids.items():
         try:
@@ -175,6 +185,7 @@ def _options(source: str, given: dict[str, Any]) -> RebuildOptions:
         partitions=given["chosen_partitions"],
         renames=pairs_of("--rename", given["renames"]),
         topic_ids=topic_ids,
+        at=moment_then(),
         start=extent.start,
         stop=extent.stop,
         whole_batches=given["whole_batches"],

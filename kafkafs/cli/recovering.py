@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import engine
-from kafkafs.cli.arguments import jobs_option, report_unread, source_paths
+from kafkafs.cli.arguments import jobs_option, moment_then, report_unread, source_paths
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import choice_of, partition_texts
+from kafkafs.cli.options.times import at_option
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.recovery_report import print_recovery
 from kafkafs.cli.printing.terminal.step_progress import StepProgress, stoppable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--plan", "plans", is_flag=True, help="Write nothing, and take no TARGET; print all.")
 @partition_texts
+@at_option
 @click.option(
     "--nodes",
     metavar="FILE",
@@ -98,12 +100,13 @@ def recover(paths: tuple[str, ...], plans: bool, **given: Any) -> None:  # noqa:
     of one. It is never changed. TARGET must not exist, or be empty; it gets node-N/ for each node, and START.txt. It is
     complete or absent, and checked before it gets its name. Of each partition the best copy counts, and the others fill
     its holes; records of a losing leader are set aside in TARGET/aside. Transactions are ended as any disk shows, and
-    offsets of groups are put inside the logs.
+    offsets of groups are put inside the logs. With --at all is as it was then.
 
     \b
     kafkafs recover --plan /disks/broker-1 /disks/broker-2 /disks/broker-3
     kafkafs recover /disks/broker-1 /disks/broker-2 /disks/broker-3 /srv/recovered
     kafkafs recover --nodes nodes.toml --hold /disks/broker-* /srv/recovered
+    kafkafs recover --at before-delete:orders --hold /disks/broker-* /srv/recovered
 
     Exit status: 0 nothing is lost, 1 something is doubtful or lost (the first line says it), 2 refused, 3 cannot read.
     """
@@ -156,5 +159,6 @@ def _options(given: dict[str, Any]) -> RecoverOptions:
         no_power_loss=given["no_power_loss"],
         hold=given["hold"],
         kafka_version=given["kafka_version"],
+        at=moment_then(),
         jobs=given["jobs"],
     )

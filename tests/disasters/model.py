@@ -121,7 +121,8 @@ class Model:
     # Metadata
 
     def _note(self, kind: str, version: int = 0, **fields: Any) -> None:
-        record = SimpleRecord(None, encode_record(MetadataRecord(kind, version, fields)), 1)
+        message = encode_record(MetadataRecord(kind, version, fields))
+        record = SimpleRecord(None, message, self._clock)
         at = len(self.metadata)
         batch = records_of(record, base_offset=at, partition_leader_epoch=METADATA_EPOCH)
         self.metadata.append(bytes(batch.buffer))
@@ -407,5 +408,8 @@ class Model:
 
     def _offset_value(self, offset: int) -> bytes:
         self._number += 1
-        metadata, fields = f"commit {self._number}", {"leaderEpoch": -1, "commitTimestamp": 1}
+        metadata, fields = (
+            f"commit {self._number}",
+            {"leaderEpoch": -1, "commitTimestamp": self._clock},
+        )
         return OFFSET_VALUE.write({"offset": offset, "metadata": metadata, **fields}, b"\0\3")

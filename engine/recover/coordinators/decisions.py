@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
+from engine.cut.cluster_cut import CutEnd
+from engine.record.fate import Fate
 from engine.recover.coordinators.transaction_states import Status, TransactionalState
 from engine.recover.partitions.survey import LostEndMarker, OpenData, PartitionSurvey, SeenMarker
 from engine.units import MAX_INT64, NO_TIMESTAMP, Offset, Timestamp, TopicPartition
@@ -218,6 +220,30 @@ def decide(
     taken = {each.state.transactional_id for each in decisions if each.state is not None}
     decisions += _without_data(known, taken)
     return sorted(decisions, key=lambda each: (each.producer_id, each.marker_epoch))
+
+
+def as_of(
+    decisions: Iterable[Decision], ends: Mapping[TopicPartition, CutEnd]
+) -> Iterator[Decision]:
+    """Yield decisions as a cut at a moment has decided them, where it has: by ends that are cut off."""
+    for each in decisions:
+        decided: dict[Fate, dict[TopicPartition, Offset]] = {}
+        others = dict(each.open)
+        for partition in each.open:
+            fate = ends[partition].ended.get(each.producer_id) if partition in ends else None
+            if fate is not None:
+                decided.setdefault(fate, {})[partition] = others.pop(partition)
+        for fate, where in decided.items():
+            yield replace(
+                each,
+                commits=fate is Fate.COMMITTED,
+                evidence="at that moment its end was decided, or written elsewhere",
+                is_proven=True,
+                open=where,
+                state=None if others else each.state,
+            )
+        if others or not each.open:
+            yield replace(each, open=others)
 
 
 def lost_ends(

@@ -16,7 +16,7 @@ from engine.recover.metadata.copies import MetadataCopies
 from engine.recover.metadata.folders import FoundTopics, found_topics, live_ids
 from engine.replay.cluster import ClusterImage
 from engine.topics.topic_names import CLUSTER_METADATA
-from engine.units import Offset
+from engine.units import MAX_INT64, Offset
 
 _LEGAL = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
@@ -111,7 +111,9 @@ class ClusterMetadata:
         return {row.facts["name"]: row.facts["level"] for row in rows}
 
 
-def newest_metadata(sources: Sequence[LogSource], chosen: str | None = None) -> ClusterMetadata:
+def newest_metadata(
+    sources: Sequence[LogSource], chosen: str | None = None, until: Offset | None = None
+) -> ClusterMetadata:
     """Return the newest metadata among all copies in the sources; that of the folders if there is no copy.
 
     Holes and damage of the newest copy are filled from the others. Unfinished metadata transactions are left out.
@@ -119,6 +121,7 @@ def newest_metadata(sources: Sequence[LogSource], chosen: str | None = None) -> 
 
     Args:
         chosen: a log dir whose copy alone counts.
+        until: take the metadata as it was at this end of its log: other topics did not exist.
 
     Raises:
         RecoverRefusedError: the sources are of several clusters, or `chosen` has no metadata log.
@@ -126,7 +129,7 @@ def newest_metadata(sources: Sequence[LogSource], chosen: str | None = None) -> 
     """
     cluster_id = one_cluster(sources)
     if chosen is None:
-        return _newest(cluster_id, sources, sources)
+        return _newest(cluster_id, sources, sources, until)
     source = open_source(chosen)
     try:
         one_cluster([*sources, source])
@@ -135,16 +138,23 @@ def newest_metadata(sources: Sequence[LogSource], chosen: str | None = None) -> 
                 f"{chosen} has no {CLUSTER_METADATA}-0",
                 "name a log dir that has it, or take --metadata folders",
             )
-        return _newest(cluster_id or one_cluster([source]), sources, [source])
+        return _newest(cluster_id or one_cluster([source]), sources, [source], until)
     finally:
         source.close()
 
 
 def _newest(
-    cluster_id: str | None, sources: Sequence[LogSource], of: Sequence[LogSource]
+    cluster_id: str | None,
+    sources: Sequence[LogSource],
+    of: Sequence[LogSource],
+    until: Offset | None,
 ) -> ClusterMetadata:
     # A copy that is asked for counts as it is.
-    copies = MetadataCopies(of, live=partial(live_ids, sources) if of is sources else None)
+    copies = MetadataCopies(
+        of,
+        live=partial(live_ids, sources) if of is sources else None,
+        until=MAX_INT64 if until is None else until,
+    )
     if copies.image is None:
         found = metadata_from_folders(sources)
         return replace(found, unknown=(*copies.problems, *found.unknown), highest=copies.highest)
@@ -155,14 +165,17 @@ def _newest(
         for name in image.topics
         if name not in topics
     ]
-    only_found, sentences = _only_in_folders(found_topics(sources), topics, copies.removed)
+    only_found: Mapping[str, TopicMetadata] = {}
+    sentences: Sequence[str] = ()
+    if until is None:
+        only_found, sentences = _only_in_folders(found_topics(sources), topics, copies.removed)
     return ClusterMetadata(
         cluster_id,
         image,
         copies.origin,
         copies.end,
         copies.highest,
-        dict(sorted((topics | only_found).items())),
+        dict(sorted({**topics, **only_found}.items())),
         copies.credentials,
         unknown=(*copies.problems, *illegal, *sentences),
         committed=copies.committed,

@@ -26,7 +26,7 @@ from engine.replay.cluster import (
 from engine.replay.partition_records import Replayed, Unreadable, no_progress, records_of_run
 from engine.replicas.choice import CopyFacts, Lineage, agreement
 from engine.topics.topic_names import CLUSTER_METADATA
-from engine.units import Offset, TopicPartition
+from engine.units import MAX_INT64, Offset, TopicPartition
 
 _METADATA = TopicPartition(CLUSTER_METADATA, 0)
 _MOST_SENTENCES = 20
@@ -39,6 +39,7 @@ class MetadataCopies:
         sources: sources of one cluster.
         reads: whether to read them; without, only `highest` is found.
         live: returns the ids of topics that have a folder; None to take all of the newest copy for committed.
+        until: only what is below this offset counts.
 
     Attributes:
         image: the cluster; None without a readable copy.
@@ -57,6 +58,7 @@ class MetadataCopies:
         *,
         reads: bool = True,
         live: Callable[[], frozenset[str]] | None = None,
+        until: Offset = MAX_INT64,
     ) -> None:
         self.image: ClusterImage | None = None
         self.origin = "no metadata log"
@@ -67,6 +69,7 @@ class MetadataCopies:
         self.problems: list[str] = []
         self.committed: Offset | None = None
         self._live = live
+        self._until = until
         nodes = _nodes(sources)
         views, of = [], []
         for log in self.logs_in(sources):
@@ -124,6 +127,7 @@ class MetadataCopies:
             if self._live is None
             else self._counted(read, self._live, end, _ends(merged, nodes, image, end, start))
         )
+        counted = [each for each in counted if each.offset < self._until]
         if len(counted) < len(changes):
             changes = counted
             image = image_at_start(merged.view, read._replace(changes=changes))
@@ -161,7 +165,12 @@ class MetadataCopies:
 
     def _newest_snapshot(self, views: Sequence[LogView]) -> SnapshotRead | None:
         """Return the newest whole snapshot of all copies."""
-        found = [(snapshot, view) for view in views for snapshot in view.kraft_snapshots]
+        found = [
+            (snapshot, view)
+            for view in views
+            for snapshot in view.kraft_snapshots
+            if snapshot.end_offset <= self._until
+        ]
         found.sort(key=lambda each: (each[0].epoch, each[0].end_offset), reverse=True)
         for snapshot_id, view in found:
             notes: list[str] = []
@@ -185,6 +194,8 @@ class MetadataCopies:
             self._tell_hole(expected, merged.largest_end)
 
     def _tell_hole(self, first: Offset, stop: Offset) -> None:
+        if first >= self._until:
+            return
         self.problems.append(
             f"no copy has the offsets {first} to {stop - 1} of {_METADATA}: what changed there is not known"
         )

@@ -99,7 +99,7 @@ def _why_not(copy: PartitionCopy, topic_ids: Mapping[str, str] | None) -> str | 
         return None if copy.state is FolderState.LOG else f"a {copy.state.value} folder"
     known = topic_ids.get(topic)
     if known is None:
-        return "the metadata has no such topic: it was deleted"
+        return "the metadata has no such topic"
     stated = topic_id(copy.log.context)
     if stated is None:
         return None if copy.state is FolderState.LOG else f"a {copy.state.value} folder"

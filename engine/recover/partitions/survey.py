@@ -10,10 +10,12 @@ from itertools import count, takewhile
 from typing import TypeAlias
 
 from engine.checkpoint.leader_epoch_checkpoint import parse_leader_epochs
+from engine.cut.cluster_cut import CutEnd
 from engine.errors import DamagedFileError, KafkaStorageError
 from engine.files.file_names import LEADER_EPOCH_CHECKPOINT, producer_snapshot_name
 from engine.log.log_directory import Unread
 from engine.log.segment.scan import BatchRun
+from engine.log.view.log_bound import LogBound
 from engine.log.view.log_view import LogView
 from engine.log.view.transactions import events
 from engine.rebuild.assembly.lineage import latest_epoch
@@ -155,6 +157,7 @@ class PartitionSurvey:
         copies: the readable copies.
         pieces: the batches of the log, in offset order.
         start, end: its log start and log end.
+        is_cut: whether copies have offsets above the end, of after the moment that is asked for.
         records: number of its records.
         epochs: its leader epochs.
         largest_epoch: of all batches, checkpoints and coordinators in markers; -1 without one.
@@ -179,6 +182,7 @@ class PartitionSurvey:
     pieces: list[SavedPiece] = field(default_factory=list)
     start: Offset = 0
     end: Offset = 0
+    is_cut: bool = False
     records: int = 0
     epochs: list[EpochEntry] = field(default_factory=list)
     largest_epoch: int = -1
@@ -218,8 +222,9 @@ def survey(
     copies: Sequence[PartitionCopy],
     facts: KnownFacts,
     advance: Advance,
+    then: CutEnd | None = None,
 ) -> PartitionSurvey:
-    """Read all copies of a partition; nothing is written."""
+    """Read all copies of a partition, up to its end at a moment if one is given; nothing is written."""
     found = PartitionSurvey(partition)
     logs = readable(copies)
     if not logs:
@@ -227,14 +232,25 @@ def survey(
         return _with_problems(found, copies)
     chosen = Chosen(partition, [each.log for each in logs])
     try:
-        planned = plan_log(chosen, RebuildOptions(), partial(advance, "read"), facts)
-        _fill(found, logs, planned)
+        stop = None if then is None else LogBound(then.offset)
+        options = RebuildOptions(stop=stop, whole_batches=True)
+        _fill(found, logs, plan_log(chosen, options, partial(advance, "read"), facts))
+        if then is not None:
+            _leave_out_later(found, then)
     except (OSError, DamagedFileError) as error:
         found.reason = f"it cannot be read: {error}"
     _with_problems(found, copies)
     for each in copies:
         each.log.forget()
     return found
+
+
+def _leave_out_later(found: PartitionSurvey, then: CutEnd) -> None:
+    """Leave out markers of losing tails that are later than a moment, and tell what is gone since."""
+    found.is_cut = any(each.end > found.end for each in found.copies)
+    found.markers = [m for m in found.markers if not m.is_aside or m.timestamp <= then.time]
+    if then.gone is not None:
+        found.notes.append(f"gone since the moment: {then.gone}")
 
 
 def _with_problems(found: PartitionSurvey, copies: Iterable[PartitionCopy]) -> PartitionSurvey:

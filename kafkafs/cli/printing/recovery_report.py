@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kafkafs.amounts import counted, size
+from kafkafs.amounts import counted, size, time
 from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.table import print_table
 from kafkafs.decode.shown_text import printable
@@ -26,6 +26,8 @@ _HEADER = (
 def print_recovery(report: dict[str, Any], target: str | None) -> None:
     """Print the report of a recovery; `target` is None for a plan."""
     say(printable(verdict(report)))
+    if report["at"] is not None:
+        say(f"This is the cluster as of {time(report['at'])}.")
     print_table(_HEADER, [_row(each) for each in report["partitions"]])
     for part in (_evidence, _transactions, _groups, _expires, _metadata, _left_out):
         lines = list(part(report))

@@ -23,6 +23,11 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(cli, words)
 
 
+def committed(source: str, name: str, *at: str) -> str:
+    """The lines that a read_committed reader gets of a partition."""
+    return run("tail", source, name, "-n", "2000", "--committed", *at).stdout
+
+
 def test_every_command_has_the_same_records_at_a_moment(tmp_path: Path) -> None:
     orders = ("--topic", "orders")
     assert run("offsets", CURRENT, *orders, *AT).stdout == f"orders:0:{END}\n"
@@ -87,6 +92,34 @@ def test_a_deleted_topic_is_read_from_the_folder_that_is_set_aside() -> None:
     assert "doomed-0" in source.partitions()
     assert source.partitions()["doomed-0"].view().log_end_offset > 0
     source.close()
+
+
+def test_rebuild_and_recover_bring_back_what_was_there_before_a_topic_was_deleted(
+    tmp_path: Path,
+) -> None:
+    before = ("--at", "before-delete:doomed")
+    names = ("doomed-0", "txn-0")
+    lines = [committed(CURRENT, each, *before) for each in names]
+    assert all(lines)
+    log_dirs = [tmp_path / "rebuilt", tmp_path / "recovered"]
+    words = (*before, "--topic", "doomed,txn")
+    assert run("rebuild", CURRENT, str(log_dirs[0]), *words).exit_code == 0
+    assert run("recover", CURRENT, str(log_dirs[1]), *words).exit_code == 1
+    for path in (log_dirs[0], log_dirs[1] / "node-1/data"):
+        assert [committed(str(path), each) for each in names] == lines
+    manifest = json.loads((log_dirs[0] / "kafkafs-rebuild.json").read_text())
+    assert manifest["at"] == json.loads((log_dirs[1] / "kafkafs-rebuild.json").read_text())["at"]
+    assert run("rebuild", CURRENT, "new", *before, "--to", "9").exit_code == 2
+
+
+def test_a_log_dir_rebuilt_as_of_a_moment_has_no_open_transaction(tmp_path: Path) -> None:
+    at = ("--at", "txn-0@300")
+    lines = committed(CURRENT, "txn-0", *at)
+    result = run("rebuild", CURRENT, str(tmp_path / "made"), "--topic", "txn", *at)
+    assert result.exit_code == 0
+    made = str(tmp_path / "made")
+    assert run("transactions", made, "--open", "--json").stdout == ""
+    assert committed(made, "txn-0") == lines
 
 
 def test_groups_and_transactions_in_python_and_of_a_period_are_those_of_the_cut() -> None:
