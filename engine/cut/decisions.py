@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from engine.cut.tail import Tail, TransactionPart
 from engine.log.partition_log import PartitionLog
@@ -45,10 +45,16 @@ class Decided(NamedTuple):
     evidence: str
 
 
+_Piece: TypeAlias = tuple[PartitionLog, TransactionPart]
+_OTHER_END = {Fate.COMMITTED: Fate.ABORTED, Fate.ABORTED: Fate.COMMITTED}
+_MARGIN = 2
+"""Clocks differ by at most this times what was seen."""
+
+
 class _Transaction:
     """The pieces of a transaction in all partitions."""
 
-    def __init__(self, pieces: list[tuple[PartitionLog, TransactionPart]], epoch: int) -> None:
+    def __init__(self, pieces: list[_Piece], epoch: int) -> None:
         self.pieces = pieces
         self.epoch = epoch
         self.times = [each.marker_time for _, each in pieces if each.marker is not None]
@@ -139,7 +145,7 @@ class Decisions:
 
 def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
     """Return the transactions that the pieces are of."""
-    by_producer: dict[int, list[tuple[PartitionLog, TransactionPart]]] = defaultdict(list)
+    by_producer: dict[int, list[_Piece]] = defaultdict(list)
     for log, tail in tails.items():
         for piece in tail.pieces:
             by_producer[piece.producer_id].append((log, piece))
@@ -150,7 +156,7 @@ def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
             any(each.epoch >= 0 and each.marker_epoch == each.epoch + 1 for _, each in pieces)
             or len({each.marker_epoch for _, each in pieces if each.marker is not None}) > 1
         )
-        by_epoch: dict[int, list[tuple[PartitionLog, TransactionPart]]] = defaultdict(list)
+        by_epoch: dict[int, list[_Piece]] = defaultdict(list)
         for log, piece in pieces:
             unmarked = piece.epoch + bumps
             by_epoch[unmarked if piece.marker is None else piece.marker_epoch].append((log, piece))
@@ -160,28 +166,51 @@ def _grouped(tails: Mapping[PartitionLog, Tail]) -> list[_Transaction]:
     return found
 
 
-def _by_time(
-    pieces: list[tuple[PartitionLog, TransactionPart]], skew: int
-) -> list[list[tuple[PartitionLog, TransactionPart]]]:
-    """Tell apart the transactions of one epoch: a new one is a second one in a partition, or ends otherwise, or begins
-    with data that are newer than all markers before, by more than the clocks differ.
+def _by_time(pieces: list[_Piece], skew: int) -> list[list[_Piece]]:
+    """Tell apart the transactions of one epoch.
+
+    All data of one begin before all of its markers. So a new one begins with data that are newer than all markers before,
+    by more than the clocks differ. Where a part still has two of a partition, or two kinds of ends, the longest time
+    between markers and data there parts them.
     """
-    parts: list[list[tuple[PartitionLog, TransactionPart]]] = []
-    newest = NO_TIMESTAMP
-    for log, piece in sorted(pieces, key=lambda each: _begin(each[1])):
-        known = parts[-1] if parts else []
-        ends = {each.fate for _, each in known} | {piece.fate}
-        if (
-            not known
-            or any(each is log for each, _ in known)
-            or {Fate.COMMITTED, Fate.ABORTED} <= ends
-            or (newest != NO_TIMESTAMP and _begin(piece) > newest + skew)
-        ):
-            parts.append([])
-            newest = NO_TIMESTAMP
-        parts[-1].append((log, piece))
-        newest = max(newest, piece.marker_time)
+    parts: list[list[_Piece]] = []
+    left = [sorted(pieces, key=lambda each: _begin(each[1]))]
+    while left:
+        part = left.pop()
+        gaps = _gaps(part)
+        at = max(gaps, key=gaps.__getitem__, default=0)
+        if at and gaps[at] <= _MARGIN * skew:
+            at = max(_between(part), key=gaps.__getitem__, default=0)
+        if at:
+            left += [part[at:], part[:at]]
+        else:
+            parts.append(part)
     return parts
+
+
+def _gaps(part: list[_Piece]) -> dict[int, int]:
+    """Return how long after all markers before them the pieces begin, by their number from 1 on, in milliseconds."""
+    gaps: dict[int, int] = {}
+    newest = part[0][1].marker_time
+    for at, (_, piece) in enumerate(part[1:], 1):
+        gaps[at] = -MAX_INT64 if newest == NO_TIMESTAMP else _begin(piece) - newest
+        newest = max(newest, piece.marker_time)
+    return gaps
+
+
+def _between(part: list[_Piece]) -> set[int]:
+    """Return where a part may be parted so that pieces fall apart which are not of one transaction."""
+    found: set[int] = set()
+    seen: dict[PartitionLog | Fate, int] = {}
+    for at, (log, piece) in enumerate(part):
+        if log in seen:
+            found.update(range(seen[log] + 1, at + 1))
+        seen[log] = at
+        if piece.fate in _OTHER_END:
+            if (other := seen.get(_OTHER_END[piece.fate])) is not None:
+                found.update(range(other + 1, at + 1))
+            seen[piece.fate] = at
+    return found
 
 
 def _begin(piece: TransactionPart) -> Timestamp:

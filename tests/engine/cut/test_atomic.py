@@ -79,6 +79,19 @@ def test_no_transaction_is_torn_and_filtering_by_timestamps_tears(
     assert decided
 
 
+@pytest.mark.parametrize(
+    ("seed", "time"), [(1128, 1700000000962), (1208, 1700000139155), (1256, 1700000141374)]
+)
+def test_transactions_of_one_epoch_are_told_apart_where_clocks_differ_more_than_was_seen(
+    tmp_path: Path, seed: int, time: int
+) -> None:
+    history = make_history(tmp_path, seed)
+    source, _ = opened(history, time)
+    seen = committed(source)
+    assert not [each for each in history.transactions if is_torn(each, seen)]
+    source.close()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_at_a_freeze_point_the_ends_are_those_noted(tmp_path: Path, seed: int) -> None:
     history = make_history(tmp_path, seed)

@@ -40,6 +40,7 @@ public class ClusterState {
             case "describe": describe(args[1]); break;
             case "nodes": nodes(args[1]); break;
             case "login": login(args[1], args[2], args[3], args[4]); break;
+            case "spoil": spoil(args[1]); break;
             case "write": write(args[1], Integer.parseInt(args[2])); break;
             default: throw new IllegalArgumentException(args[0]);
         }
@@ -94,6 +95,19 @@ public class ClusterState {
             int seen = 0;
             while (seen < records && System.currentTimeMillis() < end) seen += consumer.poll(java.time.Duration.ofMillis(500)).count();
             consumer.commitSync();
+        }
+    }
+
+    /** Deletes a topic, makes another anew, and changes what admins can change. */
+    static void spoil(String bootstrap) throws Exception {
+        try (Admin admin = admin(bootstrap)) {
+            admin.deleteTopics(List.of("orders", "recreated")).all().get();
+            Thread.sleep(1000);
+            admin.createTopics(List.of(new NewTopic("recreated", 5, (short) 1), new NewTopic("later", 1, (short) 1))).all().get();
+            admin.deleteAcls(List.of(AclBindingFilter.ANY)).all().get();
+            admin.alterUserScramCredentials(List.of(new UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_256))).all().get();
+            set(admin, ConfigResource.Type.TOPIC, "compacted", "max.compaction.lag.ms", "9000000");
+            set(admin, ConfigResource.Type.GROUP, "g-share", "share.auto.offset.reset", "latest");
         }
     }
 

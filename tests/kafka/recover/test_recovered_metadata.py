@@ -13,10 +13,14 @@ from typing import NamedTuple
 
 import pytest
 
+from engine.clock import SYSTEM_CLOCK
+from engine.cut.moment import Moment
 from engine.recover.election import Rules, elected_in
 from engine.recover.metadata.cluster_metadata import metadata_from_folders
 from engine.recover.metadata.snapshot import ClusterOptions, write_cluster
 from engine.recover.nodes import ClusterNode
+from engine.recover.options import RecoverOptions
+from engine.recover.recovering import recover
 from tests.kafka import jars
 from tests.kafka.broker import free_ports
 from tests.kafka.recover.real_cluster import (
@@ -184,7 +188,9 @@ def _rules(partition: str) -> Rules:
     return Rules(unclean=partition.startswith(UNCLEAN))
 
 
-def test_three_nodes_become_one(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
+def test_three_nodes_become_one_which_is_recovered_as_of_a_moment(
+    dead: Dead, recovering: Recovering, tmp_path: Path
+) -> None:
     target, node = tmp_path / "target", new_node(7)
     [port] = free_ports(1)
     node = replace(
@@ -220,6 +226,22 @@ def test_three_nodes_become_one(dead: Dead, recovering: Recovering, tmp_path: Pa
             said = cluster.ask("login", mechanism, user, password, bootstrap=f"127.0.0.1:{port}")
             assert said.startswith(answer), said
         cluster.ask("write", RECORDS)  # acks=all, with one replica
+        then, moment = cluster.describe(), SYSTEM_CLOCK.now_ms()
+        cluster.ask("write", 10)
+        cluster.ask("spoil")
+        cluster.end(signal.SIGKILL)
+    answers_as_of(moment, then, target, dead.version, tmp_path)
+
+
+def answers_as_of(moment: int, then: Facts, dead: Path, version: str, folder: Path) -> None:
+    """Recovered as of a moment, a node that was killed later says what it said then."""
+    target = folder / "then"
+    recover([str(dead / "node-7/data")], str(target), RecoverOptions(at=Moment(time=moment)))
+    with recovered_cluster(folder, version, target, [7], SASL) as cluster:
+        after = cluster.describe_when_led()
+        assert leaderless(after) == []
+        assert differences(then, after) == {}
+        cluster.ask("write", RECORDS)
 
 
 def test_three_nodes_are_renumbered(dead: Dead, recovering: Recovering, tmp_path: Path) -> None:
