@@ -53,9 +53,9 @@ class KafkaLogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns when the user gives no schema."""
-        # Spark does not say whether this is a batch or a stream; only a batch has ending options.
-        has_an_end = any(name.lower().startswith("ending") for name in self.options)
-        options = parse_options(self.options, streaming=not has_an_end)
+        # Spark does not say whether this is a batch or a stream; only a batch has ending options or a moment.
+        is_batch = any(name.lower().startswith(("ending", "at")) for name in self.options)
+        options = parse_options(self.options, streaming=not is_batch)
         return schema_of(options, types_of(options))
 
     def reader(self, schema: StructType) -> DataSourceReader:

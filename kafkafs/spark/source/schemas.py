@@ -32,7 +32,7 @@ def with_schemas(options: ReadOptions, schema: StructType) -> ReadOptions:
     policy = _policy(options)
     if not shows_decoded and policy is None and options.key is None:
         return options
-    source = open_paths(options.paths)
+    source = open_paths(options.paths, options.at)
     try:
         known = KnownSchemas(source, options.schemas).fixed()
         if policy is not None:
@@ -68,7 +68,7 @@ def types_of(options: ReadOptions) -> dict[str, DataType]:
     # Imported here: other queries need no decoders of the driver's.
     from kafkafs.spark.source.typed_values import shown_types, typed_values
 
-    source = open_paths(options.paths)
+    source = open_paths(options.paths, options.at)
     try:
         known = KnownSchemas(source, options.schemas).fixed()
         return shown_types(typed_values(_one_topic(options, source), known.store).types)

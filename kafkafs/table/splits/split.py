@@ -18,6 +18,7 @@ from engine.log.segment.batch_search import Extent
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.segment_cuts import Cut, cut
 from engine.log.view.log_view import LogView
+from engine.record.fate import Fate
 from engine.units import MAX_INT64, Offset, Position, TopicPartition
 from engine.verdict.log_losses import losses_of
 from kafkafs.table.errors import LostRecordsError
@@ -59,6 +60,7 @@ class Split:
         topic_id: topic id in partition.metadata; None if there is none.
         leftover: name of the file or folder, if a broker set it aside; "" for a log.
         copies: paths of the partition's folders, if the log is joined of several nodes' copies.
+        then: end of the log and fates of the transactions whose end is cut off, by producer id, of a log as of a moment.
     """
 
     source: str
@@ -81,6 +83,7 @@ class Split:
     topic_id: str | None = None
     leftover: str = ""
     copies: tuple[str, ...] = ()
+    then: tuple[Offset, dict[int, Fate]] | None = None
 
     @property
     def size(self) -> int:
@@ -203,6 +206,7 @@ def _parts(
                 owner=owner,
                 topic_id=view.topic_id,
                 copies=view.copy_folders,
+                then=_then(view),
             ),
         )
 
@@ -231,7 +235,12 @@ def _lost(view: LogView, wanted: QueryRange, owner: str | None) -> Split:
         owner=owner,
         topic_id=view.topic_id,
         copies=view.copy_folders,
+        then=_then(view),
     )
+
+
+def _then(view: LogView) -> tuple[Offset, dict[int, Fate]] | None:
+    return None if view.ended is None else (view.log_end_offset, dict(view.ended))
 
 
 def _pieces(segment: LogSegment, whole: Split, split_bytes: int) -> Iterator[Split]:

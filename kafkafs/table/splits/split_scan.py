@@ -14,6 +14,7 @@ from engine.log.partition_log import PartitionLog
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.log_segment import LogSegment
 from engine.log.segment.scan import BatchRun, Damage, Disorder, ScanItem
+from engine.log.view.cut_view import cut_view
 from engine.log.view.log_view import LogView
 from engine.replicas.cluster_source import open_cluster
 from engine.units import MAX_INT64, Offset, Position
@@ -65,6 +66,8 @@ def scan_split(
         source = open_cluster(split.copies or split.source)
         try:
             view = next(iter(source.partitions().values())).view(0)
+            if split.then is not None:
+                view = cut_view(view, *split.then)
             yield from _scan(view, split, source, fail_on_data_loss=fail_on_data_loss)
         finally:
             source.close()

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.budgets import DEFAULT_BUDGETS, Budgets, MiB
+from engine.clock import SYSTEM_CLOCK
+from engine.cut.moment import Moment
 from kafkafs.forms.arrow.typed_values import TypedValues
 from kafkafs.records.conditions.wanted_keys import TopicKeys
 from kafkafs.records.row_mask import RowMask
@@ -28,6 +30,7 @@ from kafkafs.spark.source.options.offset_limits import (
 from kafkafs.spark.source.options.option_values import count, delay, flag, one_of, pattern, size
 from kafkafs.spark.source.options.partition_choice import ALL, Choice, parse_choice
 from kafkafs.table.row_options import DecoderOf, RowOptions
+from kafkafs.time_grammar import FORMS, MOMENTS, TimeGrammar
 
 SPLIT_BYTES = 64 * MiB
 MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
@@ -44,7 +47,7 @@ _KNOWN = {
         "startingOffsetsByTimestampStrategy", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition",
         "includeHeaders", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay",
         "isolationLevel", "splitBytes", "onCorrupt", "decode", "decodeMode", "schemas", "view", "includeInternalTopics",
-        "keyEquals", "keyPattern", "endAt", "mask",
+        "keyEquals", "keyPattern", "endAt", "mask", "at",
     )
 }  # fmt: skip
 _IGNORED = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
@@ -75,6 +78,7 @@ class ReadOptions:
         paths: log dirs, partition folders or .log files; globs are expanded when the paths are opened.
         choice: choice of partitions.
         start, end: limits of each partition.
+        at: read the whole source as it was at this moment; None for now.
         start_or_latest: start at the log end, without an error, for a starting timestamp after the last record.
         fail_on_data_loss: fail when requested offsets no longer exist.
         min_partitions, max_records_per_partition: bounds on Spark's partitions, not Kafka's.
@@ -106,6 +110,7 @@ class ReadOptions:
     choice: Choice = ALL
     start: OffsetLimit = FROM_EARLIEST
     end: OffsetLimit = UP_TO_LATEST
+    at: Moment | None = None
     start_or_latest: bool = False
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
@@ -190,6 +195,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         choice=parse_choice(given),
         start=start,
         end=end,
+        at=_moment(given, streaming=streaming),
         start_or_latest=one_of(given, "startingOffsetsByTimestampStrategy", ("error", "latest"))
         == "latest",
         fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
@@ -233,6 +239,18 @@ def _check_names(given: Mapping[str, str]) -> tuple[str, ...]:
             raise OptionError(f"unknown option {name!r}{hint}")
         ignored.append(name)
     return tuple(ignored)
+
+
+def _moment(given: Mapping[str, str], *, streaming: bool) -> Moment | None:
+    text = given.get("at")
+    if text is None:
+        return None
+    if streaming:
+        raise OptionError("'at' is for a batch: nothing comes after that moment")
+    found = TimeGrammar(SYSTEM_CLOCK.now_ms()).moment(text)
+    if found is None:
+        raise OptionError(f"'at' is {MOMENTS}, not {text!r}; a time is such as {FORMS}")
+    return found
 
 
 def _check_view(given: Mapping[str, str], view: str) -> None:

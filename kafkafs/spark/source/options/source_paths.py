@@ -7,21 +7,23 @@ import os
 import warnings
 from collections.abc import Sequence
 
+from engine.cut.moment import Moment
+from engine.cut.opening import open_at
 from engine.errors import SourceError
 from engine.log.log_directory import LogSource
-from engine.replicas.cluster_source import open_cluster
 from kafkafs.spark.errors import OptionError
 
 
-def open_paths(paths: tuple[str, ...]) -> LogSource:
-    """Open the paths as one source, with wildcards expanded.
+def open_paths(paths: tuple[str, ...], at: Moment | None = None) -> LogSource:
+    """Open the paths as one source, with wildcards expanded, as it was at a moment.
 
     Raises:
         OptionError: a wildcard matches nothing.
+        MomentError: the source does not have what names the moment.
         SourceError: a path is not Kafka's; what to name in its place is in its text, as Spark shows no more.
     """
     try:
-        return open_cluster(resolved(paths))
+        return open_at(resolved(paths), at)
     except SourceError as error:
         text = f"{error.reason} ({error.hint})" if error.hint else error.reason
         raise SourceError(text, hint=error.hint) from None

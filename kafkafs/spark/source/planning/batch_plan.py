@@ -35,7 +35,7 @@ def plan_batch(options: ReadOptions) -> list[Split]:
     Raises:
         OptionError, DataLossError, SourceError: see `resolve_batch`, `choose` and `open_paths`.
     """
-    source = open_paths(options.paths)
+    source = open_paths(options.paths, options.at)
     try:
         logs = choose(source.partitions(), options.choice, internal=options.internal)
         views = {partition: log.view() for partition, log in logs.items()}

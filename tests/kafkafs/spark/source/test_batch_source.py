@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import kafkafs
 from tests.fixtures_data import log_dir, truth_offsets, truth_partitions, truth_records
 from tests.spark_rows import Seen, by_partition, expected
 
@@ -54,6 +55,17 @@ def assigned(names: list[str]) -> str:
         topic, _, number = name.rpartition("-")
         found.setdefault(topic, []).append(int(number))
     return json.dumps(found)
+
+
+def test_a_frame_at_a_moment_has_what_the_source_has_then(spark: SparkSession) -> None:
+    for at, topic in (("txn-0@300", "txn"), ("before-delete:doomed", "doomed")):
+        options = {"at": at, "subscribe": topic, "isolationLevel": "read_committed"}
+        rows = rows_of(load(spark, "current", splitBytes="20000", **options).select("offset"))
+        with kafkafs.open(log_dir("current"), at=at) as source:
+            records = source[topic, 0].records(isolation="read_committed")
+            then = [each.offset for each in records]
+        assert then
+        assert [row["offset"] for row in rows] == then
 
 
 @pytest.mark.parametrize("kind", ["current", "live", "legacy"])

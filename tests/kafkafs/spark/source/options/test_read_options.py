@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.cut.moment import Moment
 from engine.units import TopicPartition
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.source.options.offset_limits import (
@@ -27,6 +28,14 @@ def parsed(**options: str) -> ReadOptions:
 def test_a_path_alone_reads_everything_from_the_beginning() -> None:
     assert parsed() == ReadOptions(paths=("/logs",))
     assert parsed().choice is ALL
+
+
+def test_a_moment_is_of_a_batch() -> None:
+    assert parsed(at="before-delete:orders").at == Moment(deleted="orders")
+    with pytest.raises(OptionError, match="'at' is a time, orders-0@500"):
+        parsed(at="soon")
+    with pytest.raises(OptionError, match="'at' is for a batch"):
+        parse_options(PATH | {"at": "-2h"}, streaming=True)
 
 
 def test_names_may_be_in_any_case_and_values_padded() -> None:
