@@ -82,12 +82,15 @@ def _schemas(source: LogSource) -> dict[str, dict[str, object]]:
 def _print(found: list[Changed]) -> None:
     from kafkafs.cli.printing.terminal.table import print_table
 
-    rows = [(each.kind, each.name, _text(each.before), _text(each.after)) for each in found]
+    rows = [(each.name, each.kind, _text(each.before), _text(each.after)) for each in found]
     if rows:
-        print_table(("KIND", "NAME", "BEFORE", "AFTER"), rows, keys=2)
+        print_table(("NAME", "KIND", "BEFORE", "AFTER"), rows)
 
 
 def _text(value: object) -> str:
+    """Return a value in short words, between which a narrow terminal breaks lines."""
     if value is None:
         return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(each)}" for name, each in value.items())
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -20,7 +20,7 @@ RUNS: dict[str, list[str]] = {
     "check": ["check", "SOURCE"],
     "check a replica": ["check", "SOURCE", "--replica", str(log_dir("current"))],
     "check the rules": ["check", "--list-rules"],
-    "diff": ["diff", "SOURCE", "--at", "@0", "--at", "@0"],
+    "diff": ["diff", "SOURCE", "--at", "orders-0@500"],
     "du": ["du", "SOURCE"],
     "erase": ["erase", "--plan", "--key", "k1", "SOURCE"],
     "export": ["export", "SOURCE", "TARGET", "--on-corrupt", "skip", "--format", "jsonl"],
