@@ -121,7 +121,7 @@ def open(  # noqa: A001
         tiered_keys: files of private RSA keys by the ids that encrypted tiered copies have for them, besides those in
             the environment variable KAFKAFS_TIERED_KEYS; for the whole process.
         at: read the whole source as it was at this moment: a time (milliseconds, a datetime with a zone, or a text
-            such as "-2h"), just before a record ("orders-0@500"), or "before-delete:TOPIC".
+            such as "-2h"), just before a record ("orders-0@500"), "before-delete:TOPIC", or "after-transaction:ID".
 
     Returns:
         Topics, partitions, records and tables of the source, and its tree; a context manager.

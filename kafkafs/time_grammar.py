@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from engine.log.view.log_bound import LogBound
     from engine.units import Timestamp
 
-MOMENTS = "a time, orders-0@500 (just before that record) or before-delete:orders"
+MOMENTS = (
+    "a time, orders-0@500 (just before that record), before-delete:orders or after-transaction:ID"
+)
 """Examples of moments for help texts and errors."""
 FORMS = "2024-01-01, 2024-01-01T10:30:00Z, -1h, today or @1704105000000"
 """Examples of times for help texts and errors."""
@@ -42,6 +44,7 @@ _BEFORE_END = re.compile(r"-[0-9]{1,18}")
 _MILLISECONDS = re.compile(r"@[0-9]{1,18}")
 _RECORD = re.compile(r"(.+)-([0-9]{1,9})@([0-9]{1,18})")
 _DELETED = "before-delete:"
+_ENDED = "after-transaction:"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall time
 
 
@@ -71,7 +74,7 @@ class TimeGrammar(NamedTuple):
         return parse_time(text, self._utc) if found is None else found
 
     def moment(self, text: str) -> Moment | None:
-        """Return a moment: a time, just before a record, just before a deletion; None if the text is none.
+        """Return a moment: a time, just before a record or a deletion, just after a transaction; None if the text is none.
 
         >>> grammar = TimeGrammar(0)
         >>> grammar.moment("@5").time, grammar.moment("before-delete:orders").deleted
@@ -84,6 +87,8 @@ class TimeGrammar(NamedTuple):
 
         if text.startswith(_DELETED) and text != _DELETED:
             return Moment(deleted=text.removeprefix(_DELETED))
+        if text.startswith(_ENDED) and text != _ENDED:
+            return Moment(transaction=text.removeprefix(_ENDED))
         if (record := _RECORD.fullmatch(text)) is not None:
             return Moment(record=(TopicPartition(record[1], int(record[2])), int(record[3])))
         found = self.time(text)

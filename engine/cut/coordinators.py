@@ -41,6 +41,23 @@ def prepared(views: Iterable[LogView], time: Timestamp) -> list[Prepared]:
     return sorted(found, key=lambda each: each.time)
 
 
+def last_end(views: Iterable[LogView], transactional_id: str) -> Timestamp | None:
+    """Return when the last transaction of an id had ended, by its coordinator; None if none is known. Raises OSError."""
+    decoder = decoder_for(TRANSACTION_STATE)
+    assert decoder is not None
+    found: Timestamp | None = None
+    name = transactional_id.encode()
+    wanted = b"\0\0" + len(name).to_bytes(2, "big") + name
+    for view in views:
+        for each in replayed_records(view, view.log_start_offset, view.log_end_offset):
+            if each.__class__ is ReplayedRecord and each.key == wanted:
+                value = decoder.decode(each.key, each.value).value
+                fields = value["data"] if isinstance(value, dict) else {}
+                if fields.get("transactionStatus") in _DECIDED:
+                    found = each.timestamp
+    return found
+
+
 def committed(views: Iterable[LogView], time: Timestamp) -> dict[TopicPartition, Offset]:
     """Return the largest offsets that groups committed shortly before a time, outside of transactions. Raises OSError."""
     decoder = decoder_for(CONSUMER_OFFSETS)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.cut.coordinators import last_end
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.view.log_view import LogView
-from engine.topics.topic_names import CLUSTER_METADATA
+from engine.topics.topic_names import CLUSTER_METADATA, TRANSACTION_STATE
 from engine.units import Offset, Timestamp, TopicPartition
 
 if TYPE_CHECKING:
@@ -22,17 +23,19 @@ class MomentError(KafkaStorageError):
 
 
 class Moment(NamedTuple):
-    """One of: a time, just before a record, just before a topic was deleted.
+    """One of: a time, just before a record, just before a topic was deleted, just after a transaction.
 
     Attributes:
         time: in milliseconds; records up to it are in.
         record: a partition and an offset.
         deleted: the name of a topic; its last deletion counts.
+        transaction: a transactional id; its last transaction that has ended counts.
     """
 
     time: Timestamp | None = None
     record: tuple[TopicPartition, Offset] | None = None
     deleted: str | None = None
+    transaction: str | None = None
 
 
 class FoundMoment(NamedTuple):
@@ -51,13 +54,15 @@ def found(moment: Moment, source: LogSource) -> FoundMoment:
     """Find a moment in a source.
 
     Raises:
-        MomentError: there is no such record or deletion.
+        MomentError: there is no such record, deletion or transaction.
         OSError: a log cannot be read.
     """
     if moment.time is not None:
         return FoundMoment(moment.time)
     if moment.record is not None:
         return _before_record(source, *moment.record)
+    if moment.transaction is not None:
+        return _after_transaction(source, moment.transaction)
     assert moment.deleted is not None
     return _before_deletion(source, moment.deleted)
 
@@ -95,6 +100,17 @@ def _before_deletion(source: LogSource, topic: str) -> FoundMoment:
     if last is None:
         raise MomentError(f"the metadata log has no deletion of topic {topic}")
     return FoundMoment(last.timestamp - 1, (METADATA, last.offset))
+
+
+def _after_transaction(source: LogSource, transactional_id: str) -> FoundMoment:
+    logs = source.partitions().values()
+    views = [
+        each.view_or_none() for each in logs if each.topic_partition.topic == TRANSACTION_STATE
+    ]
+    ended = last_end((each for each in views if each is not None), transactional_id)
+    if ended is None:
+        raise MomentError(f"no coordinator tells of a transaction of {transactional_id} that ended")
+    return FoundMoment(ended)
 
 
 def _changes(view: LogView) -> Iterator[ClusterChange]:

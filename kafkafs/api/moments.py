@@ -41,7 +41,7 @@ def milliseconds(moment: Moment) -> Timestamp:
 
 
 def moment_of(moment: Moment) -> CutMoment:
-    """Return a moment of a cluster: a time, "orders-0@500" or "before-delete:orders".
+    """Return a moment of a cluster: a time, "orders-0@500", "before-delete:orders" or "after-transaction:ID".
 
     Raises:
         ValueError: a datetime without a zone, or a text that is no moment.

@@ -68,7 +68,7 @@ class MountOptions:
     mask: str | None = None
     """Policy of what is shown of records."""
     at: str | None = None
-    """The moment that is shown: a time, orders-0@500 or before-delete:orders; None for now."""
+    """The moment that is shown: a time, orders-0@500, before-delete:orders or after-transaction:ID; None for now."""
     workers: int = field(default_factory=default_workers)
     """Threads for slow work: twice as many for reads, four times as many for opens."""
     max_tasks: int = 64

@@ -76,6 +76,7 @@ def test_diff_prints_what_was_written_since(tmp_path: Path) -> None:
 def test_a_moment_that_is_not_there_is_one_line() -> None:
     for at, said in (
         ("before-delete:nothing", "no deletion of topic nothing"),
+        ("after-transaction:tx-9", "no coordinator tells of a transaction of tx-9 that ended"),
         ("orders-0@5000", "orders-0 has no record at offset 5000"),
         ("soon", "is no moment"),
     ):
@@ -83,6 +84,16 @@ def test_a_moment_that_is_not_there_is_one_line() -> None:
         text = f"{result.output} {result.exception}"
         assert result.exit_code
         assert said in " ".join(text.split())
+
+
+def test_a_moment_after_a_transaction_has_it_and_not_the_next() -> None:
+    with kafkafs.open(CURRENT) as source:
+        ended = {name: each.record_timestamp for name, each in source.transactions.items()}
+    for name in ("tx-1", "tx-2"):
+        with kafkafs.open(CURRENT, at=f"after-transaction:{name}") as then:
+            assert then.transactions[name].record_timestamp == ended[name]
+            for each, timestamp in ended.items():
+                assert each in then.transactions or timestamp > ended[name]
 
 
 def test_a_deleted_topic_is_read_from_the_folder_that_is_set_aside() -> None:
