@@ -58,6 +58,7 @@ def as_json(facts: SourceFacts) -> dict[str, Any]:
             for each in facts.brokers
         ],
         "copies": [_copies(each) for each in facts.copies],
+        "recovery": _unquoted(facts.recovery),
         "codecs": _codecs(facts.codecs),
         "controlBatches": facts.control_batches,
         "transactionalBatches": facts.transactional_batches,
@@ -68,6 +69,14 @@ def as_json(facts: SourceFacts) -> dict[str, Any]:
         "unread": list(map(without_quotes, facts.unread)),
         "notes": list(map(without_quotes, facts.notes)),
     }
+
+
+def _unquoted(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        return {name: _unquoted(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_unquoted(each) for each in value]
+    return without_quotes(value) if isinstance(value, str) else value
 
 
 def _rule(rule: RuleFindings) -> dict[str, Any]:

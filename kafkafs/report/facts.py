@@ -164,6 +164,7 @@ class SourceFacts:
         disk: what takes the disk, and what a broker deletes next; None if unknown.
         epochs: leader epochs with their start offsets, of the partitions with the worst findings and the largest.
         copies, brokers: several copies of a partition, and several brokers, if the source has them.
+        recovery: the report of a planned recovery of the cluster, if the log dirs are those of several brokers.
         notes: what could not be found out, and why.
         unread: places that could not be read.
     """
@@ -192,6 +193,7 @@ class SourceFacts:
     epochs: dict[str, list[EpochEntry]] = field(default_factory=dict)
     copies: list[Copies] = field(default_factory=list)
     brokers: list[BrokerSums] = field(default_factory=list)
+    recovery: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -277,6 +279,8 @@ class FactsReader:
             self._replay()
         with self._noted("the start of a broker"):
             self._plan()
+        with self._noted("what a recovery would make"):
+            self._plan_recovery()
         with self._noted("what takes the disk"):
             facts.disk = source_usage(self._source, facts.made_at, {}, takes=self._chosen)
         unread = [*self._source.unread(), *self._source.unread_folders()]
@@ -383,7 +387,22 @@ class FactsReader:
         if places:
             self.facts.notes.append(f"{what}: {places:,} places of their topics are unreadable")
 
-    # The start of a broker
+    # The start of a broker, the recovery of several
+
+    def _plan_recovery(self) -> None:
+        if not self.facts.brokers or self.facts.is_choice:
+            return
+        # Imported here: most reports are of one broker.
+        from engine.recover.options import RecoverOptions
+        from engine.recover.recovering import recover
+
+        paths = [root.path for root in self._source.roots]
+        options = RecoverOptions(jobs=self._jobs)
+
+        def advance(_: str, size: int) -> None:
+            self._advance(size)
+
+        self.facts.recovery = recover(paths, None, options, advance=advance).report
 
     def _plan(self) -> None:
         planned = self.facts.start

@@ -25,6 +25,12 @@ from kafkafs.report.facts import RuleFindings, SourceFacts
 from kafkafs.report.heat_map import heat_map
 from kafkafs.report.offset_curves import curves
 from kafkafs.report.partition_facts import TopicFacts
+from kafkafs.report.recovery_rows import (
+    HEADER,
+    recovery_evidence,
+    recovery_row,
+    recovery_verdict,
+)
 from kafkafs.report.treemap import treemap
 from kafkafs.report.verdict import verdict
 
@@ -84,9 +90,22 @@ def _charts(facts: SourceFacts) -> dict[str, Any]:
         "rules": sorted(facts.rules.values(), key=_rule_order),
         "changed": sorted(facts.start.changed, key=lambda each: -each.losses.bytes),
         "groups": sorted(facts.groups or (), key=lambda each: (-(each.lag or 0), each.name)),
+        **_recovery(facts.recovery),
         "most_changed": MOST_CHANGED_LOGS,
         "node_lines": [*facts.start.lost_folders, *facts.start.risks],
         "most_open": MOST_OPEN_ROWS,
+    }
+
+
+def _recovery(report: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what the part on a recovery of the cluster shows."""
+    if report is None:
+        return {"recovery": None}
+    return {
+        "recovery": recovery_verdict(report),
+        "recovery_header": HEADER,
+        "recovery_rows": [recovery_row(each) for each in report["partitions"]],
+        "recovery_lines": list(recovery_evidence(report)),
     }
 
 

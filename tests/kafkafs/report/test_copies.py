@@ -48,6 +48,17 @@ def copies_of(facts: dict[str, Any], topic: str, partition: int) -> list[dict[st
     return list(found)
 
 
+def test_a_recovery_of_the_cluster_is_planned(
+    facts: dict[str, Any], brokers: tuple[Path, Path], tmp_path: Path
+) -> None:
+    planned = json.loads(
+        CliRunner().invoke(cli, ["recover", "--plan", *map(str, brokers), "--json"]).stdout
+    )
+    assert facts["recovery"]["partitions"] == planned["partitions"]
+    [orders] = [each for each in planned["partitions"] if each["partition"] == "orders-0"]
+    assert [each["node"] for each in orders["copies"]] == [1, 2]
+
+
 def test_each_broker_has_its_sums(facts: dict[str, Any], brokers: tuple[Path, Path]) -> None:
     first, second = facts["brokers"]
     assert [first["nodeId"], second["nodeId"]] == [1, 2]
@@ -104,6 +115,9 @@ def test_the_page_has_the_same_rows(
     reasons = [found["reason"] for found in facts["copies"]]
     assert f"node 1 ({brokers[0]}) has the largest log end of epoch" in " ".join(reasons)
     assert [row[-1] for row in rows[::2]] == reasons
+    recovery = text_of(section(parsed(target.read_text("utf-8")), "recovery"))
+    assert "3 partitions are recovered" in recovery
+    assert "orders-1" in recovery
 
 
 def test_one_broker_has_neither(tmp_path: Path) -> None:
