@@ -7,13 +7,12 @@ its end record on, and not after an abort.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
-from engine.errors import InvalidRecordError, KafkaStorageError, OffsetOutOfRangeError
+from engine.errors import InvalidRecordError, KafkaStorageError
 from engine.files.file_names import kraft_checkpoint_name
 from engine.log.folder_listing import KRaftSnapshot
 from engine.log.log_directory import LogSource
@@ -24,7 +23,7 @@ from engine.log.view.log_view import LogView
 from engine.record.control_records import ControlRecordType, parse_quorum_record
 from engine.replay.cluster_tables import Item, Table, Tables
 from engine.replay.internal_logs import InternalLogs
-from engine.replay.log_replay import MOST_INSTANTS, MOST_UNREADABLE
+from engine.replay.log_replay import MOST_UNREADABLE
 from engine.replay.partition_records import (
     Progress,
     Replayed,
@@ -157,7 +156,7 @@ class ClusterReplay:
         self._logs = InternalLogs.of_source(source)
         self._lock = Lock()
         self._log: PartitionLog | None = None
-        self._known: OrderedDict[Timestamp | None, tuple[int, ClusterImage]] = OrderedDict()
+        self._known: tuple[int, ClusterImage] | None = None
 
     @property
     def exists(self) -> bool:
@@ -170,12 +169,11 @@ class ClusterReplay:
         logs = self._logs.of(CLUSTER_METADATA)
         return logs[0] if logs and logs[0].topic_partition.partition == 0 else None
 
-    def image(self, until: Timestamp | None = None) -> ClusterImage:
-        """Return the cluster as of now, or as of the records with timestamps up to `until`.
+    def image(self) -> ClusterImage:
+        """Return the cluster as of now.
 
         Raises:
             FileNotFoundError: the source has no metadata log.
-            OffsetOutOfRangeError: snapshots and log begin after that time.
             OSError: a file cannot be read.
         """
         log = self._metadata_log()
@@ -183,25 +181,19 @@ class ClusterReplay:
             raise FileNotFoundError(f"there is no {CLUSTER_METADATA}")
         with self._lock:
             if log is not self._log:
-                self._log = log
-                self._known.clear()
+                self._log, self._known = log, None
             view = log.view()
-            known = self._known.get(until)
+            known = self._known
             if known is not None and known[0] == view.rewrites:
                 image = known[1]
                 if image.next_offset == view.log_end_offset:
                     return image
                 if view.log_start_offset <= image.next_offset < view.log_end_offset:
-                    return self._keep(until, view, self._replay(view, until).go_on(image))
-            return self._keep(until, view, self._replay(view, until).begin())
+                    return self._keep(view, _Replay(view, self._progress).go_on(image))
+            return self._keep(view, _Replay(view, self._progress).begin())
 
-    def _replay(self, view: LogView, until: Timestamp | None) -> _Replay:
-        return _Replay(view, until, self._progress)
-
-    def _keep(self, until: Timestamp | None, view: LogView, image: ClusterImage) -> ClusterImage:
-        self._known[until] = view.rewrites, image
-        for instant in [each for each in self._known if each is not None][:-MOST_INSTANTS]:
-            del self._known[instant]
+    def _keep(self, view: LogView, image: ClusterImage) -> ClusterImage:
+        self._known = view.rewrites, image
         return image
 
 
@@ -221,12 +213,12 @@ class ReadAtStart(NamedTuple):
 
 def image_of(view: LogView) -> ClusterImage:
     """Return the cluster at the end of a view of the metadata log. Raises OSError."""
-    return _Replay(view, None, no_progress).begin()
+    return _Replay(view, no_progress).begin()
 
 
 def image_at_start(view: LogView, read: ReadAtStart) -> ClusterImage:
     """Return the cluster that a node replays at its start."""
-    return _Replay(view, None, no_progress, read).begin()
+    return _Replay(view, no_progress, read).begin()
 
 
 class SnapshotRead(NamedTuple):
@@ -269,14 +261,12 @@ class _Replay:
     def __init__(
         self,
         view: LogView,
-        until: Timestamp | None,
         progress: Progress,
         given: ReadAtStart | None = None,
     ) -> None:
         self._view = view
         self._given = given
         self._progress = progress
-        self._until = until
         self._unreadable: list[Unreadable] = []
         self._timestamp: Timestamp = -1
         self._newest_offset: Offset = -1
@@ -299,11 +289,6 @@ class _Replay:
             self._tables.notes += snapshot.notes
             start = snapshot.id.end_offset
         elif start > 0:
-            if self._until is not None:
-                raise OffsetOutOfRangeError(
-                    f"the records of {self._view.name} begin at offset {start}, and no snapshot "
-                    "is old enough for that time"
-                )
             self._missing = start
         return self._run(start)
 
@@ -320,7 +305,7 @@ class _Replay:
     def _run(self, start: Offset) -> ClusterImage:
         if self._given is None:
             end = self._view.log_end_offset
-            records = replayed_records(self._view, start, end, self._until, self._progress)
+            records = replayed_records(self._view, start, end, self._progress)
             changes = cluster_changes(records, self._unreadable, self._tables.notes)
         else:
             changes = iter(self._given.changes)
@@ -368,7 +353,7 @@ class _Replay:
             )
         for snapshot_id in reversed(snapshots):
             found = read_snapshot(self._view.log, snapshot_id, self._tables.notes)
-            if found is None or (self._until is not None and found.timestamp > self._until):
+            if found is None:
                 continue
             if found.is_whole:
                 return found

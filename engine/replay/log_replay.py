@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -10,9 +9,8 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from engine.log.partition_log import PartitionLog
 from engine.log.view.log_view import LogView
 from engine.replay.partition_records import Progress, Unreadable, no_progress
-from engine.units import Offset, Timestamp, TopicPartition
+from engine.units import Offset, TopicPartition
 
-MOST_INSTANTS = 4
 MOST_UNREADABLE = 1000
 
 
@@ -33,9 +31,10 @@ class Carried(Protocol):
 
 
 State = TypeVar("State", bound=Carried)
-Forward: TypeAlias = Callable[[LogView, State | None, Timestamp | None, Progress], State]
-"""Returns the state at a view's end, from an earlier state of the same log or from none. With a timestamp, only records
-up to it count. Raises LimitExceededError, OSError.
+Forward: TypeAlias = Callable[[LogView, State | None, Progress], State]
+"""Returns the state at a view's end, from an earlier state of the same log or from none.
+
+Raises LimitExceededError, OSError.
 """
 
 
@@ -57,37 +56,28 @@ class LogReplay(Generic[State]):
         self._forward = forward
         self._progress = progress
         self._lock = Lock()
-        self._known: OrderedDict[Timestamp | None, tuple[int, State]] = OrderedDict()
+        self._known: tuple[int, State] | None = None
 
-    def state(self, until: Timestamp | None = None) -> State:
-        """Return the state as of now, or as of the records with timestamps up to `until`."""
-        view = self.log.view()
-        found = self._fresh(view, until)
+    def state(self) -> State:
+        """Return the state as of now."""
+        found = self._fresh(self.log.view())
         if found is not None:
             return found
         with self._lock:
             view = self.log.view()
-            found = self._fresh(view, until)
+            found = self._fresh(view)
             if found is None:
-                found = self._forward(view, self._known_state(view, until), until, self._progress)
-                self._known[until] = view.rewrites, found
-                self._forget()
+                found = self._forward(view, self._known_state(view), self._progress)
+                self._known = view.rewrites, found
             return found
 
-    def _fresh(self, view: LogView, until: Timestamp | None) -> State | None:
-        known = self._known.get(until)
-        if known is None or known[0] != view.rewrites:
-            return None
-        return known[1] if known[1].next_offset == view.log_end_offset else None
+    def _fresh(self, view: LogView) -> State | None:
+        known = self._known_state(view)
+        return known if known is not None and known.next_offset == view.log_end_offset else None
 
-    def _known_state(self, view: LogView, until: Timestamp | None) -> State | None:
+    def _known_state(self, view: LogView) -> State | None:
         """Return the earlier state if none of its records was replaced or truncated since."""
-        known = self._known.get(until)
+        known = self._known
         if known is None or known[0] != view.rewrites:
             return None
         return known[1] if known[1].next_offset <= view.log_end_offset else None
-
-    def _forget(self) -> None:
-        instants = [instant for instant in self._known if instant is not None]
-        for instant in instants[: max(len(instants) - MOST_INSTANTS, 0)]:
-            del self._known[instant]

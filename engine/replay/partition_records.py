@@ -79,10 +79,9 @@ def replayed_records(
     view: LogView,
     start: Offset,
     stop: Offset,
-    until: Timestamp | None = None,
     progress: Progress = no_progress,
 ) -> Iterator[Replayed]:
-    """Yield the records and unreadable bytes of offsets [start, stop), with `until` only timestamps up to it.
+    """Yield the records and unreadable bytes of offsets [start, stop).
 
     `progress` is called with the bytes read. Raises FileNotFoundError for a segment deleted in the meantime, other
     OSErrors.
@@ -93,9 +92,7 @@ def replayed_records(
                 yield damaged(view.name, item)
             continue
         for each in records_of_run(item, view.log.budgets, view.name, segment.path):
-            if isinstance(each, Unreadable) or (
-                start <= each.offset < stop and (until is None or each.timestamp <= until)
-            ):
+            if isinstance(each, Unreadable) or start <= each.offset < stop:
                 yield each
         progress(item.end_position - item.position)
 

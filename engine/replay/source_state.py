@@ -19,7 +19,7 @@ from engine.replay.log_ends import LogEnds, lag
 from engine.replay.partition_records import Progress, no_progress
 from engine.replay.transactions import OpenTransaction, open_transactions, replay_transactions
 from engine.topics.topic_names import TRANSACTION_STATE
-from engine.units import Offset, Timestamp
+from engine.units import Offset
 
 
 class GroupRow(NamedTuple):
@@ -106,26 +106,23 @@ class SourceState:
         """Whether the source has a topic with groups."""
         return self.groups.exists or self.shares.exists
 
-    def known_groups(self, until: Timestamp | None = None) -> KnownGroups:
-        """Return all groups, from records with timestamps up to `until`. Raises LimitExceededError, OSError."""
-        groups = self.groups.image(until) if self.groups.exists else None
-        shares = self.shares.image(until) if self.shares.exists else SharesImage((), until)
-        return KnownGroups(groups, shares, until)
+    def known_groups(self) -> KnownGroups:
+        """Return all groups. Raises LimitExceededError, OSError."""
+        groups = self.groups.image() if self.groups.exists else None
+        shares = self.shares.image() if self.shares.exists else SharesImage(())
+        return KnownGroups(groups, shares)
 
     def lag_rows(self, group: Group, known: KnownGroups) -> Iterable[GroupRow | ShareRow]:
-        """Return the rows of a group of any kind, up to the time of `known`.
-
-        Raises OSError, UnsupportedCodecError.
-        """
+        """Return the rows of a group of any kind. Raises OSError, UnsupportedCodecError."""
         if group.kind == SHARE:
             return self.share_rows(group, known)
-        return self.rows(group, known.until)
+        return self.rows(group)
 
     def share_rows(self, group: Group, known: KnownGroups) -> ShareRows:
         """Return the rows of a share group."""
         return ShareRows(group, known.shares, self.topic_name, self.ends)
 
-    def rows(self, group: Group, until: Timestamp | None = None) -> list[GroupRow]:
+    def rows(self, group: Group) -> list[GroupRow]:
         """Return the members' partitions, by member, followed by those with only a committed offset.
 
         Members with the most partitions come first. Raises OSError, UnsupportedCodecError.
@@ -136,17 +133,17 @@ class SourceState:
         for member, assigned in sorted(members, key=lambda item: -len(item[1])):
             for topic, partition in assigned:
                 taken.add((topic, partition))
-                rows.append(self._row(group, topic, partition, member, until))
+                rows.append(self._row(group, topic, partition, member))
         for topic, partition in group.offsets:
             if (topic, partition) not in taken:
-                rows.append(self._row(group, topic, partition, None, until))
+                rows.append(self._row(group, topic, partition, None))
         return rows
 
-    def open_transactions(self, until: Timestamp | None = None) -> Iterator[OpenTransaction]:
+    def open_transactions(self) -> Iterator[OpenTransaction]:
         """Yield the open transactions of all logs, with those that hang. Raises OSError, LimitExceededError."""
-        image = self.transactions.image(until) if self.transactions.exists else None
+        image = self.transactions.image() if self.transactions.exists else None
         is_complete = self._holds_all(TRANSACTION_STATE) and not (image and image.unreadable)
-        return open_transactions(self._source, image, until, is_complete=is_complete)
+        return open_transactions(self._source, image, is_complete=is_complete)
 
     def _holds_all(self, topic: str) -> bool:
         """Return whether all partitions of an internal topic are present and readable, as far as known.
@@ -179,9 +176,8 @@ class SourceState:
         topic: str,
         partition: int,
         member: Member | None,
-        until: Timestamp | None,
     ) -> GroupRow:
-        end = self.ends.end_of(topic, partition, until)
+        end = self.ends.end_of(topic, partition)
         return GroupRow(topic, partition, group.offsets.get((topic, partition)), end, member)
 
     def _name_by_folder(self, topic_id: str) -> str | None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 
 from engine.log.partition_log import PartitionLog
 from engine.replay.internal_logs import InternalLogs
-from engine.replay.log_replay import MOST_INSTANTS, Forward, LogReplay, State
+from engine.replay.log_replay import Forward, LogReplay, State
 from engine.replay.partition_records import Progress, no_progress
-from engine.units import Timestamp
 
 Image = TypeVar("Image")
 
@@ -23,7 +21,7 @@ class TopicReplay(Generic[State, Image]):
         logs: the source's internal topics, listed again for each image.
         topic: the topic.
         forward: makes the states of its partitions.
-        make: makes an image from the partitions' states and a timestamp.
+        make: makes an image from the partitions' states.
         progress: called with the number of bytes read.
     """
 
@@ -32,7 +30,7 @@ class TopicReplay(Generic[State, Image]):
         logs: InternalLogs,
         topic: str,
         forward: Forward[State],
-        make: Callable[[Sequence[State], Timestamp | None], Image],
+        make: Callable[[Sequence[State]], Image],
         progress: Progress = no_progress,
     ) -> None:
         self._progress = progress
@@ -42,28 +40,23 @@ class TopicReplay(Generic[State, Image]):
         self._make = make
         self._lock = Lock()
         self._replays: dict[PartitionLog, LogReplay[State]] = {}
-        self._images: OrderedDict[Timestamp | None, tuple[list[State], Image]] = OrderedDict()
+        self._image: tuple[list[State], Image] | None = None
 
     @property
     def exists(self) -> bool:
         """Whether the source has a partition of the topic."""
         return bool(self._logs.of(self._topic))
 
-    def image(self, until: Timestamp | None = None) -> Image:
-        """Return the image as of now, or as of the records with timestamps up to `until`; the same object if unchanged.
+    def image(self) -> Image:
+        """Return the image as of now; the same object if unchanged.
 
         Raises LimitExceededError, OSError.
         """
-        states = [replay.state(until) for replay in self._followed()]
+        states = [replay.state() for replay in self._followed()]
         with self._lock:
-            known = self._images.get(until)
-            if known is not None and _is_same(known[0], states):
-                return known[1]
-            image = self._make(states, until)
-            self._images[until] = states, image
-            for instant in [each for each in self._images if each is not None][:-MOST_INSTANTS]:
-                del self._images[instant]
-            return image
+            if self._image is None or not _is_same(self._image[0], states):
+                self._image = states, self._make(states)
+            return self._image[1]
 
     def _followed(self) -> list[LogReplay[State]]:
         """Return the replays of the partitions that exist now and are readable."""

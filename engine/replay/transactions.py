@@ -21,7 +21,6 @@ from engine.replay.bounded_cache import BoundedCache
 from engine.replay.groups.groups import text_of
 from engine.replay.internal_logs import InternalLogs
 from engine.replay.keyed_state import KeyedEntry, KeyedState, Owned, carried_forward
-from engine.replay.log_ends import end_offset
 from engine.replay.partition_records import Progress, Unreadable, no_progress
 from engine.replay.topic_replay import TopicReplay
 from engine.topics.internal_topics import decoder_for
@@ -86,14 +85,9 @@ class Transaction(NamedTuple):
 
 
 class TransactionsImage:
-    """The transactional ids at one moment. Thread-safe.
+    """The transactional ids at one moment. Thread-safe."""
 
-    Attributes:
-        until: only records with timestamps up to this count; None for all.
-    """
-
-    def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
-        self.until = until
+    def __init__(self, states: Sequence[KeyedState]) -> None:
         self._states = states
         self._built = BoundedCache(MOST_TRANSACTIONS, self._build)
 
@@ -238,7 +232,6 @@ class OpenTransaction(NamedTuple):
 def open_transactions(
     source: LogSource,
     image: TransactionsImage | None,
-    until: Timestamp | None = None,
     *,
     is_complete: bool = True,
 ) -> Iterator[OpenTransaction]:
@@ -247,7 +240,6 @@ def open_transactions(
     Args:
         source: the logs.
         image: the coordinators' state; None if the source does not have it.
-        until: take the logs up to the first record after this time; None for now.
         is_complete: whether the image has all partitions of the topic.
 
     Raises FileNotFoundError for a segment deleted in the meantime, other OSErrors.
@@ -257,7 +249,7 @@ def open_transactions(
         view = log.view_or_none()
         if view is None:
             continue
-        for txn in _ongoing(view, until):
+        for txn in _ongoing(view):
             holder = None if image is None else image.holder_of(txn.producer_id)
             hangs, reason = _fate(image, view.partition, holder, is_complete=is_complete)
             newest = view.max_timestamp
@@ -275,13 +267,11 @@ def open_transactions(
             )
 
 
-def _ongoing(view: LogView, until: Timestamp | None) -> tuple[OngoingTxn, ...]:
+def _ongoing(view: LogView) -> tuple[OngoingTxn, ...]:
     if view.ended is not None:
         ongoing = stable_offset.transaction_state(view, view.log_end_offset).ongoing
         return tuple(each for each in ongoing if each.producer_id not in view.ended)
-    if until is None:
-        return view.open_transactions
-    return stable_offset.transaction_state(view, end_offset(view, until)).ongoing
+    return view.open_transactions
 
 
 def _fate(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from engine.json_facts import facts_of
 from engine.replay.bounded_cache import BoundedCache
-from engine.replay.log_replay import MOST_INSTANTS
 from engine.units import Offset, Position, Timestamp
 from kafkafs.schemas.errors import UndecodableError
 from kafkafs.schemas.framing import Form, Framing
@@ -35,6 +34,8 @@ MOST_REFERENCES = 1000
 
 _MOST_LIKELY = 10_000
 """Most topics whose subjects are kept."""
+_MOST_TIMES = 4
+"""Most times whose schemas are kept."""
 
 
 class SchemaProblem(NamedTuple):
@@ -86,7 +87,7 @@ class SchemaStore:
         self.mapped: Sequence[Mapped] = tuple(mapped)
         self._problems = tuple(problems)
         self._topics: dict[tuple[str, bool], TopicSubjects] = {}
-        self._at_times = BoundedCache(MOST_INSTANTS, self._made_at)
+        self._at_times = BoundedCache(_MOST_TIMES, self._made_at)
 
     def __len__(self) -> int:
         return len(self.schemas)

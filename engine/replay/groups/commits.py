@@ -56,7 +56,6 @@ class StoredCommit(NamedTuple):
 def commits(
     logs: Iterable[PartitionLog],
     takes: Callable[[str], bool],
-    until: Timestamp | None = None,
     progress: Progress = no_progress,
 ) -> Iterator[StoredCommit]:
     """Yield the commits of chosen groups; those of a transaction once it is committed.
@@ -66,7 +65,6 @@ def commits(
     Args:
         logs: partitions of `__consumer_offsets`.
         takes: returns whether a group is chosen.
-        until: only records with timestamps up to this time; None for all.
         progress: called with the number of bytes read.
 
     Raises:
@@ -76,15 +74,15 @@ def commits(
     for log in logs:
         view = log.view_or_none()
         if view is not None:
-            yield from _commits(view, takes, until, progress)
+            yield from _commits(view, takes, progress)
 
 
 def _commits(
-    view: LogView, takes: Callable[[str], bool], until: Timestamp | None, progress: Progress
+    view: LogView, takes: Callable[[str], bool], progress: Progress
 ) -> Iterator[StoredCommit]:
     waiting: dict[int, list[StoredCommit]] = {}
     left = view.log.budgets.replayed_bytes
-    records = replayed_records(view, view.log_start_offset, view.log_end_offset, until, progress)
+    records = replayed_records(view, view.log_start_offset, view.log_end_offset, progress)
     for each in records:
         if isinstance(each, Unreadable):
             continue

@@ -21,14 +21,9 @@ _NOTHING: Owned = {}
 
 
 class GroupsImage:
-    """The groups at one moment. Thread-safe.
+    """The groups at one moment. Thread-safe."""
 
-    Attributes:
-        until: only records with timestamps up to this count; None for all.
-    """
-
-    def __init__(self, states: Sequence[KeyedState], until: Timestamp | None) -> None:
-        self.until = until
+    def __init__(self, states: Sequence[KeyedState]) -> None:
         self._states = states
         self._built = BoundedCache(MOST_GROUPS, self._build)
 

@@ -12,7 +12,6 @@ from engine.replay.groups.group import Group
 from engine.replay.groups.groups import GroupsImage
 from engine.replay.groups.shares import SharesImage
 from engine.replay.partition_records import Unreadable
-from engine.units import Timestamp
 
 SHARE = "share"
 
@@ -23,15 +22,11 @@ class KnownGroups:
     Attributes:
         groups: from `__consumer_offsets`; None if the source does not have it.
         shares: from `__share_group_state`.
-        until: only records with timestamps up to this count; None for all.
     """
 
-    def __init__(
-        self, groups: GroupsImage | None, shares: SharesImage, until: Timestamp | None
-    ) -> None:
+    def __init__(self, groups: GroupsImage | None, shares: SharesImage) -> None:
         self.groups = groups
         self.shares = shares
-        self.until = until
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ class ShareRows:
             place,
             self._shares.offset(self._group.group_id, *key),
             self._shares.coordinator(self._group.group_id, *key),
-            self._ends.end_of(place.topic, place.partition, self._shares.until),
+            self._ends.end_of(place.topic, place.partition),
             key in self._initialized,
             tuple(self._members.get(key, ())),
         )

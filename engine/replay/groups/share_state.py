@@ -155,13 +155,12 @@ class ShareState(NamedTuple):
 def share_state(
     view: LogView,
     state: ShareState | None,
-    until: Timestamp | None = None,
     progress: Progress = no_progress,
 ) -> ShareState:
     """Return the state at a view's end, from an earlier state of the same log or from none."""
     building = _Building(view, state)
     start = view.log_start_offset if state is None else state.next_offset
-    for each in replayed_records(view, start, view.log_end_offset, until, progress):
+    for each in replayed_records(view, start, view.log_end_offset, progress):
         if isinstance(each, ReplayedRecord):
             building.apply(each)
         elif isinstance(each, Unreadable):

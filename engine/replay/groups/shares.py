@@ -27,14 +27,9 @@ MOST_GROUPS = 256
 
 
 class SharesImage:
-    """The share partitions at one moment. Thread-safe.
+    """The share partitions at one moment. Thread-safe."""
 
-    Attributes:
-        until: only records with timestamps up to this count; None for all.
-    """
-
-    def __init__(self, states: Sequence[ShareState], until: Timestamp | None) -> None:
-        self.until = until
+    def __init__(self, states: Sequence[ShareState]) -> None:
         self._states = states
         self._found = BoundedCache(MOST_GROUPS, self._find)
 

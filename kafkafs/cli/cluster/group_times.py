@@ -43,9 +43,9 @@ def print_times(
 ) -> None:
     """Print the lag of each partition of groups as time; share groups have no such offset and are left out."""
     now = SYSTEM_CLOCK.now_ms() if state.time is None else state.time
-    still = StandingStill(_commits(state, found, known))
+    still = StandingStill(_commits(state, found))
     rows = []
-    for group, row in _rows(choice, state, found, known):
+    for group, row in _rows(choice, state, found):
         committed = row.committed
         view = state.ends.view_of(row.topic, row.partition)
         time = None if committed is None or view is None else lag_time(view, committed.offset)
@@ -104,7 +104,7 @@ def print_history(
     """Print the commits of groups that are on disk, in their order, with the lag at the time of each."""
     rows: deque[list[object]] = deque(maxlen=MOST_ROWS)
     passed = 0
-    for commit in _commits(state, found, known):
+    for commit in _commits(state, found):
         if choice and not choice.takes(_place(commit.topic, commit.partition)):
             continue
         end = state.ends.end_of(commit.topic, commit.partition, commit.timestamp)
@@ -140,7 +140,7 @@ def print_export(
     notes: list[str] = []
     lines = csv.writer(sys.stdout, lineterminator="\n")
     consumers = [group for group in found if group.kind != SHARE]
-    for group, row in _rows(choice, state, consumers, known):
+    for group, row in _rows(choice, state, consumers):
         if row.committed is None:
             continue
         place = f"{row.topic}-{row.partition}"
@@ -195,21 +195,19 @@ def _at_time(state: SourceState, row: GroupRow, time: int, bounds: tuple[Offset,
 
 
 def _rows(
-    choice: PartitionChoice, state: SourceState, found: Sequence[Group], known: KnownGroups
+    choice: PartitionChoice, state: SourceState, found: Sequence[Group]
 ) -> Iterator[tuple[Group, GroupRow]]:
     for group in found:
         if group.kind == SHARE:
             continue
-        for row in state.rows(group, known.until):
+        for row in state.rows(group):
             if not choice or choice.takes(_place(row.topic, row.partition)):
                 yield group, row
 
 
-def _commits(
-    state: SourceState, found: Sequence[Group], known: KnownGroups
-) -> Iterator[StoredCommit]:
+def _commits(state: SourceState, found: Sequence[Group]) -> Iterator[StoredCommit]:
     names = {group.group_id for group in found}
-    return commits(state.logs.of(CONSUMER_OFFSETS), names.__contains__, known.until)
+    return commits(state.logs.of(CONSUMER_OFFSETS), names.__contains__)
 
 
 def _place(topic: str, partition: int) -> NamedPartition:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from engine.errors import OffsetOutOfRangeError
 from engine.log.log_directory import open_source
 from engine.record.control_records import ControlRecordType
 from engine.record.encoding.quorum_records import encode_quorum_record
@@ -20,7 +19,6 @@ from engine.topics.internal_topics import METADATA_RECORDS
 from tests.builders import Rec, batch, control_batch
 from tests.fixtures_data import log_dir
 from tests.replayed_bytes import (
-    NOW,
     TOPIC_ID,
     in_batches,
     metadata_record,
@@ -33,9 +31,9 @@ LOG = "__cluster_metadata-0"
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def image_of(folder: Path, records: Sequence[Rec], until: int | None = None) -> ClusterImage:
+def image_of(folder: Path, records: Sequence[Rec]) -> ClusterImage:
     write_partition(folder, LOG, in_batches(records))
-    return ClusterReplay(open_source(str(folder))).image(until)
+    return ClusterReplay(open_source(str(folder))).image()
 
 
 def facts_of(image: ClusterImage, table: str) -> list[dict[str, Any]]:
@@ -283,25 +281,6 @@ def test_without_any_whole_snapshot_the_rest_is_shown_and_the_gap_named(tmp_path
     write_partition(tmp_path, LOG, in_batches(topic_records("new", OTHER_ID), 100), 100)
     image = ClusterReplay(open_source(str(tmp_path))).image()
     assert (list(image.topics), image.missing) == (["new"], 100)
-
-
-def test_as_of_a_time_an_older_snapshot_or_the_log_counts(tmp_path: Path) -> None:
-    records = [metadata_record("FEATURE_LEVEL_RECORD", NOW + at, name=f"f{at}", featureLevel=1)
-               for at in range(4)]  # fmt: skip
-    write_partition(tmp_path, LOG, in_batches(records))
-    with_snapshot(tmp_path, 4, snapshot_bytes(records, NOW + 3))
-    replay = ClusterReplay(open_source(str(tmp_path)))
-    found = [len(replay.image(NOW + at).table("features")) for at in (-1, 0, 2, 3, 9)]
-    assert found == [0, 1, 3, 4, 4]
-
-
-def test_as_of_a_time_before_everything_is_refused(tmp_path: Path) -> None:
-    write_partition(tmp_path, LOG, in_batches(topic_records("new", OTHER_ID), 100), 100)
-    with_snapshot(tmp_path, 100, snapshot_bytes(topic_records("old", TOPIC_ID)))
-    replay = ClusterReplay(open_source(str(tmp_path)))
-    assert list(replay.image(NOW).topics) == ["new", "old"]
-    with pytest.raises(OffsetOutOfRangeError):
-        replay.image(NOW - 1)
 
 
 def test_the_quorum_says_who_leads_and_who_votes(tmp_path: Path) -> None:

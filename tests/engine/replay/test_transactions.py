@@ -64,11 +64,10 @@ def test_states_have_kafkas_names(tmp_path: Path, number: int, name: str) -> Non
     assert found.state == name
 
 
-def test_an_id_with_a_tombstone_is_gone_but_not_before(tmp_path: Path) -> None:
+def test_an_id_with_a_tombstone_is_gone(tmp_path: Path) -> None:
     records = [transaction_record("tx", **ONGOING), transaction_record("tx", NOW + 10)]
     replay = replay_transactions(source_of(tmp_path, records))
     assert replay.image().names == ()
-    assert replay.image(NOW + 9).names == ("tx",)
 
 
 def test_a_record_that_cannot_be_read_is_an_id_with_a_note(tmp_path: Path) -> None:
@@ -151,12 +150,3 @@ def test_a_producer_id_that_was_replaced_still_belongs_to_its_id(tmp_path: Path)
     record = transaction_record("tx", **{**ONGOING, "producerId": 8, "previousProducerId": 7})
     [found] = SourceState(source_of(tmp_path, [record])).open_transactions()
     assert (found.hangs, found.transactional_id) == (False, "tx")
-
-
-def test_as_of_a_time_a_transaction_that_ended_later_is_open(tmp_path: Path) -> None:
-    with_open(tmp_path, 0, ended=True)
-    state = SourceState(source_of(tmp_path, [transaction_record("tx", **ONGOING)]))
-    assert list(state.open_transactions()) == []
-    [found] = state.open_transactions(NOW + 8)
-    assert found.first_offset == 1
-    assert list(state.open_transactions(NOW)) == []

@@ -17,13 +17,11 @@ from tests.replayed_bytes import NOW, commit, in_batches, write_partition
 OFFSETS = "__consumer_offsets-0"
 
 
-def commits_in(
-    home: Path, batches: list[bytes], *names: str, until: int | None = None
-) -> list[StoredCommit]:
+def commits_in(home: Path, batches: list[bytes], *names: str) -> list[StoredCommit]:
     write_partition(home, OFFSETS, batches)
     source = open_source(str(home))
     logs = InternalLogs(source).of(CONSUMER_OFFSETS)
-    found = list(commits(logs, lambda name: not names or name in names, until))
+    found = list(commits(logs, lambda name: not names or name in names))
     source.close()
     return found
 
@@ -37,12 +35,6 @@ def test_each_commit_is_told_in_its_order_with_its_time(tmp_path: Path) -> None:
         (1, 7, NOW + 2),
         (0, 9, NOW + 3),
     ]
-
-
-def test_commits_up_to_a_time_are_told(tmp_path: Path) -> None:
-    records = [commit("g", "t", 0, offset, NOW + offset) for offset in range(5)]
-    found = commits_in(tmp_path, in_batches(records), until=NOW + 2)
-    assert [each.offset for each in found] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("ending", "expected"), [(True, [10, 20]), (False, [10]), (None, [10])])

@@ -44,8 +44,8 @@ def group_of(log_dir: Path, records: list[Rec], name: str = "g") -> Group:
     return group
 
 
-def committed(source: LogSource, until: int | None = None) -> dict[tuple[str, str, int], int]:
-    image = replay_groups(source).image(until)
+def committed(source: LogSource) -> dict[tuple[str, str, int], int]:
+    image = replay_groups(source).image()
     return {
         (name, *key): offset.offset
         for name in image.names
@@ -250,25 +250,6 @@ def test_rows_name_the_topics_of_ids_by_the_folders_else(tmp_path: Path) -> None
     state = SourceState(source_of(tmp_path, in_batches(consumer_group(1, 1, 1))))
     assert state.topic_name(TOPIC_ID) == "t"
     assert state.topic_name("AAAAAAAAAAAAAAAAAAAAAQ") is None
-
-
-# As of a time
-
-
-def test_as_of_a_time_only_records_up_to_it_count(tmp_path: Path) -> None:
-    records = [commit("g", "t", 0, offset, NOW + offset) for offset in (1, 2, 3)]
-    source = source_of(tmp_path, in_batches(records))
-    found = [committed(source, NOW + at).get(("g", "t", 0)) for at in range(5)]
-    assert found == [None, 1, 2, 3, 3]
-
-
-def test_lag_as_of_a_time_is_up_to_the_first_record_after_it(tmp_path: Path) -> None:
-    write_partition(tmp_path, "t-0", [batch(values("a", "b", "c", "d", timestamp=NOW))])
-    state = SourceState(source_of(tmp_path, in_batches([commit("g", "t", 0, 1)])))
-    group = state.groups.image().group("g")
-    assert group is not None
-    ends = [state.rows(group, until)[0].log_end for until in (NOW - 1, NOW + 1, NOW + 3, None)]
-    assert ends == [0, 2, 4, 4]
 
 
 # Following

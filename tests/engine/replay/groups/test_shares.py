@@ -44,15 +44,15 @@ def source_of(log_dir: Path, records: list[Rec]) -> LogSource:
     return open_source(str(log_dir))
 
 
-def state_of(source: LogSource, partition: int = 0, until: int | None = None) -> ShareOffset:
-    state = replay_shares(source).image(until).offset("g", TOPIC_ID, partition)
+def state_of(source: LogSource, partition: int = 0) -> ShareOffset:
+    state = replay_shares(source).image().offset("g", TOPIC_ID, partition)
     assert state is not None
     return state
 
 
-def rows_of(source: LogSource, name: str = "g", until: int | None = None) -> list[ShareRow]:
+def rows_of(source: LogSource, name: str = "g") -> list[ShareRow]:
     state = SourceState(source)
-    known = state.known_groups(until)
+    known = state.known_groups()
     group = known.group(name)
     assert group is not None
     return list(state.share_rows(group, known))
@@ -175,19 +175,6 @@ def test_a_group_is_known_from_all_partitions_of_the_topic(tmp_path: Path) -> No
 
 
 # As of a time, and following
-
-
-def test_as_of_a_time_later_records_do_not_count(tmp_path: Path) -> None:
-    records = [
-        share_snapshot("g", 0, startOffset=1, timestamp=NOW),
-        share_update("g", 0, startOffset=2, timestamp=NOW + 10),
-        share_tombstone("g", 0, timestamp=NOW + 20),
-    ]
-    source = source_of(tmp_path, records)
-    assert replay_shares(source).image(NOW - 1).names == frozenset()
-    assert state_of(source, until=NOW + 9).start_offset == 1
-    assert state_of(source, until=NOW + 19).start_offset == 2
-    assert replay_shares(source).image().names == frozenset()
 
 
 def test_a_new_update_shows_without_replaying_the_old_records(
@@ -353,12 +340,6 @@ def test_lag_is_what_a_broker_reckons(tmp_path: Path) -> None:
 
 def test_a_lag_below_zero_is_none_as_clients_have_it(tmp_path: Path) -> None:
     assert [row.lag for row in rows_of(written(tmp_path, count=4))] == [None, None]
-
-
-def test_the_lag_as_of_a_time_ends_with_the_first_record_after_it(tmp_path: Path) -> None:
-    source = written(tmp_path)
-    [one, _] = rows_of(source, until=NOW + 6)
-    assert (one.log_end, one.lag) == (7, 2)
 
 
 def test_members_that_have_a_partition_are_named(tmp_path: Path) -> None:
