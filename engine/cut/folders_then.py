@@ -53,9 +53,7 @@ class FoldersThen:
         is_kept = found.is_log and now is not None and now.facts["topicId"] == wanted
         if not is_kept and _topic_id(root, found.folder) != wanted:
             return None
-        return (
-            found if found.is_log else found._replace(name=str(found.topic_partition), is_log=True)
-        )
+        return found.as_log()
 
     def close(self) -> None:
         """Close nothing."""

@@ -74,6 +74,12 @@ class Placed(NamedTuple):
     is_log: bool = True
     is_named: bool = True
 
+    def as_log(self) -> Placed:
+        """Return the folder as the log of its partition, also one that a broker has set aside."""
+        if self.is_log:
+            return self
+        return self._replace(name=str(self.topic_partition), is_log=True)
+
 
 class Shared:
     """State that the partitions of a source share.

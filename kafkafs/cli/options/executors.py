@@ -57,8 +57,6 @@ class SparkMaster(NamedTuple):
             RefusedError: no session is possible.
             JobError: a task could not run.
         """
-        if self.master is not None and source.cut is not None:
-            raise click.UsageError("--at is not for --spark: leave one of them out")
         if self.master is None:
             yield None
             return

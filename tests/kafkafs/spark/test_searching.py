@@ -56,6 +56,7 @@ ARGUMENTS: list[list[str]] = [
     ["-vc", "Lagos", CURRENT],
     ["-i", "-w", "lagos", CURRENT, "orders-0/offset/100..300", "txn-0/committed"],
     ["--committed", "a", CURRENT, "--topic", "txn"],
+    ["--committed", "a", CURRENT, "--topic", "txn", "--at", "txn-0@300"],
     ["--deleted", "a", CURRENT],
     ["--deleted-all", "-c", "a", CURRENT],
     ["(?=Lagos)L", CURRENT, "time/2023-11-14T22:20..2023-11-14T22:30"],

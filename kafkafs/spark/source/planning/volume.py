@@ -10,6 +10,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.cut.opening import cut_of
+from engine.cut.sent_cut import SentCut
 from engine.errors import SourceError
 from engine.log.log_directory import LogSource
 from engine.replicas.cluster_source import open_cluster
@@ -32,15 +34,19 @@ class Volume:
     Attributes:
         paths: absolute paths, without wildcards.
         owners: owner of each path by its meta.properties; None if unknown.
+        cut: the ends of the logs, if the source is shown as of a moment.
     """
 
     paths: tuple[str, ...]
     owners: tuple[str | None, ...]
+    cut: SentCut | None = None
 
     @classmethod
     def of(cls, paths: Sequence[str], source: LogSource) -> Volume:
         """Return the volume of a source that was opened from the paths."""
-        return cls(tuple(paths), owners_of(source))
+        cut = cut_of(source)
+        sent = None if cut is None else SentCut(source, cut)
+        return cls(tuple(paths), owners_of(source), sent)
 
     def open(self) -> LogSource:
         """Open the source on this host.
@@ -49,7 +55,7 @@ class Volume:
             NotVisibleError: this host sees another source than the driver.
         """
         try:
-            source = open_cluster(self.paths)
+            source = open_cluster(self.paths, cut=self.cut)
         except SourceError as error:
             raise not_visible(self.paths, error) from error
         for path, before, here in zip(self.paths, self.owners, owners_of(source), strict=True):
