@@ -161,6 +161,19 @@ class SourceRefusedError(KafkaStorageError, OSError):
         return f"{self.path}: {self.reason}"
 
 
+STORE_FAILURES = {
+    _errno.EREMCHG: "the object was changed in the store after it was listed",
+    _errno.ENOMEDIUM: "the object is no longer in the store",
+    _errno.EKEYREJECTED: "the store refuses access to the object",
+    _errno.ENONET: "the object is archived",
+    _errno.EUSERS: "the store asks for fewer requests",
+    _errno.ENOLINK: "the store does not answer",
+    _errno.ECOMM: "the store answers with an error",
+    _errno.ENOSR: "no room is left for a private copy",
+}
+"""What each errno of an object's bytes means; no file system uses them."""
+
+
 class UnreadableError(OSError):
     """Bytes of a file that the device cannot read.
 
@@ -188,9 +201,10 @@ class UnreadableError(OSError):
         """
         if errno == _errno.ENOKEY:
             return cause
+        why = cause or STORE_FAILURES.get(errno) or os.strerror(errno)
         if (position, length) == (0, 1):
-            return f"the file cannot be read, nor its size ({os.strerror(errno)})"
-        return f"{length} bytes at byte {position} cannot be read ({cause or os.strerror(errno)})"
+            return f"the file cannot be read, nor its size ({why})"
+        return f"{length} bytes at byte {position} cannot be read ({why})"
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"

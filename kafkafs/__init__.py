@@ -25,6 +25,7 @@ if getattr(engine, "__distribution__", None) != "kafkafs":
     )
     raise ImportError(msg)
 
+from engine.files.stores import STORES
 from engine.version import __version__
 
 if TYPE_CHECKING:
@@ -55,6 +56,15 @@ _HOMES = {
 }
 _ENGINE_ERRORS = ("DamagedFileError", "KafkaStorageError", "SourceError")
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def _mirrored(url: str) -> str:
+    from kafkafs.stores.mirror import mirrored
+
+    return mirrored(url)
+
+
+STORES.opener = _mirrored
 
 __all__ = [
     "ConsumerRecord",
@@ -110,7 +120,8 @@ def open(  # noqa: A001
     """Open log dirs, a partition's folder, a .log file or tiered copies, read-only.
 
     Args:
-        paths: the source; several log dirs of one broker are one source, those of several brokers one cluster.
+        paths: the source; several log dirs of one broker are one source, those of several brokers one cluster. In an
+            object store it is a URL such as "s3://bucket/prefix": `kafkafs help stores`.
         values: the form of keys and values in the tree's record lines: auto, text, json, base64, hex or none.
         snapshot: look once and hold the files open, so that a running broker changes nothing that is shown.
         schemas: schemas of keys and values: "auto" for those in the source, "none", or the paths of log dirs, files

@@ -32,15 +32,21 @@ def new_folder() -> str:
     return target
 
 
+def is_used(target: str) -> bool:
+    """Return whether a process still uses a folder; remove one that is no longer used."""
+    _remove_unused(target)
+    return os.path.exists(target)
+
+
 def locks() -> tuple[int, ...]:
     """Return the descriptors that a daemon keeps open, so that its folders stay."""
     return tuple(_LOCKS.values())
 
 
-def let_go() -> None:
-    """Remove the folders, but not those that a process forked from this one still uses."""
-    while _LOCKS:
-        target, lock = _LOCKS.popitem()
+def let_go(only: str | None = None) -> None:
+    """Remove the folders, or one, but not those that a process forked from this one still uses."""
+    for target in list(_LOCKS) if only is None else [only]:
+        lock = _LOCKS.pop(target)
         with suppress(OSError):
             os.close(lock)
         _remove_unused(target)

@@ -66,6 +66,7 @@ LAYERS = (
     "kafkafs/schemas",
     "kafkafs/schemas/files",
     "kafkafs/masking",
+    "kafkafs/stores",
     "kafkafs/decode/searching",
     "kafkafs/decode",
     "kafkafs/forms/arrow/typed",

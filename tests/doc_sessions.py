@@ -9,6 +9,7 @@ folders of the prepared one. `…` in an output stands for any text, on a line o
 
 from __future__ import annotations
 
+import atexit
 import gzip
 import os
 import re
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 from tests.builders import Rec
 from tests.fixtures_data import DATA, log_dir
+from tests.object_stores import ENVIRONMENT, object_store
 from tests.schema_records import NOW, schema_record, tombstone, write_topic
 from tests.schema_truth import schema_log_dir
 from tests.tiered_folders import TieredWriter
@@ -292,6 +294,18 @@ def bucket(folder: Path) -> None:
     shutil.copyfile(DATA / "aiven/keys/key-1.private.pem", folder / "srv/keys/key-1.pem")
 
 
+def stored(folder: Path) -> None:
+    """A log dir in an object store, and what reaches it."""
+    running = object_store()
+    store = running.__enter__()
+    atexit.register(running.__exit__, None, None, None)
+    store.put_folder(log_dir("sample"), "kafka")
+    settings = ENVIRONMENT | {"KAFKAFS_STORE_OPTIONS": f"endpoint={store.endpoint}"}
+    lines = [f"export {name}='{value}'\n" for name, value in settings.items()]
+    (folder / "srv").mkdir()
+    (folder / "srv/store.env").write_text("".join(lines))
+
+
 def schemas(folder: Path) -> None:
     """A log dir with the topic of a registry: a reference, a soft deletion and a hard one."""
     (folder / "srv").mkdir()
@@ -371,6 +385,7 @@ PREPARATIONS: dict[str, Callable[[Path], None]] = {
         sparked,
         tiered,
         bucket,
+        stored,
         schemas,
         registered,
         typed,

@@ -14,6 +14,8 @@ import stat as st
 import sys
 from functools import cache
 
+from engine.files.tries import tried
+
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 
 _SYS_OPENAT2 = 437
@@ -25,6 +27,20 @@ _STEP = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 def open_link(name: str, folder: int) -> int:
     """Return a descriptor of the file that a link of /proc leads to. Raises OSError."""
     return os.open(name, _READ, dir_fd=folder)
+
+
+REFUSALS = {
+    errno.ELOOP: "a symbolic link, not followed",
+    errno.EXDEV: "on another file system, not entered",
+    errno.ENXIO: "a socket or a device, not read",
+}
+"""Why a path that must not lead out of a folder is refused, by errno."""
+
+
+def open_folder(path: str) -> int:
+    """Return a descriptor of an operator's folder."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    return tried(lambda: os.open(path, flags), path)
 
 
 class _OpenHow(ctypes.Structure):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import errno
 import os
 
-from engine.errors import SourceGoneError, SourceRefusedError, UnreadableError
+from engine.errors import (
+    STORE_FAILURES,
+    SourceGoneError,
+    SourceRefusedError,
+    UnreadableError,
+)
 from engine.files.unreadable import MEDIA_ERRORS
 
 REFUSED = "refused"
@@ -16,7 +21,7 @@ IMAGE_FIRST = (
 )
 """Advice before all other advice when a device cannot read some bytes."""
 _RUN_AS_OWNER = "run as the owner of the files, or as root"
-_OF_DEVICES = frozenset(map(errno.errorcode.get, MEDIA_ERRORS))
+_OF_DEVICES = frozenset(map(errno.errorcode.get, MEDIA_ERRORS - STORE_FAILURES.keys()))
 _WAYS_OUT = {
     "EACCES": _RUN_AS_OWNER,
     "EPERM": _RUN_AS_OWNER,
@@ -24,6 +29,14 @@ _WAYS_OUT = {
     "ESTALE": "the file system went away; mount it again",
     "EMFILE": "raise the limit of open files: ulimit -n",
     "ENFILE": "raise the limit of open files: sysctl fs.file-max",
+    "EREMCHG": "run the command again",
+    "ENOMEDIUM": "run the command again",
+    "EKEYREJECTED": "the credentials need the right to get objects",
+    "ENONET": "restore it first",
+    "EUSERS": "run the command again later",
+    "ENOLINK": "check the network and the endpoint, then run the command again",
+    "ECOMM": "run the command again later",
+    "ENOSR": "TMPDIR names another folder",
     REFUSED: "use its target as the source",
 }
 
@@ -33,7 +46,7 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, SourceRefusedError | SourceGoneError | UnreadableError):
         return error.reason
     if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno)
+        return STORE_FAILURES.get(error.errno) or os.strerror(error.errno)
     return str(error)
 
 

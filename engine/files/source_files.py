@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from engine.closable import Closable
 from engine.errors import LimitExceededError, SourceRefusedError, UnreadableError
-from engine.files.beneath import Beneath
+from engine.files.beneath import REFUSALS, Beneath, open_folder
 from engine.files.folder_entries import (
     EntryKind,
     SourceEntry,
@@ -30,6 +30,7 @@ from engine.files.folder_entries import (
 )
 from engine.files.lock_holder import lock_holder
 from engine.files.source_presence import check_there
+from engine.files.stores import MARK, STORES
 from engine.files.tries import tried, try_again
 from engine.files.unreadable import MEDIA_ERRORS, UNREADABLE_FILES, Stretch, Stretches
 
@@ -59,7 +60,7 @@ class SourceFile(Closable):
     Attributes:
         path: the source's path and the name in it, for messages.
         name: last component of the path.
-        fd: the descriptor, -1 once closed.
+        descriptor: the descriptor, -1 once closed.
         device, inode: the file's identity; while it is open no other file can take them.
         opened_as: the file's status when it was opened.
         unreadable: the stretches that the device could not read; None while no read has failed.
@@ -69,12 +70,15 @@ class SourceFile(Closable):
     reading.
     """
 
-    __slots__ = ("__weakref__", "device", "fd", "inode", "name", "opened_as", "path", "unreadable")
+    __slots__ = (
+        *("__weakref__", "descriptor", "device", "inode", "name", "opened_as", "path"),
+        "unreadable",
+    )
     stated_end: StatedEnd | None = None
     """What is known of a records file without a readable byte."""
 
     def __init__(self, fd: int, path: str, status: os.stat_result) -> None:
-        self.fd = fd
+        self.descriptor = fd
         self.path = path
         self.name = path.rpartition("/")[2]
         self.device = status.st_dev
@@ -94,9 +98,18 @@ class SourceFile(Closable):
         """Device and inode."""
         return self.device, self.inode
 
+    @property
+    def fd(self) -> int:
+        """The descriptor for calls that may read any byte of the file, -1 once closed."""
+        return self.descriptor
+
+    def reach(self, start: int, end: int, size: int | None = None) -> int:
+        """Return up to where calls may read by `descriptor` from `start` on, at most `end`: `size` bytes of a stored file."""
+        return end
+
     def close(self) -> None:
         """Close now; a second call does nothing."""
-        fd, self.fd = self.fd, -1
+        fd, self.descriptor = self.descriptor, -1
         if fd >= 0:
             os.close(fd)
 
@@ -191,7 +204,7 @@ class SourceFile(Closable):
             raise error
 
     def _open_fd(self) -> int:
-        fd = self.fd
+        fd = self.descriptor
         if fd < 0:
             raise ValueError(f"{self.path} is closed")
         return fd
@@ -209,6 +222,7 @@ class SourceRoot(Closable):
         cross_device: enter other file systems mounted beneath the source.
 
     Attributes:
+        path, local: the path without slashes at its end, as shown to people, and the absolute one.
         when_exhausted: called when this process has no descriptor left, to close files of the
             source that are kept open for reuse.
         when_opened: called with the name and the file when a file was opened.
@@ -220,14 +234,15 @@ class SourceRoot(Closable):
     when_opened: Callable[[str, SourceFile], None] | None = None
 
     def __init__(self, path: str, *, open_files: int = 512, cross_device: bool = False) -> None:
-        self.path = path.rstrip("/") or "/" * bool(path)
+        path = STORES.local(path)
+        self.path = STORES.shown(path.rstrip("/") or "/" * bool(path))
         self.fd = -1
-        self._whole_path = path if path.startswith("/") else os.path.join(os.getcwd(), path)
+        self.local = path if path.startswith("/") else os.path.join(os.getcwd(), path)
         self._checked = monotonic()
         self._open_files = max(open_files, 1)
         self._files: OrderedDict[str, SourceFile] = OrderedDict()
         self._lock = threading.Lock()
-        self.fd = _opened(path)
+        self.fd = open_folder(path)
         self._beneath = tried(lambda: Beneath(self.fd, cross_device=cross_device), path)
 
     def __repr__(self) -> str:
@@ -274,7 +289,7 @@ class SourceRoot(Closable):
             return entries_apart(fd)
         except OSError as error:
             if error.errno in EXHAUSTED:
-                self._free_descriptors()
+                self.free_descriptors()
                 return entries_apart(fd)
             return try_again(error, lambda: entries_apart(fd), self.display(folder))
         finally:
@@ -342,8 +357,7 @@ class SourceRoot(Closable):
         Raises FileNotFoundError, other OSError, SourceRefusedError.
         """
         with self._lock:
-            file = self._files.get(relative)
-            if file is not None:
+            if (file := self._files.get(relative)) is not None:
                 self._files.move_to_end(relative)
         if file is not None:
             if not fresh:
@@ -357,7 +371,7 @@ class SourceRoot(Closable):
             self._files[relative] = file
             self._files.move_to_end(relative)
             if len(self._files) > self._open_files:
-                _, evicted = self._files.popitem(last=False)
+                evicted = self._files.popitem(last=False)
         del evicted
         return file
 
@@ -379,6 +393,8 @@ class SourceRoot(Closable):
             os.close(fd)
             raise
         file = SourceFile(fd, path, status)
+        if status.st_mode & MARK == MARK:
+            file = STORES.opened(self, file)
         if self.when_opened is not None:
             self.when_opened(relative, file)
         return file
@@ -427,7 +443,7 @@ class SourceRoot(Closable):
 
     def check_there(self) -> None:
         """Check that the operator's path still leads to this folder. Raises SourceGoneError."""
-        check_there(self.fd, self._whole_path)
+        check_there(self.fd, self.local)
         self._checked = monotonic()
 
     def _root_fd(self) -> int:
@@ -437,7 +453,8 @@ class SourceRoot(Closable):
             self.check_there()
         return self.fd
 
-    def _free_descriptors(self) -> None:
+    def free_descriptors(self) -> None:
+        """Close what is kept open for reuse."""
         self._drop_cache()
         if self.when_exhausted is not None:
             self.when_exhausted()
@@ -459,7 +476,7 @@ class SourceRoot(Closable):
             if error.errno not in EXHAUSTED:
                 path = self.display(relative)
                 return try_again(error, lambda: self._open_or_refuse(relative, flags), path)
-        self._free_descriptors()
+        self.free_descriptors()
         return self._open_or_refuse(relative, flags)
 
     def _open_or_refuse(self, relative: str, flags: int) -> int:
@@ -475,21 +492,8 @@ class SourceRoot(Closable):
         except SourceRefusedError:
             raise
         except OSError as error:
-            reason = _REFUSALS.get(error.errno or 0)
+            reason = REFUSALS.get(error.errno or 0)
             if reason is None:
                 error.filename = self.display(relative)
                 raise
             raise SourceRefusedError(reason, self.display(relative)) from error
-
-
-def _opened(path: str) -> int:
-    """Return a descriptor of an operator's folder."""
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    return tried(lambda: os.open(path, flags), path)
-
-
-_REFUSALS = {
-    errno.ELOOP: "a symbolic link, not followed",
-    errno.EXDEV: "on another file system, not entered",
-    errno.ENXIO: "a socket or a device, not read",
-}

@@ -15,7 +15,7 @@ from threading import Lock
 from time import sleep
 from typing import NamedTuple, Protocol
 
-from engine.errors import UnreadableError
+from engine.errors import STORE_FAILURES, UnreadableError
 
 MEDIA_ERRORS = frozenset(
     {
@@ -26,9 +26,10 @@ MEDIA_ERRORS = frozenset(
         errno.EUCLEAN,
         errno.EILSEQ,
         errno.ETIMEDOUT,
+        *STORE_FAILURES,
     }
 )
-"""Errnos of drivers and file systems for a bad medium or a bad checksum of the file system."""
+"""Errnos of drivers, file systems and stores for a bad medium or a bad checksum of the file system."""
 
 FILLER = b"\xff"
 BLOCK = 512

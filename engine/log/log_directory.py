@@ -21,6 +21,7 @@ from engine.files.read_failures import REFUSED, error_name, reason_of, way_out
 from engine.files.silent_reads import SilentReads
 from engine.files.source_files import SourceRoot
 from engine.files.source_presence import NO_ANSWER, no_answer
+from engine.files.stores import STORES
 from engine.log.held_up import unless_held_up
 from engine.log.log_dirs_below import is_partition_name
 from engine.log.partition_log import LogCut, PartitionLog, Placed, Shared, most_open
@@ -467,7 +468,7 @@ def open_source(
     Raises:
         SourceError: a path is missing, cannot be read, is empty, or has no files of Kafka.
     """
-    names = [paths] if isinstance(paths, str) else list(paths)
+    names = list(map(STORES.local, [paths] if isinstance(paths, str) else paths))
     if not names:
         raise SourceError("no source was named", hint=HINT)
     problems = Problems()

@@ -17,6 +17,7 @@ from engine.files.file_names import (
 )
 from engine.files.folder_entries import EntryKind, SourceEntry
 from engine.files.source_files import SourceRoot
+from engine.files.stores import STORES
 from engine.files.tries import tried
 from engine.log.log_dirs_below import (
     LOG_DIR_FILES,
@@ -61,9 +62,14 @@ class Identified(NamedTuple):
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Turn an OSError into a SourceError with one sentence and a hint."""
+    """Turn an OSError into a SourceError with one sentence and a hint; name URLs, not their mirrors."""
+    path = STORES.shown(path)
     try:
         yield
+    except SourceError as error:
+        if STORES.mirrors:
+            raise SourceError(STORES.shown(error.reason), hint=STORES.shown(error.hint)) from None
+        raise
     except FileNotFoundError:
         raise SourceError(f"{path} is not there", hint=HINT) from None
     except PermissionError:
@@ -153,6 +159,7 @@ def paths_below(path: str) -> list[str]:
     Raises:
         SourceError: it cannot be opened, and has no log dirs below it.
     """
+    path = STORES.local(path)
     with readable(path):
         try:
             found = identify(path, open_files=1, cross_device=False)

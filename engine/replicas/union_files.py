@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 from engine.budgets import MiB
 from engine.files.source_files import SourceFile
+from engine.index.position_hints import PositionHints
 from engine.log.segment.log_segment import LogSegment
-from engine.log.segment.open_segments import NoHints, OpenSegments, PositionHints, SegmentFiles
+from engine.log.segment.open_segments import NoHints, OpenSegments, SegmentFiles
 from engine.log.segment.problems import Problems
 from engine.record.batch_frame import CURRENT_MAGIC, HEADER, MAGIC_POSITION
 from engine.replicas.proof import Filler, Held, LackedRange, held_in

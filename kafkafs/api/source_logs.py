@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.cut.opening import open_at
 from engine.files.file_names import FolderState
+from engine.files.stores import STORES
 from engine.lines.line_decoder import LineDecoder
 from engine.log.leftover_logs import state_of
 from engine.log.log_directory import LogSource
@@ -47,12 +48,13 @@ class SourceLogs:
     """
 
     def __init__(self, paths: Sequence[str], options: TreeOptions | None = None) -> None:
+        paths = list(map(STORES.local, paths))
         if any(os.path.isfile(path) for path in paths):
             # Imported here: most sources are folders.
             from kafkafs.unpacking import unpacked
 
             paths = unpacked(paths, lambda sentence: warnings.warn(sentence, stacklevel=4))
-        self.paths = tuple(os.path.abspath(path) for path in paths)
+        self.paths = tuple(STORES.shown(os.path.abspath(path)) for path in paths)
         self.options = _with_absolute_paths(options or TreeOptions())
         self.warns = False
         self._warned: set[tuple[str, str]] = set()

@@ -228,7 +228,7 @@ def cli(ctx: click.Context) -> None:
     """Read Kafka log directories without a broker, and without changing a byte of them.
 
     SOURCE is a broker's log dir, one partition's folder, one .log file, or a copy
-    of tiered storage.
+    of tiered storage; in an object store the URL of one, such as s3://bucket/prefix.
 
     \b
     kafkafs mount /var/lib/kafka/data /mnt     then: cat /mnt/orders-0/offset/35

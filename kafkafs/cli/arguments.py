@@ -11,6 +11,7 @@ import click
 
 from engine.errors import KafkaStorageError
 from engine.files.read_failures import IMAGE_FIRST, is_of_device
+from engine.files.stores import STORES
 from kafkafs.cli.completing import names
 from kafkafs.cli.printing.terminal.output import fail, say, sentence_of
 from kafkafs.cli.printing.terminal.verbosity import verbosity
@@ -56,8 +57,25 @@ def _add_tiered_keys(_: click.Context, option: click.Parameter, texts: Sequence[
             raise click.BadParameter(str(error), param=option) from None
 
 
+def _note_store_options(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> None:
+    if texts:
+        os.environ["KAFKAFS_STORE_OPTIONS"] = ",".join(texts)
+
+
+store_option = click.option(
+    "--store-option",
+    multiple=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_note_store_options,
+    metavar="NAME=VALUE",
+    help="How a store is reached: endpoint=URL, region=NAME, profile=NAME, anonymous=true,"
+    " ca-file=PATH, space=SIZE. See kafkafs help stores.",
+)
+
+
 def below_option(command: Command) -> Command:
-    """Add --below and --tiered-key, which say more of sources."""
+    """Add --below, --tiered-key and --store-option, which say more of sources."""
     below = click.option(
         "--below",
         is_flag=True,
@@ -74,11 +92,11 @@ def below_option(command: Command) -> Command:
         shell_complete=names.files,
         help="Private RSA key of encrypted tiered copies; more in KAFKAFS_TIERED_KEYS.",
     )
-    return below(keys(command))
+    return below(keys(store_option(command)))
 
 
 def source_argument(command: Command) -> Command:
-    """Add SOURCE..., one or more sources, --below and --tiered-key."""
+    """Add SOURCE..., one or more sources, and the options of `below_option`."""
     argument = click.argument(
         "sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files
     )
@@ -86,7 +104,7 @@ def source_argument(command: Command) -> Command:
 
 
 def one_source_argument(command: Command) -> Command:
-    """Add SOURCE, one source or a comma list, --below and --tiered-key."""
+    """Add SOURCE, one source or a comma list, and the options of `below_option`."""
     argument = click.argument("source", metavar="SOURCE", shell_complete=names.files)
     return argument(below_option(command))
 
@@ -192,7 +210,7 @@ def source_paths(sources: tuple[str, ...]) -> list[str]:
 
     A compressed file, an archive or "-" is unpacked. With --below, those below each named folder that is no log dir itself.
     """
-    paths = [path for source in sources for path in names.source_paths(source)]
+    paths = [STORES.local(path) for source in sources for path in names.source_paths(source)]
     if any(path == "-" or os.path.isfile(path) for path in paths):
         from kafkafs.unpacking import unpacked
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import engine
-from kafkafs.cli.arguments import jobs_option, moment_then, report_unread, source_paths
+from kafkafs.cli.arguments import (
+    jobs_option,
+    moment_then,
+    report_unread,
+    source_paths,
+    store_option,
+)
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.partitions import choice_of, partition_texts
 from kafkafs.cli.options.times import at_option
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@store_option
 @click.argument(
     "paths", metavar="SOURCE... TARGET", nargs=-1, required=True, shell_complete=names.files
 )

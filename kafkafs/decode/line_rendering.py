@@ -172,14 +172,11 @@ class Rendering(NamedTuple):
 
     def _plain_text_of(self, chunk: TextChunk, file: SourceFile) -> memoryview | None:
         """Decode a chunk of good batches in one call of the kernel; None if it holds anything else."""
-        if (
-            not chunk.is_whole
-            or chunk.end - chunk.start > _MOST_READ
-            or file.unreadable is not None
-        ):
+        if not chunk.is_whole or chunk.end - chunk.start > _MOST_READ or file.unreadable:
             return None
+        file.reach(chunk.start, chunk.end, chunk.end - chunk.start)
         return kernel.read_lines(
-            file.fd,
+            file.descriptor,
             chunk.start,
             chunk.end,
             chunk.rows,

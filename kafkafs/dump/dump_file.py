@@ -82,7 +82,8 @@ class DumpFile:
     @property
     def absolute(self) -> str:
         """Absolute path, with links unresolved, as java.io.File has it."""
-        return self.shown if self.shown.startswith("/") else f"{os.getcwd()}/{self.shown}"
+        is_whole = self.shown.startswith("/") or "://" in self.shown
+        return self.shown if is_whole else f"{os.getcwd()}/{self.shown}"
 
     @property
     def topic(self) -> str:

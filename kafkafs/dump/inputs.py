@@ -15,6 +15,7 @@ from engine.files.file_names import FileKind, parse_folder_name
 from engine.files.folder_entries import EntryKind
 from engine.files.read_failures import error_name, reason_of, way_out
 from engine.files.source_files import SourceRoot
+from engine.files.stores import STORES
 from engine.files.tries import tried
 from engine.log.foreign_sources import MOUNT_FIRST
 from engine.log.log_directory import open_source
@@ -158,7 +159,7 @@ def _expand_path(
             yield MissingInput(path, refusal)
             return
         kind = FileKind.LOG if refusal is None else None
-    file = DumpFile(root, name, path, kind, state)
+    file = DumpFile(root, name, STORES.shown(path), kind, state)
     folder = os.path.dirname(os.path.abspath(path))
     if not _is_chosen(folder, choice):
         yield MissingInput(path, _NOT_CHOSEN)
@@ -271,7 +272,7 @@ def _files(root: SourceRoot, folder: str, shown: str) -> Iterator[DumpFile]:
     for name in sorted(names):
         kind, state = kind_of(name)
         if kind is not None and kind is not FileKind.LOCK:
-            path = f"{shown.rstrip('/')}/{prefix}{name}"
+            path = f"{STORES.shown(shown).rstrip('/')}/{prefix}{name}"
             yield DumpFile(root, prefix + name, path, kind, state, is_named=False)
 
 

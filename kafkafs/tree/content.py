@@ -92,6 +92,8 @@ class FileContent(Content):
         size = min(size, self._end - start)
         if size <= 0:
             return b""
+        if self._file.unreadable is not None:
+            return None
         view = _buffer.view[:size]
         try:
             got = os.preadv(self._file.fd, [view], start, os.RWF_NOWAIT)

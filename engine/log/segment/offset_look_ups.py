@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from engine import kernel
 from engine.columns.batch_table import BatchRows
 from engine.columns.columns import Columns
-from engine.errors import CorruptRecordError
+from engine.errors import CorruptRecordError, UnreadableError
 from engine.lines.record_line import LineOptions
 from engine.log.segment import orders
 from engine.log.segment.batch_search import (
@@ -95,23 +95,29 @@ class OffsetLookUps(SegmentBytes):
         """Return whether no batch of the segment that is the first to reach an offset states this last offset."""
         return last_offset - offset > MAX_INT32 or self.bounds.is_above(last_offset)
 
-    def _leads_by_frames(self, opened: OpenSegment, start: Position, end: Position) -> bool:
-        """Return whether a look-up may follow frames: by a descriptor, with no batch known to be out of place, nor
-        bytes as unreadable.
+    def _reach_by_frames(self, opened: OpenSegment, start: Position, end: Position) -> Position:
+        """Return up to where a look-up may follow frames; `start` where no descriptor leads to the bytes, a batch is
+        known to be out of place, or bytes as unreadable.
         """
-        if opened.fd < 0:
-            return False
+        if opened.file.descriptor < 0:
+            return start
         if opened.in_order != orders.disordered and not self.is_in_order(opened):
-            return False
-        return not opened.file.unreadable or opened.can_be_read(start, end)
+            return start
+        if opened.file.unreadable and not opened.can_be_read(start, end):
+            return start
+        try:
+            return opened.file.reach(start, end)
+        except UnreadableError:
+            return start
 
     def record(self, offset: Offset) -> Columns | None:
         """Return the record with exactly this offset; None when there is none, or only `batch` can tell."""
         opened, start, end = self._begin(offset)
-        if not self._leads_by_frames(opened, start, end):
+        end = self._reach_by_frames(opened, start, end)
+        if end <= start:
             return None
         return kernel.read_record(
-            opened.fd, start, end, offset, largest=LARGE, budgets=self.budgets
+            opened.file.descriptor, start, end, offset, largest=LARGE, budgets=self.budgets
         )
 
     def line(self, offset: Offset, options: LineOptions) -> tuple[bytes, Timestamp] | None:
@@ -119,10 +125,13 @@ class OffsetLookUps(SegmentBytes):
         a record of a transaction.
         """
         opened, start, end = self._begin(offset)
-        if not self._leads_by_frames(opened, start, end):
+        end = self._reach_by_frames(opened, start, end)
+        if end <= start:
             return None
         found = kernel.read_line(
-            opened.fd, start, end, offset, options.bare, most=LARGE, budgets=self.budgets
+            *(opened.file.descriptor, start, end, offset, options.bare),
+            most=LARGE,
+            budgets=self.budgets,
         )
         if found is None or options.mask is None:
             return found
@@ -143,8 +152,9 @@ class OffsetLookUps(SegmentBytes):
         opened, start, end = self._begin(offset)
         largest = min(self.budgets.batch_bytes, LARGE)
         run = None
-        if self._leads_by_frames(opened, start, end):
-            found = kernel.read_batch(opened.fd, start, end, offset, largest=largest)
+        end = self._reach_by_frames(opened, start, end)
+        if end > start:
+            found = kernel.read_batch(opened.file.descriptor, start, end, offset, largest=largest)
             if found is None:
                 run = self._located_batch(offset, before_large)
             else:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from engine import kernel
 from engine.coding.layout import Buffer
@@ -25,10 +25,11 @@ from engine.files.source_files import SourceFile, SourceRoot
 from engine.files.unopened_file import UnopenedFile, known_status
 from engine.files.unreadable import MEDIA_ERRORS
 from engine.index.offset_index import ENTRY, OffsetIndex
-from engine.index.slots import WARM_BYTES, BytesSlots
+from engine.index.position_hints import PositionHints, SmallIndexHints
+from engine.index.slots import WARM_BYTES
 from engine.log.segment.damage import DamageKind
 from engine.log.segment.problems import Problems
-from engine.units import MAX_INT32, Offset, OffsetPosition, Position, Slot
+from engine.units import MAX_INT32, Offset, OffsetPosition, Position
 
 if TYPE_CHECKING:
     from engine.kernel.python import Location
@@ -46,66 +47,6 @@ _TRY_AGAIN_AFTER = 1.0
 _ENTRY_AT = ENTRY.plain.unpack_from
 
 Found = TypeVar("Found")
-
-
-class PositionHints(Protocol):
-    """Positions at which the batch with an offset may start; hints that the reader checks."""
-
-    __slots__ = ()
-
-    def floor(self, offset: Offset) -> OffsetPosition:
-        """Return the hint with the largest offset at or below an offset; the segment's start without one."""
-
-    def position(self, offset: Offset) -> Position:
-        """Return the position of that hint."""
-
-    def known_position(self, offset: Offset) -> Position | None:
-        """Return the position of that hint; None if a file may have to be read for it."""
-
-
-class SmallIndexHints(PositionHints):
-    """Hints of an offset index that is kept in memory."""
-
-    __slots__ = ("_base_offset", "_count", "_data")
-
-    def __init__(self, data: Buffer, base_offset: Offset) -> None:
-        self._data = data
-        self._base_offset = base_offset
-        self._count = len(BytesSlots(data, ENTRY.size))  # without the zeros at the end
-
-    @property
-    def first_offset(self) -> Offset:
-        """Offset of the first entry, the base offset without one."""
-        return self._offset_at(0)
-
-    @property
-    def last_offset(self) -> Offset:
-        """Offset of the last entry, the base offset without one."""
-        return self._offset_at(self._count - 1)
-
-    def _offset_at(self, slot: Slot) -> Offset:
-        return self._base_offset + (
-            _ENTRY_AT(self._data, slot * ENTRY.size)[0] if self._count else 0
-        )
-
-    def floor(self, offset: Offset) -> OffsetPosition:
-        base = self._base_offset
-        if offset >= base and self._count:
-            slot = kernel.floor_slot(self._data, self._count, 8, 0, False, offset - base)
-            if slot >= 0:
-                relative, position = _ENTRY_AT(self._data, slot * ENTRY.size)
-                if position >= 0:
-                    return OffsetPosition(base + relative, position)
-        return OffsetPosition(base, 0)
-
-    def position(self, offset: Offset) -> Position:
-        if not self._count:
-            return 0
-        slot = kernel.floor_slot(self._data, self._count, 8, 0, False, offset - self._base_offset)
-        return max(_ENTRY_AT(self._data, slot * ENTRY.size)[1], 0) if slot >= 0 else 0
-
-    def known_position(self, offset: Offset) -> Position | None:
-        return self.position(offset)
 
 
 class _Page(NamedTuple):
@@ -267,21 +208,26 @@ class OpenSegment:
     """The open records file of a segment, and its hints.
 
     Attributes:
-        file, fd: the records file; -1 if no descriptor leads to its bytes.
+        file: the records file.
         hints: positions of batches.
         size: size of the file when it was opened.
         in_order, sound: `orders.disordered` when no batch was known to be out of place, for a look-up and for a scan.
         was_used: whether the segment was used since the last round of `OpenSegments`.
     """
 
-    __slots__ = ("fd", "file", "hints", "in_order", "size", "sound", "was_used")
+    __slots__ = ("file", "hints", "in_order", "size", "sound", "was_used")
 
     def __init__(self, file: SourceFile, hints: PositionHints) -> None:
-        self.file, self.fd = file, file.fd
+        self.file = file
         self.hints = hints
         self.size = file.opened_as.st_size
         self.in_order = self.sound = -1
         self.was_used = False
+
+    @property
+    def fd(self) -> int:
+        """Descriptor for calls that may read any byte of the records file; -1 if none leads to its bytes."""
+        return self.file.fd
 
     def can_be_read(self, start: Position, end: Position) -> bool:
         """Return whether a look-up from `start` touches no unreadable stretch; asked for a file that has some."""
@@ -291,16 +237,23 @@ class OpenSegment:
         self, start: Position, end: Position, offset: Offset, scratch: bytearray, largest: int
     ) -> Location | None:
         """Locate a batch as `kernel.locate` does; return None also for wrong frames and unreadable bytes."""
-        if self.fd < 0 or (self.file.unreadable and not self.can_be_read(start, end)):
+        if self.file.descriptor < 0 or (self.file.unreadable and not self.can_be_read(start, end)):
             return None
-        try:
-            return kernel.locate(self.fd, start, end, offset, scratch, largest=largest)
-        except (CorruptRecordError, LimitExceededError):
-            return None
-        except OSError as error:
-            if error.errno not in MEDIA_ERRORS:
-                raise
-            return None
+        fd, reach, size = self.file.descriptor, start, None
+        while reach < end:
+            try:
+                reach = self.file.reach(start, end, size)
+                found = kernel.locate(fd, start, reach, offset, scratch, largest=largest)
+                if found is not None:
+                    return found
+            except (CorruptRecordError, LimitExceededError):
+                pass
+            except OSError as error:
+                if error.errno not in MEDIA_ERRORS:
+                    raise
+                return None
+            size = 4 * (reach - start)  # a part is not all only for a stored file
+        return None
 
 
 class SegmentFiles:

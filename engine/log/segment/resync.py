@@ -25,6 +25,7 @@ from engine.budgets import Budgets, MiB
 from engine.coding.checksums import crc32, crc32c
 from engine.coding.fixed_width import read_int64, read_uint32
 from engine.columns.batch_table import BATCH_ROW, BatchRow
+from engine.files.source_files import SourceFile
 from engine.files.unreadable import FilledFile, Stretch
 from engine.files.zeros import behind_hole, first_data
 from engine.log.segment.damage import DamageKind
@@ -220,8 +221,9 @@ class Resync:
 
     @property
     def _fd(self) -> int:
-        """Descriptor of the file, -1 for a file without one."""
-        return int(getattr(self.file.file, "fd", -1))
+        """Descriptor of the file, -1 for one without, and for a stored file, whose holes are not the object's."""
+        file = self.file.file
+        return file.fd if type(file) is SourceFile else -1
 
     def unreadable(self, position: Position, size: int) -> tuple[Stretch, ...]:
         """Return the unreadable stretches met so far that touch [position, position + size)."""

@@ -47,7 +47,7 @@ class TieredRoot(SourceRoot):
     ) -> None:
         super().__init__(path, open_files=open_files, cross_device=cross_device)
         self._plain = SourceRoot(path, open_files=1, cross_device=cross_device)
-        self._plain.when_exhausted = self._free_descriptors
+        self._plain.when_exhausted = self.free_descriptors
         self._only = only
         self._look_lock = RLock()
         self._folders: Mapping[str, TieredFolder] | None = None
@@ -185,24 +185,36 @@ def is_tiered(root: SourceRoot) -> bool:
 class _CutFile(SourceFile):
     """A file up to a position; the bytes after it are not part of the log."""
 
-    __slots__ = ("_end",)
+    __slots__ = ("_end", "_file")
 
     def __init__(self, file: SourceFile, end: Position) -> None:
-        fd, file.fd = file.fd, -1
+        self._file = file
         status = file.opened_as
-        super().__init__(fd, file.path, with_size(status, min(end, status.st_size)))
+        super().__init__(file.descriptor, file.path, with_size(status, min(end, status.st_size)))
+        self.unreadable = file.unreadable
         self._end = end
 
+    @property
+    def fd(self) -> int:
+        return self._file.fd
+
+    def close(self) -> None:
+        self.descriptor = -1
+        self._file.close()
+
+    def reach(self, start: int, end: int, size: int | None = None) -> int:
+        return self._file.reach(start, min(end, self._end), size)
+
     def stat(self) -> os.stat_result:
-        status = super().stat()
+        status = self._file.stat()
         return with_size(status, min(self._end, status.st_size))
 
     def size(self) -> int:
-        return min(super().size(), self._end)
+        return min(self._file.size(), self._end)
 
     def read_at(self, position: int, size: int) -> bytes:
-        return super().read_at(position, min(size, max(self._end - position, 0)))
+        return self._file.read_at(position, min(size, max(self._end - position, 0)))
 
     def read_into(self, buffer: bytearray | memoryview, position: int) -> int:
         view = memoryview(buffer).cast("B")
-        return super().read_into(view[: max(self._end - position, 0)], position)
+        return self._file.read_into(view[: max(self._end - position, 0)], position)

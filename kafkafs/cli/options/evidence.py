@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from engine.clock import SYSTEM_CLOCK
+from engine.files.stores import STORES
 from engine.json_facts import facts_of
 from engine.lines.json_text import time_json
 from engine.version import __version__
@@ -172,7 +173,7 @@ def _circumstances(paths: Sequence[str]) -> dict[str, Any]:
         "kernel": kernel.name,
         "kafka": CURRENT,
         "command": ["kafkafs", *sys.argv[1:]],
-        "sources": [os.path.abspath(path) for path in paths],
+        "sources": [STORES.shown(os.path.abspath(path)) for path in paths],
         "workingDirectory": os.getcwd(),
         "host": socket.gethostname(),
         "user": user,

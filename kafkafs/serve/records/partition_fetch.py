@@ -7,7 +7,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from engine.errors import KafkaStorageError
-from engine.files.source_files import EXHAUSTED
+from engine.files.source_files import EXHAUSTED, SourceFile
 from engine.log.partition_log import PartitionLog
 from engine.log.view.log_view import LogView
 from engine.record.attributes import TimestampType
@@ -282,8 +282,9 @@ class PartitionFetch:
             look.know_good(segment, file, start)
         if stop > start:
             piece = FileSlice(file, start, stop - start)
-            # Only a descriptor can be sent from.
-            answer.pieces = (piece if file.fd >= 0 else file.read_at(start, stop - start),)
+            # Only a descriptor can be sent from, and only one of all of the bytes.
+            is_sent = type(file) is SourceFile and file.fd >= 0
+            answer.pieces = (piece if is_sent else file.read_at(start, stop - start),)
         if answer.aborted is not None:
             has_transactions = look.proof(file).has_transactions
             fetched = FetchedRange(segment, offset, start, max(stop, start))

@@ -129,7 +129,7 @@ class FollowedLogs:
         found = []
         for root in self._source.roots:
             try:
-                status = os.stat(root.path)
+                status = os.stat(root.local)
             except OSError:
                 continue
             found.append((status.st_dev, status.st_ino))

@@ -14,6 +14,7 @@ from typing import IO
 import click
 
 from engine.errors import SourceError
+from engine.files.stores import STORES
 from kafkafs.exit_codes import EXIT_CANNOT_READ
 
 MOST_MESSAGE = 1000
@@ -76,6 +77,7 @@ def say(text: str, *, err: bool = False, hang: int | None = None) -> None:
         err: print on standard error.
         hang: spaces before what is continued; by default 2 more than the line begins with.
     """
+    text = STORES.shown(text)
     room = terminal_columns(sys.stderr if err else sys.stdout)
     click.echo(text if room is None else wrapped(text, room, hang), err=err)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import chain, groupby
 from operator import itemgetter
@@ -33,7 +32,7 @@ def describe_log_dirs(cluster: ClusterView, request: Request) -> Fields:
 def _log_dir(cluster: ClusterView, root: SourceRoot, wanted: _Wanted) -> Fields:
     try:
         root.check_there()
-        system = os.statvfs(root.path)
+        system = root.statvfs()
         logs = sorted(_logs(cluster, root, wanted), key=itemgetter("name", "partitionIndex"))
     except (KafkaStorageError, OSError):
         return {"errorCode": ErrorCode.KAFKA_STORAGE_ERROR, "logDir": root.path}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from engine.cut.moment import Moment
 from engine.cut.opening import open_at
 from engine.errors import SourceError
+from engine.files.stores import STORES
 from engine.log.log_directory import LogSource
 from kafkafs.spark.errors import OptionError
 
@@ -36,7 +37,7 @@ def resolved(paths: Sequence[str]) -> list[str]:
         OptionError: a wildcard matches nothing.
     """
     found: list[str] = []
-    for path in paths:
+    for path in map(STORES.local, paths):
         local = path.removeprefix("file://") if path.startswith("file:///") else path
         if os.path.lexists(local) or not glob.has_magic(local):
             found.append(os.path.abspath(local))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from engine.cut.opening import cut_of
 from engine.cut.sent_cut import SentCut
 from engine.errors import SourceError
+from engine.files.stores import STORES
 from engine.log.log_directory import LogSource
 from engine.replicas.cluster_source import open_cluster
 from kafkafs.table.splits.log_dir_owners import owners_of
@@ -46,7 +47,7 @@ class Volume:
         """Return the volume of a source that was opened from the paths."""
         cut = cut_of(source)
         sent = None if cut is None else SentCut(source, cut)
-        return cls(tuple(paths), owners_of(source), sent)
+        return cls(tuple(map(STORES.shown, paths)), owners_of(source), sent)
 
     def open(self) -> LogSource:
         """Open the source on this host.

@@ -16,6 +16,7 @@ from engine import kernel
 from engine.errors import CorruptRecordError
 from engine.files.source_files import SourceRoot
 from engine.index.offset_index import OffsetIndex
+from engine.index.position_hints import SmallIndexHints
 from engine.index.slots import WARM_BYTES
 from engine.lines.record_line import LineOptions
 from engine.log.segment import open_segments, orders
@@ -27,7 +28,6 @@ from engine.log.segment.open_segments import (
     NoHints,
     OpenSegments,
     SegmentFiles,
-    SmallIndexHints,
     UnreadHints,
     WalkedHints,
 )

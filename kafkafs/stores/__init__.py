@@ -1,0 +1,1 @@
+"""Object stores as sources: s3://, gs:// and az://."""
