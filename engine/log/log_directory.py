@@ -468,8 +468,7 @@ def open_source(
     Raises:
         SourceError: a path is missing, cannot be read, is empty, or has no files of Kafka.
     """
-    names = list(map(STORES.local, [paths] if isinstance(paths, str) else paths))
-    if not names:
+    if not (names := list(map(STORES.local, [paths] if isinstance(paths, str) else paths))):
         raise SourceError("no source was named", hint=HINT)
     problems = Problems()
     directories = []

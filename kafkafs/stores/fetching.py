@@ -27,7 +27,7 @@ from engine.budgets import MiB
 from engine.errors import STORE_FAILURES, SourceError
 from engine.log.log_dirs_below import is_partition_name
 from kafkafs.stores.mirror_folder import PIECE, SOCKET, Pieces, in_order, make_tree, pieces_of
-from kafkafs.stores.object_client import ObjectClient, StoredObject
+from kafkafs.stores.object_client import ListedObject, ObjectClient
 from kafkafs.stores.store_options import StoreOptions
 from kafkafs.unpacked_folders import is_used
 
@@ -54,7 +54,7 @@ class Fetcher:
     """
 
     def __init__(
-        self, client: ObjectClient, objects: list[StoredObject], pieces: Pieces, space: int
+        self, client: ObjectClient, objects: list[ListedObject], pieces: Pieces, space: int
     ) -> None:
         self._client = client
         self._objects = objects
@@ -192,14 +192,14 @@ def _seen(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-async def list_objects(client: ObjectClient) -> list[StoredObject]:
+async def list_objects(client: ObjectClient) -> list[ListedObject]:
     """Return the objects of a source, in order: those below its prefix, or the one that it names.
 
     For a partition's folder the files of the log dir above belong to it.
 
     Raises OSError, SourceError.
     """
-    found: list[StoredObject] = []
+    found: list[ListedObject] = []
     async for batch in client.list(client.prefix):
         found += batch
         if len(found) > MOST_OBJECTS:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from engine.files.stores import MARK
-from kafkafs.stores.object_client import StoredObject
+from kafkafs.stores.object_client import ListedObject
 
 PIECE = 64 * 1024
 """Bytes that are fetched at least."""
@@ -35,13 +35,13 @@ def path_of(key: str) -> str | None:
 
 
 def make_tree(
-    inside: str, top: str, objects: Iterable[StoredObject]
-) -> tuple[list[StoredObject], int]:
+    inside: str, top: str, objects: Iterable[ListedObject]
+) -> tuple[list[ListedObject], int]:
     """Make the files of the objects below a folder; return the objects in the order of their numbers, and how many have no file.
 
     Raises OSError.
     """
-    made: list[StoredObject] = []
+    made: list[ListedObject] = []
     table = array("Q")
     folders: set[str] = set()
     left_out = piece = 0
@@ -62,7 +62,7 @@ def make_tree(
     return made, left_out
 
 
-def _make_file(path: str, found: StoredObject, folders: set[str]) -> int | None:
+def _make_file(path: str, found: ListedObject, folders: set[str]) -> int | None:
     """Make the file of an object; return its inode, None if a prefix and an object have one name."""
     folder = path.rpartition("/")[0]
     try:
@@ -81,7 +81,7 @@ def _make_file(path: str, found: StoredObject, folders: set[str]) -> int | None:
         os.close(fd)
 
 
-def in_order(objects: Iterable[StoredObject]) -> Sequence[StoredObject]:
+def in_order(objects: Iterable[ListedObject]) -> Sequence[ListedObject]:
     """Return the objects in the order of their keys, each once."""
     return sorted({each.key: each for each in objects}.values())
 
@@ -89,7 +89,7 @@ def in_order(objects: Iterable[StoredObject]) -> Sequence[StoredObject]:
 class Pieces:
     """Which pieces of the objects are there, for the process that fetches them."""
 
-    def __init__(self, inside: str, objects: Sequence[StoredObject]) -> None:
+    def __init__(self, inside: str, objects: Sequence[ListedObject]) -> None:
         self._path = f"{inside}/{BYTES}"
         self._fd = os.open(f"{inside}/{PIECES}", os.O_RDWR | os.O_CLOEXEC)
         self.there = bytearray(os.fstat(self._fd).st_size)

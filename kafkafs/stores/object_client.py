@@ -33,7 +33,7 @@ _ARCHIVED = "InvalidObjectState"
 _BUSY = ("SlowDown", "ServerBusy", "429", "503")
 
 
-class StoredObject(NamedTuple):
+class ListedObject(NamedTuple):
     """An object as it was listed: its key, size, etag, and time of its last change in nanoseconds."""
 
     key: str
@@ -63,7 +63,7 @@ class ObjectClient:
     def _impatient(self) -> Any:  # noqa: ANN401
         return _opened(self._parts.scheme, self._parts.netloc, self._options, _NO_TRIES)
 
-    async def list(self, prefix: str) -> AsyncIterator[Sequence[StoredObject]]:
+    async def list(self, prefix: str) -> AsyncIterator[Sequence[ListedObject]]:
         """Yield the objects below a prefix, some at a time, without those at the prefix itself. Raises OSError."""
         import obstore
 
@@ -73,7 +73,7 @@ class ObjectClient:
         except Exception as error:  # noqa: BLE001
             raise failure(error) from None
 
-    async def list_files(self, prefix: str) -> Sequence[StoredObject]:
+    async def list_files(self, prefix: str) -> Sequence[ListedObject]:
         """Return the objects that are directly below a prefix. Raises OSError."""
         import obstore
 
@@ -83,7 +83,7 @@ class ObjectClient:
             raise failure(error) from None
         return [_object_of(meta) for meta in found["objects"]]
 
-    async def head(self, key: str) -> StoredObject | None:
+    async def head(self, key: str) -> ListedObject | None:
         """Return the object of a key; None if it is not there. Raises OSError."""
         import obstore
 
@@ -94,7 +94,7 @@ class ObjectClient:
         except Exception as error:  # noqa: BLE001
             raise failure(error) from None
 
-    async def read(self, found: StoredObject, start: int, end: int, *, patient: bool) -> Any:  # noqa: ANN401
+    async def read(self, found: ListedObject, start: int, end: int, *, patient: bool) -> Any:  # noqa: ANN401
         """Return a buffer of bytes of an object, as it was listed. Raises OSError."""
         import obstore
 
@@ -167,9 +167,9 @@ def _of_profile(name: str) -> Any:  # noqa: ANN401
     return Boto3CredentialProvider(boto3.Session(profile_name=name))
 
 
-def _object_of(meta: Any) -> StoredObject:  # noqa: ANN401
+def _object_of(meta: Any) -> ListedObject:  # noqa: ANN401
     modified = int(meta["last_modified"].timestamp() * 1000) * 1_000_000
-    return StoredObject(meta["path"], meta["size"], meta["e_tag"], modified)
+    return ListedObject(meta["path"], meta["size"], meta["e_tag"], modified)
 
 
 def failure(error: Exception) -> OSError:
