@@ -42,6 +42,7 @@ WRITING = {
     "dump": (ORDERS,),
     "diff": (CURRENT, "--at", "@0"),
     "du": (CURRENT,),
+    "erase": ("--plan", "--topic", "orders", "--key", "k341", CURRENT),
     "export": (ORDERS, "TARGET", "--format", "jsonl"),
     "get": (CURRENT, "orders", "k341", "--quiet"),
     "grep": (".", ORDERS),
