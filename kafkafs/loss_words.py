@@ -63,8 +63,10 @@ def closing(totals: LossTotals, when: str = "") -> str:
     amount = counted(totals.offsets, "offset") if totals.offsets else "an unknown number of offsets"
     up_to = "" if totals.is_certain else "up to "
     span = time_span(totals.before, totals.after)
-    is_somewhere = totals.swapped or totals.misplaced or totals.moving
+    is_somewhere = totals.swapped or totals.misplaced or totals.moving or totals.unread
     here = "lost here" if is_somewhere else "lost for good here"
+    if totals.unread and totals.unread == totals.offsets:
+        here = "not readable here"
     lost = f"{here}: {up_to}{amount} in {counted(totals.partitions, 'partition')}"
     parts = [", ".join(filter(None, (lost, span, when)))]
     if totals.swapped:
@@ -76,6 +78,8 @@ def closing(totals: LossTotals, when: str = "") -> str:
             f"up to {totals.misplaced:,} of them in batches that state wrong offsets, which kafkafs rebuild puts right"
             " where it can"
         )
+    if 0 < totals.unread < totals.offsets:
+        parts.append(f"up to {totals.unread:,} of them in bytes that could not be read")
     if totals.moving:
         parts.append(f"{totals.moving:,} of them in future logs alone: the current logs have them")
     return "; ".join(parts)

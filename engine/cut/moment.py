@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.cut.coordinators import last_end
 from engine.errors import KafkaStorageError
 from engine.log.log_directory import LogSource
 from engine.log.view.log_view import LogView
@@ -107,6 +106,8 @@ def _after_transaction(source: LogSource, transactional_id: str) -> FoundMoment:
     views = [
         each.view_or_none() for each in logs if each.topic_partition.topic == TRANSACTION_STATE
     ]
+    from engine.cut.coordinators import last_end
+
     ended = last_end((each for each in views if each is not None), transactional_id)
     if ended is None:
         raise MomentError(f"no coordinator tells of a transaction of {transactional_id} that ended")

@@ -13,6 +13,7 @@ from engine.verdict.loss import Loss
 
 _SWAP = FileState.SWAP.value
 _OFFSET_ORDER = "offset_order"
+_UNREADABLE = "unreadable"
 _FUTURE = FolderState.FUTURE.value
 
 
@@ -29,6 +30,7 @@ class LossTotals(NamedTuple):
         misplaced: offsets among them in the place of whole batches that state wrong offsets, which a rebuild puts right
             where the neighbours prove the right ones.
         moving: offsets among them that future logs lost, and the logs did not that they are copies of.
+        unread: offsets among them whose bytes nobody could read here: a device, a store or a key refused them.
     """
 
     offsets: int = 0
@@ -39,6 +41,7 @@ class LossTotals(NamedTuple):
     swapped: int = 0
     misplaced: int = 0
     moving: int = 0
+    unread: int = 0
 
     @classmethod
     def of(cls, losses: Iterable[Loss]) -> LossTotals:
@@ -46,6 +49,7 @@ class LossTotals(NamedTuple):
         ranges: dict[str, list[tuple[Offset, Offset]]] = {}
         swapped: dict[str, list[tuple[Offset, Offset]]] = {}
         misplaced: dict[str, list[tuple[Offset, Offset]]] = {}
+        unread: dict[str, list[tuple[Offset, Offset]]] = {}
         moving: set[str] = set()
         before: list[Timestamp] = []
         after: list[Timestamp] = []
@@ -58,6 +62,8 @@ class LossTotals(NamedTuple):
                     swapped.setdefault(loss.partition, []).append(found[-1])
                 if loss.damage_kinds == (_OFFSET_ORDER,):
                     misplaced.setdefault(loss.partition, []).append(found[-1])
+                if loss.damage_kinds == (_UNREADABLE,):
+                    unread.setdefault(loss.partition, []).append(found[-1])
                 if loss.partition.endswith(_FUTURE) and any(
                     each.kind is ElsewhereKind.COPY for each in loss.elsewhere
                 ):
@@ -74,6 +80,7 @@ class LossTotals(NamedTuple):
             sum(map(_covered, swapped.values())),
             sum(map(_covered, misplaced.values())),
             sum(_only_in(ranges[name], ranges.get(_log_of(name), [])) for name in moving),
+            sum(map(_covered, unread.values())),
         )
 
     @classmethod
@@ -89,6 +96,7 @@ class LossTotals(NamedTuple):
             sum(each.swapped for each in every),
             sum(each.misplaced for each in every),
             sum(each.moving for each in every),
+            sum(each.unread for each in every),
         )
 
     @classmethod
@@ -103,6 +111,7 @@ class LossTotals(NamedTuple):
             facts.get("inSwapFiles", 0),
             facts.get("inMisplacedBatches", 0),
             facts.get("inFutureLogs", 0),
+            facts.get("inUnreadBytes", 0),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -117,6 +126,8 @@ class LossTotals(NamedTuple):
             facts["inMisplacedBatches"] = self.misplaced
         if self.moving:
             facts["inFutureLogs"] = self.moving
+        if self.unread:
+            facts["inUnreadBytes"] = self.unread
         return facts
 
 

@@ -110,11 +110,11 @@ def erase(paths: tuple[str, ...], plans: bool, **given: Any) -> None:  # noqa: A
     leader epochs go on.
 
     \b
-    kafkafs erase --plan --key user-4711 /disks/broker-1 /disks/broker-2 /disks/broker-3
-    kafkafs erase --key user-4711 --scan anna@example.org /disks/broker-* /srv/erased
-    kafkafs erase --where '.value.user == "u-7"' --topic clicks /disks/broker-* /srv/erased
+    kafkafs erase --plan --key user-4711 /disks/broker-*
+    kafkafs erase --key user-4711 --scan anna@example.org /disks/* /srv/erased
+    kafkafs erase --where '.value.user == "u-7"' -t clicks /disks/* /srv/erased
     kafkafs grep 4711 /disks/broker-1 --topic orders > found.jsonl
-    kafkafs erase --records found.jsonl /disks/broker-* /srv/erased --manifest case.json --sign ~/.ssh/id_ed25519
+    kafkafs erase --records found.jsonl --manifest case.json /disks/* /srv/erased
     kafkafs erase --verify case.json /srv/erased
 
     The result is searched for the keys and values of the erased records and for each TEXT: decoded, as bytes, in

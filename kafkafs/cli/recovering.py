@@ -113,7 +113,7 @@ def recover(paths: tuple[str, ...], plans: bool, **given: Any) -> None:  # noqa:
     kafkafs recover --plan /disks/broker-1 /disks/broker-2 /disks/broker-3
     kafkafs recover /disks/broker-1 /disks/broker-2 /disks/broker-3 /srv/recovered
     kafkafs recover --nodes nodes.toml --hold /disks/broker-* /srv/recovered
-    kafkafs recover --at before-delete:orders --hold /disks/broker-* /srv/recovered
+    kafkafs recover --at before-delete:orders /disks/broker-* /srv/recovered
 
     Exit status: 0 nothing is lost, 1 something is doubtful or lost (the first line says it), 2 refused, 3 cannot read.
     """

@@ -204,7 +204,7 @@ def serve(
     kafkafs serve /var/lib/kafka/data --topic orders --skip-damaged
     kafkafs serve /var/lib/kafka/data --metrics 127.0.0.1:9308
     kafkafs serve /data --also-listen 0.0.0.0:9094=kafka-old.example:9094
-    kafkafs serve /var/lib/kafka/data --password-file readers --audit-log /var/log/reads.jsonl
+    kafkafs serve /var/lib/kafka/data --audit-log /var/log/reads.jsonl
     kafkafs serve mailed/payments.log --rename payments=orders-3
     kafkafs serve /var/lib/kafka/data --schema-registry 127.0.0.1:8081
     kafkafs serve /var/lib/kafka/data -b --print-config > client.properties

@@ -175,6 +175,7 @@ NO_MASK = {
     "completion": _NO_RECORDS,
     "diff": _REPLAY,
     "du": _NO_RECORDS,
+    "erase": _BYTES + _OTHER,
     "groups": _REPLAY,
     "help": _NO_RECORDS,
     "offsets": _NO_RECORDS,

@@ -55,6 +55,18 @@ def test_a_batch_that_states_wrong_offsets_is_not_lost_for_good() -> None:
     assert LossTotals.from_json(totals.to_json()) == totals
 
 
+def test_what_could_not_be_read_is_not_lost_for_good() -> None:
+    unread = replace(loss(0, 10), damage_kinds=("unreadable",))
+    totals = LossTotals.of([unread])
+    assert closing(totals) == ("not readable here: 10 offsets in 1 partition")
+    totals = LossTotals.of([unread, loss(20, 30)])
+    assert closing(totals) == (
+        "lost here: 20 offsets in 1 partition; up to 10 of them in bytes that could not be read"
+    )
+    assert LossTotals.from_json(totals.to_json()) == totals
+    assert LossTotals.joined([totals, totals]).unread == 20
+
+
 def test_what_only_a_future_log_lost_the_log_has() -> None:
     lost = [loss(0, 10, COPY, partition=FUTURE), loss(4, 6)]
     totals = LossTotals.of(lost)
