@@ -17,8 +17,6 @@ from engine.log.segment.scan import CHUNK, BatchRun, Damage, scan
 from engine.units import Position
 
 Kept: TypeAlias = "npt.NDArray[np.bool_]"
-_MOST_HITS = 1000
-"""Places in some decoded records after which no more are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +139,17 @@ class Traces:
         first, last = int(starts.min()), int(ends.max())
         if first >= last:
             return
-        is_left = np.zeros(len(table), np.bool_)
-        is_left[left] = True
+        by_start = left[np.argsort(starts[left], kind="stable")]
+        begins = starts[by_start]
         seen: set[tuple[int, Trace]] = set()
         for at, needle in self._needles.found(columns.arena[first:last]):
-            inside = (starts <= first + at) & (first + at < ends) & is_left
-            for index in np.flatnonzero(inside)[:1].tolist():
-                trace = self._trace(columns, index, first + at, needle, path)
-                if (index, trace) not in seen:
-                    seen.add((index, trace))
-                    self._note(columns, index, trace)
-            if len(seen) >= _MOST_HITS:
-                return
+            place = int(begins.searchsorted(first + at, "right")) - 1
+            if place < 0 or first + at >= ends[index := int(by_start[place])]:
+                continue
+            trace = self._trace(columns, index, first + at, needle, path)
+            if (index, trace) not in seen:
+                seen.add((index, trace))
+                self._note(columns, index, trace)
 
     def _with_short_keys(self, columns: Columns, left: npt.NDArray[np.intp]) -> Iterator[int]:
         if self._short:

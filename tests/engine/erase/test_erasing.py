@@ -102,6 +102,16 @@ def test_a_copy_in_any_form_is_found_and_nothing_is_called_done(
     )
 
 
+def test_a_copy_behind_many_values_that_are_only_alike_is_found(log_dir: Path) -> None:
+    """The same value under other keys does not count, and hides none that does."""
+    value = b"value of %s 0" % WHO
+    records = [Rec(value, b"other %d" % number) for number in range(1200)]
+    builders.write_segment(log_dir / "mirror-0", [builders.batch([*records, Rec(value, None)])])
+    report = erased(log_dir)
+    found = {each["isCopy"]: each["records"] for each in report["traces"] if each["of"] == "value"}
+    assert (found, report["done"]) == ({False: 1200, True: 1}, False)
+
+
 def test_a_text_beside_the_logs_is_found(log_dir: Path) -> None:
     (log_dir / "bootstrap.checkpoint").write_bytes(b"\0\1anna@example.org\0")
     report = erased(log_dir, texts=[b"anna@example.org"])
