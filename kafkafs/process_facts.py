@@ -1,10 +1,13 @@
-"""What this process costs: memory, descriptors, threads."""
+"""What this process costs: memory, descriptors, threads; and who runs it where."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import resource
+import socket
 import threading
+from contextlib import suppress
 from typing import Any
 
 
@@ -16,6 +19,14 @@ def process_facts() -> dict[str, Any]:
         "openDescriptors": len(os.listdir("/proc/self/fd")),
         "threads": threading.active_count(),
     }
+
+
+def host_and_user() -> dict[str, str]:
+    """Return the names of this machine and of the user, for JSON; a user without a name has a number."""
+    user = str(os.getuid())
+    with suppress(KeyError):
+        user = pwd.getpwuid(os.getuid()).pw_name
+    return {"host": socket.gethostname(), "user": user}
 
 
 def resident_bytes() -> int:

@@ -102,12 +102,13 @@ def _before_deletion(source: LogSource, topic: str) -> FoundMoment:
 
 
 def _after_transaction(source: LogSource, transactional_id: str) -> FoundMoment:
+    # Imported here: other moments need no coordinators.
+    from engine.cut.coordinators import last_end
+
     logs = source.partitions().values()
     views = [
         each.view_or_none() for each in logs if each.topic_partition.topic == TRANSACTION_STATE
     ]
-    from engine.cut.coordinators import last_end
-
     ended = last_end((each for each in views if each is not None), transactional_id)
     if ended is None:
         raise MomentError(f"no coordinator tells of a transaction of {transactional_id} that ended")

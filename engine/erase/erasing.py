@@ -159,6 +159,7 @@ class _Erase:
         self._disk = disk
         self._advance = advance
         self._drops_damage = drops_damage
+        self._records: set[str] = set()  # paths of the new records files
 
     def plan(self, texts: Sequence[bytes]) -> None:
         """Choose the records, and look where else they stand."""
@@ -263,6 +264,8 @@ class _Erase:
         source = file.open()
         size, status = source.size(), source.stat()
         path = os.path.join(folder, file.new_path)
+        if file.is_records:
+            self._records.add(file.new_path)
         self._disk.make_folder(os.path.dirname(path))
         with self._disk.open(path, exclusive=True) as made:
             new = NewFile(made, partial(self._advance, "written"))
@@ -304,15 +307,10 @@ class _Erase:
         """Look for what was erased in all files of the target."""
         traces = self._state.traces
         assert traces is not None
-        records = {
-            file.new_path
-            for name, source in self._state.sources.items()
-            for file in files_of(source, name)
-            if file.is_records
-        }
         for each in files:
             with self._disk.open(os.path.join(folder, each.path), writable=False) as file:
-                look = traces.look if each.path in records else traces.look_at_bytes
+                is_records = each.path in self._records
+                look = traces.look if is_records else traces.look_at_bytes
                 look(file, each.size, each.path)
             self._advance("verified", each.size)
 

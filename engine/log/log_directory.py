@@ -30,7 +30,7 @@ from engine.log.segment.problems import ProblemEntry, Problems
 from engine.log.source_checkpoints import SourceCheckpoints
 from engine.log.source_directory import NOT_FOLLOWED, OtherEntry, SourceDirectory
 from engine.log.source_identity import HINT, identify, readable
-from engine.log.tiered.root import is_tiered
+from engine.log.tiered.root import TieredRoot
 
 if TYPE_CHECKING:
     from engine.log.joined_logs import Join, JoinedLog
@@ -238,7 +238,8 @@ class LogSource:
     def are_of_two_nodes(self, root: SourceRoot, other: SourceRoot) -> bool:
         """Return whether the meta.properties of two roots' log dirs have different node ids, or one is tiered copies."""
         nodes = {each.node for each in self._directories if each.root in (root, other)}
-        return is_tiered(root) != is_tiered(other) or (len(nodes) > 1 and None not in nodes)
+        tiered = {isinstance(each, TieredRoot) for each in (root, other)}
+        return len(tiered) > 1 or (len(nodes) > 1 and None not in nodes)
 
     def checkpoints(self, root: SourceRoot) -> SourceCheckpoints:
         """Return the offset checkpoints of a root's log dir."""
@@ -355,13 +356,11 @@ class LogSource:
         """
         known = [meta.cluster_id for meta in self._metas if meta is not None]
         found: dict[str, list[tuple[int, str]]] = {}
-        nodes = [_TIERED if is_tiered(root) else "" for root in self.roots]
+        nodes = [_TIERED if isinstance(root, TieredRoot) else "" for root in self.roots]
         for place, meta in enumerate(self._metas):
             if meta is not None and meta.node_id is not None and meta.cluster_id == known[0]:
                 nodes[place] = str(meta.node_id)
-            if not nodes[place]:
-                continue
-            for each in placed[place]:
+            for each in placed[place] if nodes[place] else ():
                 if isinstance(each, Placed) and each.is_log and each.is_named:
                     found.setdefault(each.name, []).append((place, each.folder))
         return {

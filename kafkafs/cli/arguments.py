@@ -59,7 +59,9 @@ def _add_tiered_keys(_: click.Context, option: click.Parameter, texts: Sequence[
 
 def _note_store_options(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> None:
     if texts:
-        os.environ["KAFKAFS_STORE_OPTIONS"] = ",".join(texts)
+        from kafkafs.stores.store_options import ENVIRONMENT
+
+        os.environ[ENVIRONMENT] = ",".join(texts)
 
 
 store_option = click.option(
@@ -74,8 +76,8 @@ store_option = click.option(
 )
 
 
-def below_option(command: Command) -> Command:
-    """Add --below, --tiered-key and --store-option, which say more of sources."""
+def source_options(command: Command) -> Command:
+    """Add --below, --tiered-key and --store-option: how SOURCE is opened."""
     below = click.option(
         "--below",
         is_flag=True,
@@ -96,17 +98,17 @@ def below_option(command: Command) -> Command:
 
 
 def source_argument(command: Command) -> Command:
-    """Add SOURCE..., one or more sources, and the options of `below_option`."""
+    """Add SOURCE..., one or more sources, and the options of `source_options`."""
     argument = click.argument(
         "sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files
     )
-    return argument(below_option(command))
+    return argument(source_options(command))
 
 
 def one_source_argument(command: Command) -> Command:
-    """Add SOURCE, one source or a comma list, and the options of `below_option`."""
+    """Add SOURCE, one source or a comma list, and the options of `source_options`."""
     argument = click.argument("source", metavar="SOURCE", shell_complete=names.files)
-    return argument(below_option(command))
+    return argument(source_options(command))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")

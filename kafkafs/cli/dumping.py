@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.arguments import Command, below_option, jobs_option, schemas_option, source_paths
+from kafkafs.cli.arguments import Command, jobs_option, schemas_option, source_options, source_paths
 from kafkafs.cli.completing import names
 from kafkafs.cli.options.masking import Masks, mask_option
 from kafkafs.cli.options.partitions import partition_options
@@ -44,7 +44,7 @@ def _decoder_options(command: Command) -> Command:
 
 @click.command()
 @click.argument("paths", metavar="[SOURCE|FILE]...", nargs=-1, shell_complete=names.files)
-@below_option
+@source_options
 @click.option(
     "--files",
     "file_list",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import pwd
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -206,14 +204,12 @@ def _choice(paths: list[str], given: dict[str, Any], stack: ExitStack) -> Record
 
 def _circumstances(given: dict[str, Any]) -> dict[str, Any]:
     """Return who erases and how the records are chosen; not what chooses them, which names the person."""
-    user = str(os.getuid())
-    with suppress(KeyError):  # no name for the number
-        user = pwd.getpwuid(os.getuid()).pw_name
+    from kafkafs.process_facts import host_and_user
+
     by = "where" if given["condition"] is not None else "keys" if given["keys"] else "records"
     choice: PartitionChoice = given["choice"]
     return {
-        "host": socket.gethostname(),
-        "user": user,
+        **host_and_user(),
         "choice": {
             "by": by,
             "keys": len(given["keys"]),

@@ -19,11 +19,11 @@ import click
 
 from kafkafs.cli.arguments import (
     AlreadyReported,
-    below_option,
     jobs_option,
     moment_then,
     report_unread,
     schemas_option,
+    source_options,
     source_paths,
     told_source,
 )
@@ -65,7 +65,7 @@ _MORE = "kafkafs sql needs DuckDB and PyArrow: pip install 'kafkafs[sql]'"
 @click.command()
 @click.argument("query", metavar="SQL")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=names.files)
-@below_option
+@source_options
 @partition_options
 @click.option(
     "--partitioner",

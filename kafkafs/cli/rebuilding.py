@@ -11,10 +11,10 @@ import click
 
 import engine
 from kafkafs.cli.arguments import (
-    below_option,
     jobs_option,
     moment_then,
     report_unread,
+    source_options,
     source_paths,
 )
 from kafkafs.cli.options.partitions import choice_of, pairs_of, partition_texts, rename_option
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", metavar="SOURCE", required=False)
-@below_option
+@source_options
 @click.argument("target", metavar="TARGET", required=False)
 @click.option(
     "--mode",

@@ -18,12 +18,12 @@ from engine.log.view.log_bound import LogRange
 from engine.log.view.log_view import LogView
 from kafkafs.cli.arguments import (
     LostRead,
-    below_option,
     clean_path,
     format_option,
     jobs_option,
     open_log_source,
     schemas_option,
+    source_options,
     source_paths,
     values_option,
 )
@@ -67,7 +67,7 @@ _SAYS_ORIGIN = "--deleted says in each line where a record is from: leave out --
     required=True,
     shell_complete=names.words_of_grep,
 )
-@below_option
+@source_options
 @click.option(
     "-e",
     "--regexp",

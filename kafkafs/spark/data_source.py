@@ -54,7 +54,8 @@ class KafkaLogDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns when the user gives no schema."""
         # Spark does not say whether this is a batch or a stream; only a batch has ending options or a moment.
-        is_batch = any(name.lower().startswith(("ending", "at")) for name in self.options)
+        names = [name.lower() for name in self.options]
+        is_batch = "at" in names or any(name.startswith("ending") for name in names)
         options = parse_options(self.options, streaming=not is_batch)
         return schema_of(options, types_of(options))
 

@@ -63,16 +63,16 @@ class StoreMirror:
         inodes, bases = table[::2], table[1::2]
         self._numbers = dict(zip(inodes, range(len(inodes)), strict=True))
         self._bases = bases
-        self._opened: _Here | None = None
+        self._opened: _OpenMirror | None = None
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
         self._opened = None  # a daemon closes what it does not know
 
     @property
-    def _here(self) -> _Here:
+    def _handles(self) -> _OpenMirror:
         if self._opened is None:
-            self._opened = _Here(self._target)
+            self._opened = _OpenMirror(self._target)
         return self._opened
 
     def opened(self, root: MirroredRoot, file: File) -> File:
@@ -88,7 +88,7 @@ class StoreMirror:
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                self._here.ask(f"{number} 0 0 0")
+                self._handles.ask(f"{number} 0 0 0")
                 continue
             fcntl.flock(fd, fcntl.LOCK_SH)
             if os.fstat(fd).st_nlink:
@@ -99,23 +99,23 @@ class StoreMirror:
         """Return whether the pieces of [start, end) are there."""
         first = start // PIECE
         count = pieces_of(end) - first
-        there = os.pread(self._here.pieces, count, self._bases[number] + first)
+        there = os.pread(self._handles.pieces, count, self._bases[number] + first)
         return b"\0" not in there and len(there) == count
 
     def missing(self, number: int, start: int, end: int) -> tuple[int, int]:
         """Return the first and the following piece of the first ones of [start, end) that are not there."""
         first, base = start // PIECE, self._bases[number]
-        there = os.pread(self._here.pieces, pieces_of(end) - first, base + first)
+        there = os.pread(self._handles.pieces, pieces_of(end) - first, base + first)
         place = max(there.find(b"\0"), 0)
         after = there.find(b"\1", place)
         return first + place, first + (len(there) if after < 0 else after)
 
     def fetch(self, number: int, start: int, end: int, ahead: int) -> bool:
         """Fetch pieces; return whether the private files take more room than they may. Raises OSError."""
-        return self._here.ask(f"{number} {start} {end} {ahead}") == "full"
+        return self._handles.ask(f"{number} {start} {end} {ahead}") == "full"
 
 
-class _Here:
+class _OpenMirror:
     """What one process has open."""
 
     def __init__(self, target: str) -> None:
@@ -162,11 +162,11 @@ class MirroredObject:
 
     __slots__ = (
         "_ahead",
-        "_asked",
         "_is_whole",
         "_mirror",
         "_next",
         "_number",
+        "_requested",
         "_root",
         "_size",
         "descriptor",
@@ -179,7 +179,7 @@ class MirroredObject:
         self._number = number
         self._size = size
         self._is_whole = False
-        self._next = self._asked = self._ahead = 0
+        self._next = self._requested = self._ahead = 0
 
     def fetch(self, start: int, end: int) -> None:
         """Have [start, end) in the private file, and read ahead of one who reads in order. Raises OSError."""
@@ -190,13 +190,13 @@ class MirroredObject:
             self._ahead = min(max(2 * self._ahead, 4 * (end - start)), _MOST_AHEAD)
             ahead = end + self._ahead
         elif not self._next <= end <= self._next + PIECE:
-            self._ahead = self._asked = 0
+            self._ahead = self._requested = 0
         self._next = end
         is_there = self._mirror.has(self._number, start, end)
-        if is_there and (ahead <= end or self._asked - end > self._ahead // 2):
+        if is_there and (ahead <= end or self._requested - end > self._ahead // 2):
             return
         is_full = self._mirror.fetch(self._number, start, end, ahead)
-        self._asked = max(ahead, end)
+        self._requested = max(ahead, end)
         if is_full:
             self._root.free_descriptors()
         self._is_whole = start == 0 and end == self._size

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 IV, TAG = 12, 16
 _KEPT = 128 * MiB
 _Known = tuple[int, int, int, int, int]
+_STATUS_NAMES = [name for name in dir(os.stat_result) if name.startswith("st_")]
 
 
 class StoredObject(Protocol):
@@ -93,8 +94,7 @@ def decoded_status(
 def with_size(status: os.stat_result, size: int, inode: int | None = None) -> os.stat_result:
     """Return a status with another size and, if given, inode."""
     fields = list(status)
-    names = [name for name in dir(status) if name.startswith("st_")]
-    named = {name: getattr(status, name) for name in names} | {"st_size": size}
+    named = {name: getattr(status, name) for name in _STATUS_NAMES} | {"st_size": size}
     fields[6] = size
     if inode is not None:
         fields[1] = named["st_ino"] = inode

@@ -177,11 +177,6 @@ class TieredRoot(SourceRoot):
         return memory_file(data, self.display(relative), status)
 
 
-def is_tiered(root: SourceRoot) -> bool:
-    """Return whether a source is of tiered copies."""
-    return isinstance(root, TieredRoot)
-
-
 class _CutFile(SourceFile):
     """A file up to a position; the bytes after it are not part of the log."""
 

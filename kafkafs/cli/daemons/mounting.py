@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kafkafs.cli.arguments import VALUE_MODES, below_option, source_paths
+from kafkafs.cli.arguments import VALUE_MODES, source_options, source_paths
 from kafkafs.cli.options.verbosity import verbosity_options
 from kafkafs.cli.printing.terminal.output import say
 from kafkafs.cli.printing.terminal.verbosity import detail, note, verbosity
@@ -23,7 +23,7 @@ BUDGET_HELP = (
 
 @click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@below_option
+@source_options
 @click.argument("mountpoint")
 @click.option(
     "-f", "--foreground", is_flag=True, help="Stay in the foreground; end by ^C or an unmount."

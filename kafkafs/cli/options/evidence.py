@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
-import socket
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -164,10 +161,8 @@ def _circumstances(paths: Sequence[str]) -> dict[str, Any]:
     """Return who checked what, where, when, and with what."""
     from engine import kernel
     from engine.plan.loading.broker_versions import CURRENT
+    from kafkafs.process_facts import host_and_user
 
-    user = str(os.getuid())
-    with suppress(KeyError):  # no name for the number
-        user = pwd.getpwuid(os.getuid()).pw_name
     return {
         "kafkafs": __version__,
         "kernel": kernel.name,
@@ -175,8 +170,7 @@ def _circumstances(paths: Sequence[str]) -> dict[str, Any]:
         "command": ["kafkafs", *sys.argv[1:]],
         "sources": [STORES.shown(os.path.abspath(path)) for path in paths],
         "workingDirectory": os.getcwd(),
-        "host": socket.gethostname(),
-        "user": user,
+        **host_and_user(),
         "uid": os.getuid(),
         "sudoUser": os.environ.get("SUDO_USER"),
         "started": _now(),
