@@ -80,7 +80,13 @@ def test_no_transaction_is_torn_and_filtering_by_timestamps_tears(
 
 
 @pytest.mark.parametrize(
-    ("seed", "time"), [(1128, 1700000000962), (1208, 1700000139155), (1256, 1700000141374)]
+    ("seed", "time"),
+    [
+        (1128, 1700000000962),
+        (1208, 1700000139155),
+        (1256, 1700000141374),
+        (34, 1700000068941),  # two of a partition, nearer to each other than the clocks differ
+    ],
 )
 def test_transactions_of_one_epoch_are_told_apart_where_clocks_differ_more_than_was_seen(
     tmp_path: Path, seed: int, time: int

@@ -17,6 +17,7 @@ from engine.erase.verifying import verify
 from engine.rebuild.errors import RebuildFailedError, RebuildRefusedError
 from engine.rebuild.rebuilding import planned_start
 from engine.rebuild.target.manifest import MANIFEST, read_manifest
+from engine.record.record_batch import make_batch
 from tests import builders
 from tests.builders import Rec
 from tests.engine.erase.random_erasures import (
@@ -176,6 +177,20 @@ def test_a_replica_that_nobody_gave_is_named(tmp_path: Path) -> None:
     found = {each["reason"].split(" that")[0] for each in report["unreached"]}
     assert "broker 3 has a copy of orders-0" in found
     assert not erase([*paths, str(dead[2])], None, choice).report["unreached"]
+
+
+def test_a_control_batch_stays_whatever_is_chosen(log_dir: Path) -> None:
+    """Without its marker a transaction would be open for ever."""
+    producer = builders.Producer(id=7, sequence=0)
+    data = builders.batch([Rec(b"a value", WHO)], 0, producer=producer, transactional=True)
+    marker = builders.end_marker(1, producer, commit=True)
+    folder = log_dir / "txn-0"
+    builders.write_segment(folder, [data, marker])
+    keys = {each.key or b"" for each in make_batch(marker, file_position=0, path=None).records()}
+    choice = ChosenKeys({WHO, *keys})
+    erase([str(log_dir)], str(log_dir.with_name("target")), choice)
+    new = log_dir.with_name("target") / "data/txn-0/00000000000000000000.log"
+    assert new.read_bytes().endswith(marker)
 
 
 def test_nothing_chosen_is_refused_and_nothing_is_left(log_dir: Path) -> None:
